@@ -1,0 +1,62 @@
+# cmake/setup.sh - what ./demo and ./check share: install the packages that are missing, and build.
+# Sourced by bash from the source tree's root; not run by itself.
+
+# Debian's packages: to build and run, and more to check.
+GHP_PACKAGES="gcc make cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libglpk-dev
+    libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev"
+GHP_CHECK_PACKAGES="clang libomp-dev"
+
+# Everything of MPI that a test machine needs: root in containers, more ranks than cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMP_WAIT_POLICY=passive
+
+say() {
+    printf '== %s\n' "$*" >&2
+}
+
+# Prints the command, then ends the script where it fails.
+must() {
+    say "$*"
+    "$@" || {
+        say "failed: $*"
+        exit 1
+    }
+}
+
+# Runs a command as root: directly, or through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        say "cannot install packages without root or sudo; ask an administrator to run: $*"
+        return 1
+    fi
+}
+
+# install_packages NAME...: installs those that are missing; runs nothing where all are there.
+install_packages() {
+    local name missing=()
+    for name; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] ||
+            missing+=("$name")
+    done
+    [ "${#missing[@]}" -eq 0 ] && return
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    as_root apt-get update -q </dev/null >&2 || say "apt-get update failed; trying with the old lists"
+    # env: sudo does not pass the variable on
+    must as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "${missing[@]}" </dev/null >&2
+}
+
+# build FOLDER [-DOPTION=VALUE...]: configures (with ninja in a new folder) and builds.
+build() {
+    local folder=$1 generator=()
+    shift
+    [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
+    must cmake -S . -B "$folder" "${generator[@]}" "$@" >&2
+    must cmake --build "$folder" --parallel "$(nproc)" >&2
+}

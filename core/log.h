@@ -1,0 +1,32 @@
+/* core/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
+ *
+ * Not for results (stdout) and not for failures (status.h).  Silent unless ghp_log_open said that this process
+ * speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR is set.
+ * One bar at a time; call all of these from one thread. */
+#ifndef GHP_CORE_LOG_H
+#define GHP_CORE_LOG_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Names the tool in front of each line; tool is borrowed.  speaks: whether this process prints (rank 0). */
+void ghp_log_open(const char *tool, bool speaks);
+
+/* Prints one line on stderr: `tool: text`. */
+void ghp_note(const char *fmt, ...) GHP_PRINTF(1, 2);
+
+/* Prints one line on stderr: `tool: warning: text`. */
+void ghp_warn(const char *fmt, ...) GHP_PRINTF(1, 2);
+
+/* Starts a bar of `total` steps (> 0); label is copied. */
+void ghp_progress_begin(const char *label, int64_t total);
+
+/* Shows that `done` of the steps are done, with the time left and a short text ("" for none: give "%s", ""). */
+void ghp_progress_step(int64_t done, const char *fmt, ...) GHP_PRINTF(2, 3);
+
+/* Removes the bar; harmless where none was begun. */
+void ghp_progress_end(void);
+
+#endif

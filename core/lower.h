@@ -1,0 +1,57 @@
+/* core/lower.h - (model, splits, worker) -> program.
+ *
+ * The program is made of pieces: one per layer under its split, one per edge under the splits at its two ends. The
+ * planner prices pieces alone; ghp_lower strings all pieces together, resolves which buffers share memory, forms
+ * buckets and places the arena. */
+#ifndef GHP_CORE_LOWER_H
+#define GHP_CORE_LOWER_H
+
+#include "core/program.h"
+
+/* Scratch bytes of one pass, as the profile or the backend says. */
+struct ghp_scratch_source {
+    enum ghp_status (*bytes)(void *context, const struct ghp_local *local, enum ghp_pass pass,
+                             int64_t *bytes);
+    void *context; /* bytes == NULL: no scratch */
+};
+
+struct ghp_lowering {
+    const struct ghp_model *model;
+    struct ghp_extent extent;
+    int element_bytes; /* 4 or 8 */
+    int64_t
+        bucket_bytes; /* gradients of one degree are reduced together up to this size; 0: each layer alone */
+    struct ghp_scratch_source scratch;
+    bool
+        input_gradient; /* count the gradient with respect to the input too (closed forms' premise) */
+    bool no_metrics;    /* leave METRIC_REDUCE out (closed forms' premise) */
+    bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
+};
+
+/* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
+ * Returns GHP_ERR_INPUT for a split that a layer cannot take, and what the scratch source returns.
+ * Local. Tested tests/core/test_lower.c */
+enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
+                          struct ghp_program *program);
+
+/* Pieces, appended to `piece` (instructions with points and bytes; operands unresolved, -1). */
+enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struct ghp_split split,
+                                int rank, struct ghp_program *piece);
+enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
+                               struct ghp_split to, int rank, struct ghp_program *piece);
+
+/* Whether a gradient flows into a layer's output (it or something before it has parameters). */
+bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);
+
+/* Points (program.h). */
+int ghp_point_forward(const struct ghp_model *model, int layer);
+int ghp_point_forward_edge(const struct ghp_model *model, int edge);
+int ghp_point_backward(const struct ghp_model *model, int layer);
+int ghp_point_backward_edge(const struct ghp_model *model, int edge);
+int ghp_point_count(const struct ghp_model *model);
+
+struct ghp_ranks ghp_ranks_subgroup(int rank, int degree); /* degree consecutive ranks */
+struct ghp_ranks ghp_ranks_replica(int rank, int degree,
+                                   int workers); /* the N / degree holders of the same shard */
+
+#endif

@@ -1,0 +1,41 @@
+/* core/lower_emit.h - private to core/lower*.c: what the emitting and the linking half share. */
+#ifndef GHP_CORE_LOWER_EMIT_H
+#define GHP_CORE_LOWER_EMIT_H
+
+#include "core/lower.h"
+
+/* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
+struct ghp_instr *ghp_emit(struct ghp_program *program, enum ghp_instr_kind kind, int point,
+                           int rank);
+
+/* Which layers' gradients are reduced together. */
+struct ghp_bucket_plan {
+    int n;
+    int *of_layer; /* bucket of a layer's gradients, -1: no parameters */
+    struct ghp_bucket_range {
+        int degree;      /* 0: gradients come out global (batch_norm over the global batch) */
+        int ready_layer; /* its last member in backward order */
+        int64_t bytes;
+    } * ranges;
+};
+
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                     struct ghp_bucket_plan *plan);
+void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
+
+/* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
+int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split);
+/* 0: nothing to reduce, else the degree whose replicas sum. */
+int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split);
+int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
+int64_t ghp_align(int64_t bytes);
+int64_t ghp_receive_bytes(int64_t bytes, struct ghp_ranks ranks); /* scratch of a reduction */
+
+/* A gradient flows through this edge into parameters (no closed-form premise). */
+bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
+
+/* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
+enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
+                         const struct ghp_bucket_plan *buckets, struct ghp_program *program);
+
+#endif

@@ -1,0 +1,31 @@
+/* core/model_private.h - what model.c, model_read.c and the plan's reader share.
+ *
+ * A reader fills in of each layer: name, op, inputs, window, norm, and out.c of conv2d and linear (the whole `out` of
+ * the input layer).  Everything else follows from that, layer by layer. */
+#ifndef GHP_CORE_MODEL_PRIVATE_H
+#define GHP_CORE_MODEL_PRIVATE_H
+
+#include "core/json.h"
+#include "core/model.h"
+
+/* Shapes and parameters of one layer whose inputs are complete.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming the layer and what would fit; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int layer);
+
+/* Edges, consumers and classes of a model whose layers are complete; refuses layers that nothing reads, a last layer
+ * that is not the loss, and names used twice.
+ *
+ * wrong     receives the layer that the failure is about (-1: the whole model); may be NULL
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong);
+
+/* Reads a model from a place in a document, which may be a part of another file.
+ *
+ * model     filled on success, zeroed on failure; released by the caller
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY, with line and column */
+enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *model);
+
+#endif

@@ -1,0 +1,120 @@
+/* core/profile.h - what the machine was measured to do: seconds per local operation, collective, copy and update.
+ *
+ * A profile answers "how long does this instruction take here, and how do you know?". Each answer says `measured`
+ * (this very thing was timed), `interpolated` (between measured sizes, or affine in the batch) or `law` (a fitted or
+ * given formula). It never guesses in silence: without an entry or a law the answer is GHP_ERR_MISSING.
+ *
+ * Call order: ghp_profile_load or ghp_profile_init + add -> ghp_profile_seal (sorts) -> find / price -> release. */
+#ifndef GHP_CORE_PROFILE_H
+#define GHP_CORE_PROFILE_H
+
+#include "core/machine.h"
+#include "core/program.h"
+
+enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_LAW, GHP_SOURCE_COUNT };
+
+struct ghp_op_entry {
+    char *key; /* ghp_local_key */
+    enum ghp_pass pass;
+    double seconds; /* median */
+    double spread;  /* (third quartile - first quartile) / median */
+    enum ghp_source source;
+    int64_t scratch_bytes; /* what the backend's implementation asks for */
+    char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
+};
+
+struct ghp_comm_entry {
+    enum ghp_comm_op op;
+    int count,
+        stride; /* ranks of a group, distance between them; all groups of that kind ran at once */
+    int64_t bytes;
+    double seconds, spread;
+    enum ghp_source source;
+};
+
+struct ghp_rate { /* seconds = latency_s + bytes / bandwidth_Bps; bandwidth 0: free (seconds = 0) */
+    double latency_s, bandwidth_Bps, spread;
+    enum ghp_source source;
+};
+
+struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
+    double compute, comm; /* compute instruction beside a gradient reduction */
+    double link;          /* blocking exchange beside a gradient reduction: both */
+};
+
+struct ghp_law { /* flops_per_s 0: no law for computation */
+    double flops_per_s;
+    double memory_Bps; /* traffic of ops without flops; 0: free */
+};
+
+struct ghp_profile {
+    char *backend;     /* "onednn", "reference", "analytic" */
+    char *numerics;    /* "exact", "fast" */
+    int element_bytes; /* 4 or 8 */
+    int workers;       /* ranks that ran at once while measuring; 0: analytic */
+    char *created;     /* ISO 8601 UTC, and where: provenance only */
+    char *host;
+    struct ghp_machine machine; /* links carry the law for collectives */
+    struct ghp_law law;
+    struct ghp_rate copy, update, load, accumulate; /* bytes written */
+    struct ghp_overlap overlap;
+    int n_ops, max_ops;
+    struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
+    int n_comms, max_comms;
+    struct ghp_comm_entry *comms; /* sorted by (op, count, stride, bytes) once sealed */
+    uint64_t hash;                /* of the canonical file text */
+    bool sealed;
+};
+
+struct ghp_price {
+    double seconds;
+    double spread;
+    enum ghp_source source;
+};
+
+enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile);
+enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile);
+void ghp_profile_release(struct ghp_profile *profile);
+
+/* Zeroed profile with the given names (copied). */
+enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backend,
+                                 const char *numerics, int element_bytes);
+/* Adds or replaces by key; strings are copied. */
+enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp_op_entry *entry);
+enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
+                                     const struct ghp_comm_entry *entry);
+enum ghp_status ghp_profile_seal(struct ghp_profile *profile); /* sorts, and computes `hash` */
+
+const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
+                                            enum ghp_pass pass);
+
+/* Seconds for one pass of a local operation: its entry; else affine in the batch through entries that differ in n only;
+ * else the law. GHP_ERR_MISSING names the key and the ghp-profile options that would measure it. */
+enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
+                               enum ghp_pass pass, struct ghp_price *price);
+/* Scratch bytes the backend asks for (0 under a law). */
+enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
+                                    const struct ghp_local *local, enum ghp_pass pass,
+                                    int64_t *bytes);
+
+/* Seconds for a collective over `ranks` while all groups of the same kind run at once. Entries: log-byte interpolation;
+ * beyond them the ring law of the machine's links, scaled to meet the nearest entry. Source docs/time-model.md. */
+enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+                                 int64_t bytes, struct ghp_ranks ranks, int workers,
+                                 struct ghp_price *price);
+
+/* Ring law only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
+double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
+                          struct ghp_ranks ranks, int workers);
+
+/* Seconds for one instruction. */
+enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_price *price);
+
+/* The part of `profile` that `program` asks for, as a profile of its own (what a plan carries). */
+enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
+                                   const struct ghp_program *program, struct ghp_profile *subset);
+
+const char *ghp_source_name(enum ghp_source source);
+
+#endif

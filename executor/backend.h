@@ -1,0 +1,87 @@
+/* executor/backend.h - who computes: one vtable per library, one prepared kernel per (local operation, pass).
+ *
+ * A backend never sees layers, plans or ranks: it gets a local operation and pointers. The reference backend (plain
+ * loops, float and double) is the slow twin that every other backend is tested against. A GPU backend is a further
+ * vtable with device pointers.
+ *
+ * Tensors are N,H,W,C (channels innermost). Weights: conv2d [K][C/groups][R][S], linear [K][C]; `flatten` turns H,W,C
+ * into C,H,W order. Kernels overwrite their outputs (dw, dx, y), never accumulate, except metrics. y may be x and dx
+ * may be dy where ghp_op_in_place says so. */
+#ifndef GHP_EXECUTOR_BACKEND_H
+#define GHP_EXECUTOR_BACKEND_H
+
+#include "core/local.h"
+#include "core/program.h"
+
+struct ghp_backend_config {
+    int element_bytes; /* 4, or 8 where the backend has it */
+    int threads;       /* OpenMP threads of this worker, >= 1 */
+    bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
+};
+
+struct ghp_tensors { /* NULL where the pass does not use it */
+    const void *x[GHP_MAX_INPUTS];
+    void *dx[GHP_MAX_INPUTS];
+    void *y;  /* forward: written; backward: read (relu, softmax_cross_entropy) */
+    void *dy; /* read */
+    void *w[GHP_MAX_PARAMS];
+    void *dw[GHP_MAX_PARAMS];
+    void *state[GHP_MAX_STATES];
+    void *saved; /* ghp_local_saved_bytes */
+    double *
+        stats; /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
+    const int32_t *labels;
+    double *metrics; /* GHP_METRIC_COUNT, added to */
+    void *scratch;
+};
+
+struct ghp_call { /* one execution of a kernel */
+    struct ghp_tensors at;
+    bool training;      /* false: dropout is the identity, batch_norm uses running statistics */
+    double loss_scale;  /* 1 / B: gradient of the mean loss over the global batch */
+    int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
+    int64_t
+        valid_samples; /* softmax_cross_entropy: samples counted in metrics; the rest is padding */
+    uint64_t seed,
+        step; /* dropout masks: keyed by (seed, step, layer, sample, element), never by rank */
+    int layer;
+    int64_t first_sample;  /* position in the global batch of local sample 0 */
+    int64_t first_channel; /* of the whole tensor, of local channel 0 */
+    int64_t global_channels;
+};
+
+struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= learning_rate v */
+    void *w, *v;
+    const void *dw;
+    int64_t elements;
+    double learning_rate, momentum, weight_decay;
+};
+
+struct ghp_backend; /* opened backend, owned by its ops */
+struct ghp_kernel;  /* prepared pass, owned by its ops */
+
+struct ghp_backend_ops {
+    const char *name; /* "reference", "onednn" */
+    bool (*has_precision)(int element_bytes);
+    enum ghp_status (*open)(const struct ghp_backend_config *config, struct ghp_backend **backend);
+    void (*close)(struct ghp_backend *backend);
+    enum ghp_status (*prepare)(struct ghp_backend *backend, const struct ghp_local *local,
+                               enum ghp_pass pass, struct ghp_kernel **kernel);
+    int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
+    const char *(*algorithm)(const struct ghp_kernel *kernel);
+    enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);
+    void (*release)(struct ghp_kernel *kernel);
+    void (*update)(struct ghp_backend *backend, const struct ghp_update *update);
+    void (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
+                       int64_t elements); /* to += from */
+};
+
+extern const struct ghp_backend_ops ghp_backend_reference;
+extern const struct ghp_backend_ops ghp_backend_onednn;
+
+/* By name, or NULL. */
+const struct ghp_backend_ops *ghp_backend_find(const char *name);
+/* All compiled-in backends, NULL-terminated. */
+const struct ghp_backend_ops *const *ghp_backend_all(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* executor/transport.h - who carries: collectives over sub-groups of workers.
+ *
+ * Reductions add in rank order, whatever arrives first, so equal inputs give equal bits on every rank and every run.
+ * Communicators are created once per distinct (rank set, stream) and reused. Waiting sleeps briefly instead of
+ * spinning, so more workers than cores do not starve each other; a wait that outlasts the watchdog's limit fails with
+ * the label of the instruction and the ranks that have not arrived.
+ *
+ * Collective over the communicator: every member calls with equal sizes, in the same order. The two streams use
+ * different communicators, so one thread per stream may be inside the transport at once. */
+#ifndef GHP_EXECUTOR_TRANSPORT_H
+#define GHP_EXECUTOR_TRANSPORT_H
+
+#include "core/program.h"
+
+struct ghp_transport;
+struct ghp_comm;
+
+struct ghp_reduction { /* sums; data and scratch in host memory */
+    const void *in;    /* reduce_scatter: count * each elements; all_reduce: in == out */
+    void *out;
+    int64_t elements;      /* all_reduce: of the buffer; reduce_scatter: of each rank's result */
+    int element_bytes;     /* 4 float, 8 double */
+    void *scratch;         /* receive segment */
+    int64_t scratch_bytes; /* >= element_bytes * ranks; larger messages go in segments */
+};
+
+struct ghp_transport_ops {
+    const char *name;
+    /* argc, argv as main got them; watchdog_s: limit of one wait. */
+    enum ghp_status (*open)(int *argc, char ***argv, double watchdog_s,
+                            struct ghp_transport **transport);
+    void (*close)(struct ghp_transport *transport);
+    int (*rank)(const struct ghp_transport *transport);
+    int (*size)(const struct ghp_transport *transport);
+    /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one kind. */
+    enum ghp_status (*group)(struct ghp_transport *transport, struct ghp_ranks ranks,
+                             enum ghp_stream stream, struct ghp_comm **comm);
+    /* What the watchdog says is being waited for; borrowed until the next call. */
+    void (*label)(struct ghp_comm *comm, const char *label);
+    enum ghp_status (*all_reduce)(struct ghp_comm *comm, const struct ghp_reduction *sum);
+    enum ghp_status (*reduce_scatter)(struct ghp_comm *comm, const struct ghp_reduction *sum);
+    /* all[i] = rank i's bytes; `mine` may lie in its place in `all`. */
+    enum ghp_status (*all_gather)(struct ghp_comm *comm, const void *mine, void *all,
+                                  int64_t bytes_each);
+    /* out[i] = what rank i had in in[own index]. */
+    enum ghp_status (*all_to_all)(struct ghp_comm *comm, const void *in, void *out,
+                                  int64_t bytes_each);
+    enum ghp_status (*barrier)(struct ghp_comm *comm);
+    /* The worst status of all ranks, so that none is left in a collective; the failing rank keeps its message. */
+    enum ghp_status (*agree)(struct ghp_comm *comm, enum ghp_status status);
+    void (*abort)(struct ghp_transport *transport, int exit_code); /* ends all workers */
+};
+
+extern const struct ghp_transport_ops ghp_transport_mpi;
+
+#endif

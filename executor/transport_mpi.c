@@ -1,0 +1,249 @@
+/* executor/transport_mpi.c - the transport over MPI: start, communicators, waiting, the end.
+ *
+ * MPI carries single messages only; every collective is ghp's own (transport_mpi_collectives.c), because MPI promises
+ * neither the order of a reduction nor the same bits on all ranks. Two threads use it at once, one a stream, each on
+ * communicators of its own. */
+#include "executor/transport_mpi_private.h"
+
+#include "executor/stopwatch.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum {
+    MESSAGE_TAG = 7,
+    COMM_TAG = 1,
+    TIMER_SLACK_NS = 1000,   /* sleeps end when they should: the default adds 50 us to each */
+    SLEEP_FIRST_NS = 5000,
+    SLEEP_LAST_NS = 50000
+};
+static const double spin_s = 20e-6; /* tests this long before it sleeps */
+
+static enum ghp_status check(int code, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int n = 0;
+
+    if (code == MPI_SUCCESS) return GHP_OK;
+    MPI_Error_string(code, text, &n);
+    return GHP_FAIL(GHP_ERR_COMM, "%s failed in MPI: %s; see whether all workers are still alive", what, text);
+}
+
+enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer)
+{
+    int i = comm->n_requests;
+
+    GHP_ASSERT(i < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
+    GHP_TRY(check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]), "receiving"));
+    comm->peer[i] = peer;
+    comm->receives[i] = true;
+    comm->n_requests = i + 1;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer)
+{
+    int i = comm->n_requests;
+
+    GHP_ASSERT(i < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
+    GHP_TRY(check(MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]), "sending"));
+    comm->peer[i] = peer;
+    comm->receives[i] = false;
+    comm->n_requests = i + 1;
+    return GHP_OK;
+}
+
+/* The watchdog's message: who is missing. */
+static enum ghp_status fail_stalled(struct ghp_comm *comm)
+{
+    char missing[256] = "", unread[256] = "";
+
+    for (int i = 0; i < comm->n_requests; i++) {
+        int done = 0;
+        int global = comm->ranks.first + comm->peer[i] * comm->ranks.stride;
+        char *list = comm->receives[i] ? missing : unread;
+        size_t used = strlen(list);
+
+        if (comm->requests[i] == MPI_REQUEST_NULL) continue;
+        if (MPI_Test(&comm->requests[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) continue;
+        if (used + 16 < sizeof(missing)) snprintf(list + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", global);
+    }
+    return GHP_FAIL(GHP_ERR_COMM,
+                    "worker %d waited %.0f s in '%s': nothing arrived from rank(s) %s, not taken by rank(s) %s; "
+                    "see why they stopped, or raise --watchdog if they are only slow",
+                    comm->transport->rank, comm->transport->watchdog_s, comm->label, missing[0] != '\0' ? missing : "none",
+                    unread[0] != '\0' ? unread : "none");
+}
+
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm)
+{
+    double begin = ghp_stopwatch_now_s();
+    long sleep_ns = SLEEP_FIRST_NS;
+    int done = 0;
+
+    for (;;) {
+        double waited;
+
+        GHP_TRY(check(MPI_Testall(comm->n_requests, comm->requests, &done, MPI_STATUSES_IGNORE), "waiting"));
+        if (done) break;
+        waited = ghp_stopwatch_now_s() - begin;
+        if (waited < spin_s) {
+            sched_yield();
+            continue;
+        }
+        if (waited > comm->transport->watchdog_s) return fail_stalled(comm);
+        struct timespec pause = {.tv_sec = 0, .tv_nsec = sleep_ns};
+        nanosleep(&pause, NULL);
+        if (sleep_ns < SLEEP_LAST_NS) sleep_ns += sleep_ns / 4;
+    }
+    comm->n_requests = 0;
+    return GHP_OK;
+}
+
+static void comm_close(struct ghp_comm *comm)
+{
+    if (comm == NULL) return;
+    if (comm->mpi != MPI_COMM_NULL && comm->mpi != MPI_COMM_WORLD) MPI_Comm_free(&comm->mpi);
+    free(comm->requests);
+    free(comm->receives);
+    free(comm->peer);
+    free(comm);
+}
+
+/* An MPI communicator of exactly these ranks, made by its members alone. */
+static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
+{
+    enum ghp_status status = GHP_OK;
+    MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+    int range[1][3] = {{ranks.first, ranks.first + (ranks.count - 1) * ranks.stride, ranks.stride}};
+
+    if (ranks.count == 1) return GHP_OK;
+    GHP_TRY_GOTO(status, check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"), done);
+    GHP_TRY_GOTO(status, check(MPI_Group_range_incl(world, 1, range, &group), "making a communicator"), done);
+    GHP_TRY_GOTO(status, check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi), "making a communicator"),
+                 done);
+    GHP_TRY_GOTO(status, check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"), done);
+done:
+    if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
+    if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
+    return status;
+}
+
+static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_ranks ranks, enum ghp_stream stream)
+{
+    for (struct ghp_comm *c = t->comms; c != NULL; c = c->next)
+        if (c->ranks.first == ranks.first && c->ranks.count == ranks.count &&
+            (c->ranks.stride == ranks.stride || ranks.count == 1) && c->stream == stream)
+            return c;
+    return NULL;
+}
+
+static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks, enum ghp_stream stream,
+                                 struct ghp_comm **comm)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_comm *c;
+    size_t slots;
+
+    *comm = comm_find(t, ranks, stream);
+    if (*comm != NULL) return GHP_OK;
+    GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
+    c = ghp_alloc(1, sizeof(*c));
+    if (c == NULL) return GHP_NO_MEMORY();
+    slots = 2 * (size_t)ranks.count;
+    c->mpi = MPI_COMM_NULL;
+    c->transport = t;
+    c->ranks = ranks;
+    c->stream = stream;
+    c->count = ranks.count;
+    c->index = ranks.count == 1 ? 0 : (t->rank - ranks.first) / ranks.stride;
+    c->label = "no instruction";
+    c->requests = ghp_alloc(slots, sizeof(*c->requests));
+    c->peer = ghp_alloc(slots, sizeof(*c->peer));
+    c->receives = ghp_alloc(slots, sizeof(*c->receives));
+    if (c->requests == NULL || c->peer == NULL || c->receives == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
+    c->next = t->comms;
+    t->comms = c;
+    *comm = c;
+    return GHP_OK;
+fail:
+    comm_close(c);
+    return status;
+}
+
+static void mpi_close(struct ghp_transport *t)
+{
+    if (t == NULL) return;
+    while (t->comms != NULL) {
+        struct ghp_comm *c = t->comms;
+
+        t->comms = c->next;
+        comm_close(c);
+    }
+    free(t);
+    MPI_Finalize();
+}
+
+static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s, struct ghp_transport **transport)
+{
+    struct ghp_transport *t;
+    int provided = 0;
+    enum ghp_status status = GHP_OK;
+
+    *transport = NULL;
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+        return GHP_FAIL(GHP_ERR_COMM, "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+    t = ghp_alloc(1, sizeof(*t));
+    if (t == NULL) return GHP_NO_MEMORY();
+    if (provided < MPI_THREAD_MULTIPLE)
+        GHP_TRY_GOTO(status,
+                     GHP_FAIL(GHP_ERR_COMM, "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
+                                            "use one built with thread support, such as Debian's Open MPI"),
+                     fail);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &t->size);
+    t->watchdog_s = watchdog_s;
+    GHP_TRY_GOTO(status, mpi_group(t, (struct ghp_ranks){0, t->size, 1}, GHP_STREAM_COMPUTE, &t->world), fail);
+    t->world->label = "start";
+    *transport = t;
+    return GHP_OK;
+fail:
+    mpi_close(t);
+    return status;
+}
+
+static int mpi_rank(const struct ghp_transport *t) { return t->rank; }
+
+static int mpi_size(const struct ghp_transport *t) { return t->size; }
+
+static void mpi_label(struct ghp_comm *comm, const char *label) { comm->label = label; }
+
+static void mpi_abort(struct ghp_transport *t, int exit_code)
+{
+    (void)t;
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
+const struct ghp_transport_ops ghp_transport_mpi = {
+    .name = "mpi",
+    .open = mpi_open,
+    .close = mpi_close,
+    .rank = mpi_rank,
+    .size = mpi_size,
+    .group = mpi_group,
+    .label = mpi_label,
+    .all_reduce = ghp_mpi_all_reduce,
+    .reduce_scatter = ghp_mpi_reduce_scatter,
+    .all_gather = ghp_mpi_all_gather,
+    .all_to_all = ghp_mpi_all_to_all,
+    .barrier = ghp_mpi_barrier,
+    .agree = ghp_mpi_agree,
+    .abort = mpi_abort,
+};

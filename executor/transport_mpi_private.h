@@ -1,0 +1,48 @@
+/* executor/transport_mpi_private.h - what the two files of the MPI transport share; mpi.h appears nowhere else. */
+#ifndef GHP_EXECUTOR_TRANSPORT_MPI_PRIVATE_H
+#define GHP_EXECUTOR_TRANSPORT_MPI_PRIVATE_H
+
+#include "executor/transport.h"
+
+#include <mpi.h>
+
+struct ghp_comm {
+    struct ghp_transport *transport; /* borrowed */
+    struct ghp_comm *next;           /* in the transport's list */
+    struct ghp_ranks ranks;
+    enum ghp_stream stream;
+    MPI_Comm mpi;           /* MPI_COMM_NULL where count is 1 */
+    int count, index;       /* ranks, and this one's place among them */
+    int n_requests;         /* posted: receives first */
+    int *peer;              /* of each request; 2 count entries */
+    bool *receives;         /* whether the request is a receive */
+    MPI_Request *requests;  /* 2 count entries */
+    const char *label;      /* borrowed; what the watchdog names */
+};
+
+struct ghp_transport {
+    int rank, size;
+    double watchdog_s;
+    struct ghp_comm *comms; /* owned */
+    struct ghp_comm *world; /* in comms */
+};
+
+/* Waits for all posted requests of a communicator: first by testing, then by testing between short sleeps.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm);
+
+/* Post one message of at most GHP_MPI_PIECE_BYTES. */
+enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
+enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
+
+enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
+
+enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum);
+enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum);
+enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all, int64_t bytes_each);
+enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out, int64_t bytes_each);
+enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
+enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
+
+#endif

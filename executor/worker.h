@@ -1,0 +1,109 @@
+/* executor/worker.h - one worker: a program, its memory, its kernels and communicators, and the loop that runs it.
+ *
+ * The worker knows instructions; it knows nothing of epochs, files, schedules or how a layer is split. Everything is
+ * allocated and prepared by ghp_worker_open; the step loop allocates nothing.
+ *
+ * Call order: open -> parameters (executor/parameters.h) -> step ... step -> flush -> read tensors -> close.
+ * A step leaves its updates pending: they run at the start of the next step, when their reductions have had all of the
+ * backward pass to finish. Whoever reads weights flushes first; flushing more often changes no result.
+ *
+ * An evaluating worker (work.lender) runs a forward-only program on the weights of a training worker. */
+#ifndef GHP_EXECUTOR_WORKER_H
+#define GHP_EXECUTOR_WORKER_H
+
+#include "core/lower.h"
+#include "core/profile.h"
+#include "executor/arena.h"
+#include "executor/backend.h"
+#include "executor/data.h"
+#include "executor/fault.h"
+#include "executor/stopwatch.h"
+#include "executor/transport.h"
+
+struct ghp_worker;
+
+struct ghp_team { /* who computes and who carries; borrowed by the worker */
+    const struct ghp_backend_ops *backend_ops;
+    struct ghp_backend *backend;
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_transport *transport;
+};
+
+struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
+    const struct ghp_model *model;
+    const struct ghp_split *splits; /* one a layer */
+    struct ghp_extent extent;
+    int rank;            /* in the extent; a lone worker is rank 0 of 1 */
+    int element_bytes;   /* 4 or 8 */
+    int64_t bucket_bytes;
+    uint64_t seed;       /* of dropout masks */
+    enum ghp_fault fault;
+    int groups;          /* G, for GHP_FAULT_GROUP_SCALE */
+    const struct ghp_profile *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
+    struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
+};
+
+struct ghp_step { /* one pass over one global batch */
+    uint64_t index;         /* since the start of training, from 0; keys dropout masks */
+    struct ghp_data *data;  /* borrowed for the call */
+    enum ghp_data_set set;
+    const int64_t *samples; /* B sample numbers, in global batch order */
+    int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
+    double learning_rate, momentum, weight_decay; /* of the update that this step's gradient makes */
+};
+
+struct ghp_result { /* of one step, over the whole global batch */
+    uint64_t step;
+    double loss;     /* mean */
+    double correct;  /* samples whose largest output is their label */
+    double samples;
+};
+
+/* Lowers, prepares kernels, makes communicators. Memory comes with ghp_worker_allocate, so that a caller can read the
+ * process's memory in between.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the backend's
+ *           and the transport's failures
+ * Collective over all workers of the extent
+ * Tested    tests/executor/test_worker.c */
+enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work, struct ghp_worker **worker);
+
+/* The arena, and the communication thread. Local. */
+enum ghp_status ghp_worker_allocate(struct ghp_worker *worker);
+
+/* Accepts NULL. Waits for reductions under way. */
+void ghp_worker_close(struct ghp_worker *worker);
+
+/* One step: the previous step's updates (if pending), then forward and backward; its reductions may still be running on
+ * return. A lender's updates must be flushed before its borrower steps.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming instruction, layer and missing ranks; GHP_ERR_BACKEND; data failures. After a
+ *           failure the only thing left is the transport's abort.
+ * Collective over all workers of the extent */
+enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
+
+/* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */
+enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
+
+/* Finishes reductions of the last step, but not its updates: gradients can be read afterwards. Collective. */
+enum ghp_status ghp_worker_settle(struct ghp_worker *worker);
+
+/* The latest finished result: of the step before the last, or of the last one after flush or settle.
+ * Returns false while there is none. */
+bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *result);
+
+const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
+const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *worker);
+const struct ghp_team *ghp_worker_team(const struct ghp_worker *worker);
+const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
+/* Measured seconds of each instruction; settle or flush before reading. */
+struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
+
+/* A layer's tensor in this worker's memory: WEIGHT, WEIGHT_GRADIENT, MOMENTUM (slot: parameter) or STATE (slot: state).
+ * elements may be NULL. Returns NULL where the program has none. */
+void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot, int64_t *elements);
+
+/* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
+void ghp_worker_rest(struct ghp_worker *worker);
+
+#endif

@@ -1,0 +1,88 @@
+/* planner/instance.h - a planning problem in numbers: what each (layer, split) and each (edge, pair of splits) costs.
+ *
+ * Every price comes from the instructions that core/lower emits for that piece, so the sum over a plan's pieces is
+ * the program that will run.  Not a solver: an instance is filled once and then only read.
+ *
+ * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i.  Pairs of edge e from u to v
+ * are i * n_choices[v] + j; flat index first_pair[e] + that.
+ *
+ * A *slot* is a stretch of the compute stream in program order, 2 * point + half (core/program.h has the points): a
+ * layer's backward point has two halves, before and after its reduction becomes ready; all others use half 0.  An
+ * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
+ * metrics.  Rows (planner/rows.h) are sums over slots and items.
+ *
+ * Tested  tests/planner/test_exact.c, test_rows.c */
+#ifndef GHP_PLANNER_INSTANCE_H
+#define GHP_PLANNER_INSTANCE_H
+
+#include "core/lower.h"
+#include "core/profile.h"
+
+enum ghp_work { GHP_WORK_COMPUTE, GHP_WORK_LINK, GHP_WORK_COUNT }; /* which slowdown meets it (core/profile.h) */
+
+struct ghp_layer_price {            /* seconds */
+    double forward_s[GHP_WORK_COUNT];  /* load, update, statistics, pass */
+    double before_s[GHP_WORK_COUNT];   /* backward, until the reduction is ready */
+    double after_s[GHP_WORK_COUNT];    /* backward, the rest */
+    double reduce_s;                   /* the gradients' reduction, alone */
+    bool reduces;                      /* there is one, so the update waits */
+};
+
+struct ghp_edge_price { /* seconds */
+    double forward_s[GHP_WORK_COUNT];
+    double backward_s[GHP_WORK_COUNT];
+};
+
+struct ghp_span { /* bytes that live from one point to another, both included */
+    int64_t bytes;
+    int first, last;
+};
+
+struct ghp_spans { /* flat list: spans of index k are first[k] .. first[k + 1] - 1 */
+    int *first;
+    struct ghp_span *span;
+    int n, max;
+};
+
+struct ghp_instance {
+    const struct ghp_lowering *how;     /* borrowed */
+    const struct ghp_profile *profile;  /* borrowed, sealed */
+    int n_layers, n_edges;
+    const struct ghp_edge *edges;       /* of the model; ascending by consumer */
+    int *n_choices;                     /* a layer */
+    int *first_choice;                  /* n_layers + 1 */
+    int *first_pair;                    /* n_edges + 1 */
+    struct ghp_split *choices;          /* flat */
+    struct ghp_layer_price *layer;      /* flat */
+    struct ghp_edge_price *edge;        /* flat */
+    double *metric_s;                   /* a choice of the last layer: the metrics' reduction */
+    double *most_reduce_s;              /* a layer: the longest of its choices' reductions */
+    bool in_order;                      /* reductions run layer by layer; false: buckets reorder them */
+    int n_slots, n_items, n_points;
+    bool has_memory;                    /* the spans below are filled */
+    struct ghp_spans layer_spans;       /* flat choice */
+    struct ghp_spans edge_spans;        /* flat pair */
+};
+
+/* Prices all pieces.
+ *
+ * how       model, extent, element bytes; bucket_bytes 0 prices each layer's reduction alone; > 0 prices it as a
+ *           share of the cheapest bucket that could hold it, which no program undercuts
+ * degrees   only splits whose degree divides this are offered (N: all)
+ * profile   sealed; borrowed with `how` until release
+ * instance  filled on success, zeroed on failure
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING (no price for a piece: the message names it); GHP_ERR_INPUT; GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile, int degrees,
+                                  struct ghp_instance *instance);
+void ghp_instance_release(struct ghp_instance *instance);
+
+/* The splits of a plan, given as one choice a layer, and back (-1 where the instance has no such choice). */
+void ghp_instance_splits(const struct ghp_instance *instance, const int *choice, struct ghp_split *splits);
+int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp_split split);
+
+/* The flat pair index of an edge under a plan. */
+int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *choice);
+
+#endif

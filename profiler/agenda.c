@@ -1,0 +1,268 @@
+/* profiler/agenda.c - collects what plans ask for, thins sizes of collectives to a grid, orders by value. */
+#include "profiler/agenda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EXACT_SIZES = 6,    /* a kind of collective with no more sizes is measured at these very sizes */
+    GRID_START = 1024,  /* [bytes]; smaller messages cost the latency, whatever their size */
+    GRID_STEP = 4,
+    GRID_SIZES = 32
+};
+
+static enum ghp_status add_op(struct ghp_agenda *agenda, const struct ghp_agenda_op *op)
+{
+    if (agenda->n_ops == agenda->max_ops) {
+        int max = agenda->max_ops > 0 ? 2 * agenda->max_ops : 512;
+        struct ghp_agenda_op *grown = realloc(agenda->ops, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        agenda->ops = grown;
+        agenda->max_ops = max;
+    }
+    agenda->ops[agenda->n_ops++] = *op;
+    return GHP_OK;
+}
+
+static enum ghp_status add_comm(struct ghp_agenda *agenda, const struct ghp_agenda_comm *comm)
+{
+    if (agenda->n_comms == agenda->max_comms) {
+        int max = agenda->max_comms > 0 ? 2 * agenda->max_comms : 512;
+        struct ghp_agenda_comm *grown = realloc(agenda->comms, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        agenda->comms = grown;
+        agenda->max_comms = max;
+    }
+    agenda->comms[agenda->n_comms++] = *comm;
+    return GHP_OK;
+}
+
+/* The enumeration of one (model, extent). */
+struct collecting {
+    const struct ghp_agenda_request *request;
+    struct ghp_extent extent;
+    struct ghp_agenda *agenda;
+};
+
+static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
+{
+    const struct collecting *c = context;
+    struct ghp_agenda_op op = {.local = item->local, .pass = item->pass, .value = GHP_VALUE_REST};
+
+    if (c->extent.workers == c->request->workers)
+        op.value = item->split.kind == GHP_SPLIT_DATA ? GHP_VALUE_DATA : GHP_VALUE_SPLIT;
+    ghp_local_key(&item->local, op.key);
+    op.flops = (double)ghp_local_flops(&item->local, item->pass);
+    op.bytes = (double)ghp_local_bytes(&item->local, item->pass, c->request->element_bytes);
+    return add_op(c->agenda, &op);
+}
+
+static enum ghp_status visit_comm(void *context, const struct ghp_space_comm *item)
+{
+    const struct collecting *c = context;
+    struct ghp_agenda_comm comm = {.op = item->op, .count = item->count, .stride = item->stride,
+                                   .bytes = item->bytes};
+
+    if ((int64_t)item->count * item->stride > c->request->ranks) return GHP_OK;
+    GHP_TRY(add_comm(c->agenda, &comm));
+    if (item->stream != GHP_STREAM_COMM || item->bytes >= c->request->bucket_bytes) return GHP_OK;
+    comm.bytes = c->request->bucket_bytes; /* gradients of several layers together */
+    return add_comm(c->agenda, &comm);
+}
+
+static enum ghp_status collect_extent(struct collecting *c)
+{
+    for (int i = 0; i < c->request->n_models; ++i) {
+        const struct ghp_model *model = &c->request->models[i];
+
+        GHP_TRY(ghp_space_locals(model, c->extent, visit_op, c));
+        GHP_TRY(ghp_space_comms(model, c->extent, c->request->element_bytes, visit_comm, c));
+    }
+    return GHP_OK;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct ghp_agenda_op *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+
+    if (order != 0) return order;
+    if (x->pass != y->pass) return (int)x->pass - (int)y->pass;
+    return (int)x->value - (int)y->value;
+}
+
+/* Keeps the most valuable of equal operations. */
+static void merge_ops(struct ghp_agenda *agenda)
+{
+    int kept = 0;
+
+    if (agenda->n_ops == 0) return;
+    qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_key);
+    for (int i = 1; i < agenda->n_ops; ++i) {
+        const struct ghp_agenda_op *last = &agenda->ops[kept], *op = &agenda->ops[i];
+
+        if (last->pass == op->pass && strcmp(last->key, op->key) == 0) continue;
+        agenda->ops[++kept] = *op;
+    }
+    agenda->n_ops = kept + 1;
+}
+
+/* Operations that differ in the batch only make a family. */
+static int by_family(const void *a, const void *b)
+{
+    const struct ghp_agenda_op *x = a, *y = b;
+    struct ghp_local u = x->local, v = y->local;
+    char ku[GHP_KEY_BYTES], kv[GHP_KEY_BYTES];
+    int order = 0;
+
+    u.n = 0;
+    v.n = 0;
+    ghp_local_key(&u, ku);
+    ghp_local_key(&v, kv);
+    order = strcmp(ku, kv);
+    if (order != 0) return order;
+    if (x->pass != y->pass) return (int)x->pass - (int)y->pass;
+    if (x->value != y->value) return (int)x->value - (int)y->value;
+    return (x->local.n > y->local.n) - (x->local.n < y->local.n); /* the cheapest second size */
+}
+
+static bool same_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y)
+{
+    struct ghp_local u = x->local, v = y->local;
+    char ku[GHP_KEY_BYTES], kv[GHP_KEY_BYTES];
+
+    u.n = 0;
+    v.n = 0;
+    ghp_local_key(&u, ku);
+    ghp_local_key(&v, kv);
+    return x->pass == y->pass && strcmp(ku, kv) == 0;
+}
+
+/* Raises one more member of families that N workers alone would know at one batch size. */
+static void mark_seconds(struct ghp_agenda *agenda)
+{
+    int first = 0;
+
+    qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_family);
+    for (int i = 1; i <= agenda->n_ops; ++i) {
+        struct ghp_agenda_op *family = &agenda->ops[first];
+
+        if (i < agenda->n_ops && same_family(family, &agenda->ops[i])) continue;
+        if (i - first >= 2 && family[0].value != GHP_VALUE_REST && family[1].value == GHP_VALUE_REST)
+            family[1].value = GHP_VALUE_SECOND;
+        first = i;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const struct ghp_agenda_op *x = a, *y = b;
+
+    if (x->value != y->value) return (int)x->value - (int)y->value;
+    if (x->flops < y->flops || x->flops > y->flops) return x->flops > y->flops ? -1 : 1;
+    if (x->bytes < y->bytes || x->bytes > y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return by_key(a, b);
+}
+
+static int by_kind(const void *a, const void *b)
+{
+    const struct ghp_agenda_comm *x = a, *y = b;
+
+    if (x->op != y->op) return (int)x->op - (int)y->op;
+    if (x->count != y->count) return x->count - y->count;
+    if (x->stride != y->stride) return x->stride - y->stride;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static bool same_kind(const struct ghp_agenda_comm *x, const struct ghp_agenda_comm *y)
+{
+    return x->op == y->op && x->count == y->count && x->stride == y->stride;
+}
+
+/* Sizes of one kind: themselves where few, else powers of 4 from the smallest to the largest. */
+static enum ghp_status thin_kind(const struct ghp_agenda_comm *kind, int n, int element_bytes,
+                                 struct ghp_agenda *thinned)
+{
+    struct ghp_agenda_comm comm = kind[0];
+    int64_t grain = (int64_t)comm.count * element_bytes;
+    int64_t largest = kind[n - 1].bytes;
+
+    if (n <= EXACT_SIZES) {
+        for (int i = 0; i < n; ++i) GHP_TRY(add_comm(thinned, &kind[i]));
+        return GHP_OK;
+    }
+    GHP_TRY(add_comm(thinned, &comm));
+    comm.bytes = GRID_START;
+    for (int i = 0; i < GRID_SIZES && comm.bytes < largest; ++i) {
+        int64_t size = comm.bytes;
+
+        comm.bytes = size / grain * grain;
+        if (comm.bytes > kind[0].bytes) GHP_TRY(add_comm(thinned, &comm));
+        comm.bytes = size * GRID_STEP;
+    }
+    comm.bytes = largest;
+    return add_comm(thinned, &comm);
+}
+
+static enum ghp_status thin_comms(struct ghp_agenda *agenda, int element_bytes)
+{
+    struct ghp_agenda thinned = {0};
+    enum ghp_status status = GHP_OK;
+    int kept = 0, first = 0;
+
+    if (agenda->n_comms == 0) return GHP_OK;
+    qsort(agenda->comms, (size_t)agenda->n_comms, sizeof *agenda->comms, by_kind);
+    for (int i = 1; i < agenda->n_comms; ++i)
+        if (by_kind(&agenda->comms[kept], &agenda->comms[i]) != 0)
+            agenda->comms[++kept] = agenda->comms[i];
+    agenda->n_comms = kept + 1;
+    for (int i = 1; i <= agenda->n_comms && status == GHP_OK; ++i) {
+        if (i < agenda->n_comms && same_kind(&agenda->comms[first], &agenda->comms[i])) continue;
+        status = thin_kind(&agenda->comms[first], i - first, element_bytes, &thinned);
+        first = i;
+    }
+    free(agenda->comms);
+    agenda->comms = thinned.comms;
+    agenda->n_comms = thinned.n_comms;
+    agenda->max_comms = thinned.max_comms;
+    return status;
+}
+
+static enum ghp_status collect(const struct ghp_agenda_request *request, struct ghp_agenda *agenda)
+{
+    for (int b = 0; b < request->n_batches; ++b) {
+        struct collecting c = {.request = request, .agenda = agenda};
+
+        c.extent.global_batch = request->batches[b];
+        c.extent.workers = request->workers;
+        GHP_TRY(ghp_extent_check(c.extent));
+        for (int n = 1; n <= request->workers; ++n) {
+            c.extent.workers = n;
+            if (request->batches[b] % n == 0) GHP_TRY(collect_extent(&c));
+        }
+    }
+    merge_ops(agenda);
+    mark_seconds(agenda);
+    qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_value);
+    return thin_comms(agenda, request->element_bytes);
+}
+
+enum ghp_status ghp_agenda_collect(const struct ghp_agenda_request *request,
+                                   struct ghp_agenda *agenda)
+{
+    enum ghp_status status = GHP_OK;
+
+    memset(agenda, 0, sizeof *agenda);
+    status = collect(request, agenda);
+    if (status != GHP_OK) ghp_agenda_release(agenda);
+    return status;
+}
+
+void ghp_agenda_release(struct ghp_agenda *agenda)
+{
+    free(agenda->ops);
+    free(agenda->comms);
+    memset(agenda, 0, sizeof *agenda);
+}

@@ -1,0 +1,68 @@
+/* profiler/agenda.h - what is to be measured, the most valuable first.
+ *
+ * Everything that plans for the models can ask for, over all given batches and all worker counts up to N that divide
+ * them (core/space.h), each distinct thing once.  Local operations are ordered by how much a plan hangs on them:
+ *     1. split `data` for N workers itself,
+ *     2. every other split for N workers,
+ *     3. a second batch size for shapes that 1 and 2 know at one only (the law in the batch needs two),
+ *     4. the rest;
+ * inside each rank the expensive ones first, so that what a budget leaves to the laws is cheap.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_agenda.c */
+#ifndef GHP_PROFILER_AGENDA_H
+#define GHP_PROFILER_AGENDA_H
+
+#include "core/space.h"
+
+/* How much a plan hangs on an operation. */
+enum ghp_value { GHP_VALUE_DATA, GHP_VALUE_SPLIT, GHP_VALUE_SECOND, GHP_VALUE_REST, GHP_VALUE_COUNT };
+
+/* One pass of a local operation to measure. */
+struct ghp_agenda_op {
+    struct ghp_local local;
+    enum ghp_pass pass;
+    char key[GHP_KEY_BYTES];
+    enum ghp_value value;
+    double flops; /* of one run; 0 for ops that only move memory */
+    double bytes; /* least memory traffic of one run */
+    bool done;    /* measured already */
+};
+
+/* One collective to measure. */
+struct ghp_agenda_comm {
+    enum ghp_comm_op op;
+    int count, stride;
+    int64_t bytes;
+    bool done;
+};
+
+struct ghp_agenda {
+    int n_ops, max_ops;
+    struct ghp_agenda_op *ops;
+    int n_comms, max_comms;
+    struct ghp_agenda_comm *comms; /* by kind (op, count, stride), bytes ascending */
+};
+
+/* What the agenda is for; borrowed. */
+struct ghp_agenda_request {
+    const struct ghp_model *models; /* n_models */
+    int n_models;
+    const int64_t *batches; /* n_batches, each a multiple of `workers` */
+    int n_batches;
+    int workers;       /* N */
+    int ranks;         /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
+    int element_bytes; /* 4 or 8 */
+    int64_t bucket_bytes; /* gradients that are reduced together make messages up to this size, >= 0 */
+};
+
+/* Collects and orders.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a batch that is no multiple of the workers); GHP_ERR_NO_MEMORY
+ * Local; equal requests give equal agendas on all ranks */
+enum ghp_status ghp_agenda_collect(const struct ghp_agenda_request *request,
+                                   struct ghp_agenda *agenda);
+
+/* Frees it; accepts a zeroed one. */
+void ghp_agenda_release(struct ghp_agenda *agenda);
+
+#endif

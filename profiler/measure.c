@@ -1,0 +1,127 @@
+/* profiler/measure.c - samples, medians, and what the ranks tell each other. */
+#include "profiler/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Samples that spread more than this are not trusted yet. */
+static const double calm_spread = 0.03;
+static const int64_t max_repeats = 1000000;
+
+double ghp_measure_now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double ghp_measure_quantile(const double *ascending, int n, double q)
+{
+    double at = q * (double)(n - 1);
+    int below = (int)at;
+
+    if (below >= n - 1) return ascending[n - 1];
+    return ascending[below] + (at - below) * (ascending[below + 1] - ascending[below]);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct ghp_timed ghp_measure_summary(double *values, int n)
+{
+    struct ghp_timed timed = {.samples = n};
+
+    qsort(values, (size_t)n, sizeof *values, ascending);
+    timed.seconds = ghp_measure_quantile(values, n, 0.5);
+    if (timed.seconds > 0)
+        timed.spread = (ghp_measure_quantile(values, n, 0.75) -
+                        ghp_measure_quantile(values, n, 0.25)) /
+                       timed.seconds;
+    return timed;
+}
+
+/* What each rank tells the others. */
+struct word {
+    double value;
+    int64_t status;
+};
+
+enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value)
+{
+    struct word mine = {.value = *value, .status = status};
+    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
+    enum ghp_status result = GHP_OK;
+
+    /* without this memory a rank cannot take part: all others learn it from the watchdog */
+    if (all == NULL) return GHP_NO_MEMORY();
+    result = m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r) {
+        if (all[r].status != GHP_OK)
+            result = status != GHP_OK
+                         ? status
+                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; see its message", r);
+        if (all[r].value > *value) *value = all[r].value;
+    }
+    free(all);
+    return result;
+}
+
+enum ghp_status ghp_measure_share(const struct ghp_measure *m, void *bytes, int64_t n)
+{
+    unsigned char *all = ghp_alloc((size_t)m->size, (size_t)n);
+    double unused = 0;
+    enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
+
+    status = ghp_measure_max(m, status, &unused);
+    if (status == GHP_OK) status = m->transport_ops->all_gather(m->world, bytes, all, n);
+    if (status == GHP_OK) memcpy(bytes, all, (size_t)n);
+    free(all);
+    return status;
+}
+
+/* The slowest rank's mean over `repeats` runs, begun together. */
+static enum ghp_status sample(const struct ghp_measure *m, struct ghp_task task, int64_t repeats,
+                              double *seconds)
+{
+    enum ghp_status status = m->transport_ops->barrier(m->world);
+    double start_s = 0;
+
+    GHP_TRY(status);
+    start_s = ghp_measure_now_s();
+    status = task.run(task.context, repeats);
+    *seconds = (ghp_measure_now_s() - start_s) / (double)repeats;
+    return ghp_measure_max(m, status, seconds);
+}
+
+enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
+                                 struct ghp_effort effort, struct ghp_timed *timed)
+{
+    double samples[GHP_MAX_SAMPLES] = {0}, sorted[GHP_MAX_SAMPLES] = {0};
+    double once_s = 0;
+    int64_t repeats = 1;
+    int n = 0;
+
+    GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
+    GHP_TRY(sample(m, task, 1, &once_s));
+    if (once_s < effort.sample_s) {
+        double wanted = ceil(effort.sample_s / fmax(once_s, 1e-9));
+
+        repeats = wanted < (double)max_repeats ? (int64_t)wanted : max_repeats;
+    } else {
+        samples[n++] = once_s; /* long enough to be a sample itself */
+    }
+    do {
+        GHP_TRY(sample(m, task, repeats, &samples[n++]));
+        memcpy(sorted, samples, sizeof sorted);
+        *timed = ghp_measure_summary(sorted, n);
+    } while (n < effort.min_samples || (n < effort.max_samples && timed->spread > calm_spread));
+    timed->repeats = repeats;
+    return GHP_OK;
+}

@@ -1,0 +1,73 @@
+/* profiler/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, median and spread.
+ *
+ * One sample is: barrier, then `repeats` runs back to back on every rank; its value is the slowest rank's mean. All
+ * ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_measure.c */
+#ifndef GHP_PROFILER_MEASURE_H
+#define GHP_PROFILER_MEASURE_H
+
+#include "core/profile.h"
+#include "executor/backend.h"
+#include "executor/transport.h"
+
+/* Who measures; everything is borrowed. */
+struct ghp_measure {
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_transport *transport;
+    struct ghp_comm *world; /* all ranks, compute stream */
+    int rank, size;
+    const struct ghp_backend_ops *backend_ops;
+    struct ghp_backend *backend;
+    int element_bytes; /* 4 or 8 */
+};
+
+/* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */
+struct ghp_task {
+    enum ghp_status (*run)(void *context, int64_t repeats);
+    void *context;
+};
+
+/* How long one sample should last. */
+struct ghp_effort {
+    double sample_s; /* > 0 */
+    int min_samples; /* 1 .. GHP_MAX_SAMPLES; more are taken, up to max, while they spread */
+    int max_samples;
+};
+
+enum { GHP_MAX_SAMPLES = 9 };
+
+/* What came out. */
+struct ghp_timed {
+    double seconds; /* of one run: median over the samples */
+    double spread;  /* (third quartile - first quartile) / median */
+    int samples;
+    int64_t repeats; /* runs in a sample */
+};
+
+/* Times a task.
+ *
+ * Returns   GHP_OK; the task's own failure on the rank that failed, GHP_ERR_COMM on the others
+ * Collective over m->world */
+enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
+                                 struct ghp_effort effort, struct ghp_timed *timed);
+
+/* The largest of all ranks' values; fails on every rank where any rank's status is a failure (which that rank returns;
+ * the others GHP_ERR_COMM).
+ * Collective over m->world */
+enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
+
+/* Rank 0's bytes, to all.
+ * Collective over m->world */
+enum ghp_status ghp_measure_share(const struct ghp_measure *m, void *bytes, int64_t n);
+
+/* Seconds since some fixed moment, never backwards. */
+double ghp_measure_now_s(void);
+
+/* Quantile q in [0, 1] of n >= 1 ascending values, between neighbours by a straight line. */
+double ghp_measure_quantile(const double *ascending, int n, double q);
+
+/* Median and spread of n values (sorts them). */
+struct ghp_timed ghp_measure_summary(double *values, int n);
+
+#endif

@@ -1,0 +1,118 @@
+/* profiler/topology.c - one node as hwloc sees it. */
+#include "profiler/topology.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Points the topology at its source; *of_file says that it is an XML file. */
+static enum ghp_status set_source(hwloc_topology_t topology, const char *source, bool *of_file)
+{
+    struct stat info;
+
+    *of_file = false;
+    if (source == NULL || source[0] == '\0') return GHP_OK;
+    if (stat(source, &info) == 0) {
+        *of_file = true;
+        if (!S_ISREG(info.st_mode))
+            return GHP_FAIL(GHP_ERR_IO,
+                            "cannot read topology '%s': not a regular file; give an XML file as "
+                            "'lstopo --of xml FILE' writes it",
+                            source);
+        if (hwloc_topology_set_xml(topology, source) != 0)
+            return GHP_FAIL(GHP_ERR_IO,
+                            "cannot read topology '%s': not XML of hwloc; make it with "
+                            "'lstopo --of xml FILE'",
+                            source);
+        return GHP_OK;
+    }
+    if (hwloc_topology_set_synthetic(topology, source) != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot use topology '%s': neither a file that exists nor a synthetic "
+                        "description; give an XML file or something like 'package:2 core:8 pu:2'",
+                        source);
+    return GHP_OK;
+}
+
+/* The processor's name, else what the topology was made from. */
+static const char *node_name(hwloc_topology_t topology, const char *source)
+{
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    hwloc_obj_t root = hwloc_get_root_obj(topology);
+    const char *name = package != NULL ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+
+    if (name == NULL) name = hwloc_obj_get_info_by_name(root, "CPUModel");
+    if (name == NULL && source != NULL && source[0] != '\0') name = source;
+    return name != NULL ? name : "this machine";
+}
+
+/* The operating-system index of the first hardware thread of each core. */
+static enum ghp_status read_cores(hwloc_topology_t topology, struct ghp_machine *machine)
+{
+    int n_pus = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+    int n_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+    hwloc_obj_type_t unit = n_cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+
+    if (n_cores <= 0) n_cores = n_pus;
+    if (n_cores <= 0)
+        return GHP_FAIL(GHP_ERR_INPUT, "cannot use topology '%s': it has no hardware threads; add "
+                                       "'core:N pu:1'",
+                        machine->name);
+    machine->packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
+    if (machine->packages < 1) machine->packages = 1;
+    machine->cores = n_cores;
+    machine->threads = n_pus;
+    machine->pus = ghp_alloc((size_t)n_cores, sizeof *machine->pus);
+    if (machine->pus == NULL) return GHP_NO_MEMORY();
+    machine->n_pus = n_cores;
+    for (int i = 0; i < n_cores; ++i) {
+        hwloc_obj_t core = hwloc_get_obj_by_type(topology, unit, (unsigned)i);
+        hwloc_obj_t pu = hwloc_get_obj_inside_cpuset_by_type(topology, core->cpuset, HWLOC_OBJ_PU, 0);
+
+        if (pu == NULL)
+            return GHP_FAIL(GHP_ERR_INPUT, "cannot use topology '%s': core %d has no hardware "
+                                           "thread; add 'pu:1' below it",
+                            machine->name, i);
+        machine->pus[i] = (int)pu->os_index;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
+                                 struct ghp_machine *machine)
+{
+    bool of_file = false;
+
+    GHP_TRY(set_source(topology, source, &of_file));
+    if (hwloc_topology_load(topology) != 0) {
+        if (of_file)
+            return GHP_FAIL(GHP_ERR_IO,
+                            "cannot read topology '%s': not XML of hwloc; make it with "
+                            "'lstopo --of xml FILE'",
+                            source);
+        return GHP_FAIL(GHP_ERR_INPUT, "cannot read the topology of '%s': %s; describe it with "
+                                       "--hwloc 'core:N pu:1'",
+                        source != NULL ? source : "this machine", strerror(errno));
+    }
+    machine->name = strdup(node_name(topology, source));
+    if (machine->name == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(read_cores(topology, machine));
+    machine->memory_bytes = (int64_t)hwloc_get_root_obj(topology)->total_memory;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_machine *machine)
+{
+    hwloc_topology_t topology = NULL;
+    enum ghp_status status = GHP_OK;
+
+    memset(machine, 0, sizeof *machine);
+    machine->nodes = nodes;
+    if (hwloc_topology_init(&topology) != 0) return GHP_NO_MEMORY();
+    status = read_node(topology, source, machine);
+    hwloc_topology_destroy(topology);
+    if (status != GHP_OK) ghp_machine_release(machine);
+    return status;
+}

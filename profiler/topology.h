@@ -1,0 +1,25 @@
+/* profiler/topology.h - hwloc -> machine: what the nodes of the cluster look like.
+ *
+ * The only place that knows hwloc in this room.  Links are no matter of topology: they are measured, or given.
+ *
+ * Tested  tests/profiler/test_topology.c */
+#ifndef GHP_PROFILER_TOPOLOGY_H
+#define GHP_PROFILER_TOPOLOGY_H
+
+#include "core/machine.h"
+
+/* Describes one node, and says that there are `nodes` of it.
+ *
+ * source   NULL or "": this machine; a file name: hwloc's XML (as `lstopo --of xml` writes it); else a synthetic
+ *          description such as "package:2 core:8 pu:2"
+ * nodes    equal nodes of the cluster, >= 1
+ * machine  filled but for its links, which are left 0; released by the caller; zeroed on failure
+ *
+ * A topology without cores (some virtual machines) counts each hardware thread as a core.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO (cannot read XML); GHP_ERR_INPUT (neither a file nor a synthetic description, or no
+ *           hardware threads in it); GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_machine *machine);
+
+#endif
