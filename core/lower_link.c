@@ -250,11 +250,13 @@ static enum ghp_status scratch_for(struct linker *k, struct ghp_instr *instr, in
 static enum ghp_status link_norm(struct linker *k, struct ghp_instr *instr)
 {
     struct ghp_operands *at = &instr->at;
-    int *slot = &k->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-    GHP_TRY(demand(k, slot,
-                   describe_bytes(GHP_ROLE_STATS, instr->layer,
-                                  2 * instr->local.c * (int64_t)sizeof(double))));
-    at->stats = *slot;
+    if (!k->how->forward_only) { /* evaluation runs on running statistics */
+        int *slot = &k->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
+        GHP_TRY(demand(k, slot,
+                       describe_bytes(GHP_ROLE_STATS, instr->layer,
+                                      2 * instr->local.c * (int64_t)sizeof(double))));
+        at->stats = *slot;
+    }
     for (int s = 0; s < GHP_MAX_STATES; s++)
         at->state[s] = instr->backward ? -1 : k->states[instr->layer * GHP_MAX_STATES + s];
     return GHP_OK;

@@ -9,6 +9,8 @@
 
 /* Elements of one tensor, and channels of one layer, stay below these, so that products fit in 64 bits. */
 #define MAX_ELEMENTS (INT64_C(1) << 40)
+#define MAX_FLOPS (INT64_C(1) << 60)
+#define MAX_CLASSES (INT64_C(1) << 24)
 
 const char *ghp_op_name(enum ghp_op op)
 {
@@ -144,9 +146,9 @@ static enum ghp_status softmax_shape(struct ghp_layer *layer)
 {
     char text[72];
 
-    if (layer->in.h * layer->in.w != 1 || layer->in.c < 2)
+    if (layer->in.h * layer->in.w != 1 || layer->in.c < 2 || layer->in.c > MAX_CLASSES)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (softmax_cross_entropy) takes a vector of at least 2 classes, but its input is %s; "
+                        "layer '%s' (softmax_cross_entropy) takes a vector of 2 to 2^24 classes, but its input is %s; "
                         "put a linear or global_avg_pool layer before it",
                         layer->name, shape_text(layer->in, text));
     layer->out = layer->in;
@@ -232,6 +234,7 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
             return fail_layer(layer, "has more than 2^40 weights; use smaller sizes");
         param->elements *= param->dims[i];
     }
+    if (param->init == GHP_INIT_KAIMING) param->fan_in = param->elements / param->dims[0];
     param->name = ghp_alloc(n + n_part + 2, 1);
     if (param->name == NULL) return GHP_NO_MEMORY();
     /* the bias layer that belongs to conv1 is called conv1.bias already */
@@ -248,20 +251,17 @@ static struct ghp_param channel_param(int64_t channels, enum ghp_init init)
 static enum ghp_status params_of(struct ghp_layer *layer)
 {
     const struct ghp_window *win = &layer->window;
-    int64_t fan_in = layer->in.c;
 
     switch (layer->op) {
     case GHP_OP_CONV2D:
-        fan_in = layer->in.c / win->groups * win->r * win->s;
         layer->params[0] = (struct ghp_param){.n_dims = 4,
                                               .dims = {layer->out.c, layer->in.c / win->groups, win->r, win->s},
-                                              .fan_in = fan_in,
                                               .init = GHP_INIT_KAIMING};
         layer->n_params = 1;
         return make_param(layer, "weight", &layer->params[0]);
     case GHP_OP_LINEAR:
-        layer->params[0] = (struct ghp_param){
-            .n_dims = 2, .dims = {layer->out.c, layer->in.c}, .fan_in = fan_in, .init = GHP_INIT_KAIMING};
+        layer->params[0] =
+            (struct ghp_param){.n_dims = 2, .dims = {layer->out.c, layer->in.c}, .init = GHP_INIT_KAIMING};
         layer->n_params = 1;
         return make_param(layer, "weight", &layer->params[0]);
     case GHP_OP_BIAS:
@@ -303,7 +303,10 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
     layer->in = index == 0 ? layer->out : model->layers[layer->inputs[0]].out;
     if (index > 0) GHP_TRY(shape_of(model, layer));
     GHP_TRY(check_size(layer));
-    return params_of(layer);
+    GHP_TRY(params_of(layer));
+    if (layer->n_params > 0 && layer->params[0].elements > MAX_FLOPS / 2 / (layer->out.h * layer->out.w))
+        return fail_layer(layer, "takes more than 2^60 operations a sample; use smaller sizes");
+    return GHP_OK;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -1,7 +1,6 @@
 /* planner/instance.c - prices the pieces of core/lower, each (layer, split) and (edge, pair of splits) once.
  *
- * Edges are many (pairs of splits) and their pieces few (pairs of layouts, for tensors of one shape), so the price of
- * a pair is looked up by its four layouts before it is made. */
+ * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's prices. */
 #include "planner/instance.h"
 
 #include <math.h>
@@ -182,10 +181,12 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     const struct ghp_model *model = in->how->model;
     const struct ghp_edge *a = &in->edges[e], *b = &in->edges[other];
     const struct ghp_layer *from_a = &model->layers[a->from], *from_b = &model->layers[b->from];
+    struct ghp_lowering plain = *in->how;
 
+    plain.input_gradient = false; /* counts in layers, not in edges */
     if (from_a->n_consumers != 1 || from_b->n_consumers != 1) return false;
     if (memcmp(&from_a->out, &from_b->out, sizeof from_a->out) != 0) return false;
-    if (ghp_lower_needs_gradient(in->how, a->from) != ghp_lower_needs_gradient(in->how, b->from)) return false;
+    if (ghp_lower_needs_gradient(&plain, a->from) != ghp_lower_needs_gradient(&plain, b->from)) return false;
     const int ends[2][2] = {{a->from, b->from}, {a->to, b->to}};
     for (int k = 0; k < 2; ++k) {
         int n = in->n_choices[ends[k][0]];

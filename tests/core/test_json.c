@@ -86,12 +86,15 @@ static void test_deep(void)
     struct ghp_node at;
     char text[601], *c = text;
 
-    for (int i = 0; i < 300; ++i) *c++ = '[';
-    for (int i = 0; i < 300; ++i) *c++ = ']';
+    for (int i = 0; i < 300; ++i)
+        *c++ = '[';
+    for (int i = 0; i < 300; ++i)
+        *c++ = ']';
     *c = '\0';
     CHECK_STATUS(ghp_json_parse(text, "deep", NULL, &deep), GHP_OK);
     at = ghp_json_root(&deep);
-    for (int i = 0; i < 299; ++i) CHECK_STATUS(ghp_json_item(&at, 0, &at), GHP_OK);
+    for (int i = 0; i < 299; ++i)
+        CHECK_STATUS(ghp_json_item(&at, 0, &at), GHP_OK);
     CHECK_STATUS(ghp_json_fail(&at, GHP_ERR_INPUT, "x"), GHP_ERR_INPUT); /* `where` is cut */
     CHECK_MESSAGE("deep:1:");
     ghp_json_release(&deep);
@@ -128,8 +131,9 @@ static void test_refusals(void)
         {"{'a': 1}", "correct the JSON"},
         {"[1]", "t:1:1: the document is no object"},
         {"{\"a\": 1}", "key 'format' is missing"},
-        {"{\"format\": \"ghp.plan/2\"}", "t:1:12: 'format': the format is 'ghp.plan/2'; give a file "
-                                         "of format 'ghp.plan/1'"},
+        {"{\"format\": \"ghp.plan/2\"}",
+         "t:1:12: 'format': the format is 'ghp.plan/2'; give a file "
+         "of format 'ghp.plan/1'"},
         {"{\"format\": 1}", "not a text"},
     };
 

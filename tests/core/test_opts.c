@@ -22,25 +22,45 @@ static const struct targets defaults = {
 
 static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "Training"},
-    {.name = "steps", .letter = 's', .kind = GHP_OPT_INT, .target = &got.steps, .min = 1,
-     .max = 1000, .help = "steps to train"},
-    {.name = "rate", .kind = GHP_OPT_REAL, .target = &got.rate, .min = 0, .max = INFINITY,
+    {.name = "steps",
+     .letter = 's',
+     .kind = GHP_OPT_INT,
+     .target = &got.steps,
+     .min = 1,
+     .max = 1000,
+     .help = "steps to train"},
+    {.name = "rate",
+     .kind = GHP_OPT_REAL,
+     .target = &got.rate,
+     .min = 0,
+     .max = INFINITY,
      .help = "learning rate"},
-    {.name = "mode", .kind = GHP_OPT_CHOICE, .target = &got.mode, .choices = modes,
+    {.name = "mode",
+     .kind = GHP_OPT_CHOICE,
+     .target = &got.mode,
+     .choices = modes,
      .help = "numerics"},
-    {.name = "memory", .kind = GHP_OPT_BYTES, .target = &got.memory_bytes,
+    {.name = "memory",
+     .kind = GHP_OPT_BYTES,
+     .target = &got.memory_bytes,
      .help = "memory of a worker"},
     {.kind = GHP_OPT_HEADING, .help = "Output"},
     {.name = "model", .kind = GHP_OPT_LIST, .target = &got.models, .help = "a network"},
-    {.name = "output", .letter = 'o', .kind = GHP_OPT_TEXT, .target = &got.output,
-     .argument = "PLAN", .help = "where the plan goes"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = GHP_OPT_TEXT,
+     .target = &got.output,
+     .argument = "PLAN",
+     .help = "where the plan goes"},
     {.name = "json", .kind = GHP_OPT_FLAG, .target = &got.json, .help = "print one JSON object"},
 };
 
-static const struct ghp_tool tool = {
-    .name = "ghp-test", .purpose = "tests the parser", .usage = "ghp-test [options] FILE",
-    .example = "ghp-test models/lenet5.json", .opts = options,
-    .n_opts = sizeof options / sizeof options[0]};
+static const struct ghp_tool tool = {.name = "ghp-test",
+                                     .purpose = "tests the parser",
+                                     .usage = "ghp-test [options] FILE",
+                                     .example = "ghp-test models/lenet5.json",
+                                     .opts = options,
+                                     .n_opts = sizeof options / sizeof options[0]};
 
 static const char *positional[2];
 static int n_positional;
@@ -142,7 +162,8 @@ static void test_help(void)
 
     CHECK(ghp_opts_done());
     CHECK(strstr(text, "usage: ghp-test [options] FILE\n") != NULL);
-    CHECK(strstr(text, "\nTraining\n  -s, --steps N                 steps to train [100]\n") != NULL);
+    CHECK(strstr(text, "\nTraining\n  -s, --steps N                 steps to train [100]\n") !=
+          NULL);
     CHECK(strstr(text, "numerics: exact, fast [fast]\n") != NULL);
     CHECK(strstr(text, "where the plan goes [plan.json]\n") != NULL);
     CHECK(strstr(text, "memory of a worker\n") != NULL); /* -1: not set */

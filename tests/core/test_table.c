@@ -29,14 +29,16 @@ static void test_full(void)
     ghp_table_cell(t, "%.3f", 1.24);
     ghp_table_cell(t, "measured");
     ghp_table_row(t);
-    ghp_table_cell(t, "3\xc3\x97" "3 long name");
+    ghp_table_cell(t, "3\xc3\x97"
+                      "3 long name");
     ghp_table_cell(t, "%.3f", 10.0);
     text = printed(t);
     CHECK_TEXT(text, "# profile 5f2c\n"
                      "layer          forward  source\n"
                      "                    ms\n"
                      "conv1            1.240  measured\n"
-                     "3\xc3\x97" "3 long name   10.000\n");
+                     "3\xc3\x97"
+                     "3 long name   10.000\n");
     free(text);
     text = printed(t); /* printing changes nothing */
     CHECK_EQ(strlen(text), 15 + 31 + 23 + 33 + 24);

@@ -44,8 +44,8 @@ static void test_parse(void)
 
 static void test_refusals(void)
 {
-    static const char *const bad[] = {"",     "GiB",  "-1",     "4 gallons", "4GiBs",
-                                      "0x10", "nan",  "inf",    " 4",        "1e400"};
+    static const char *const bad[] = {"",     "GiB", "-1",  "4 gallons", "4GiBs",
+                                      "0x10", "nan", "inf", " 4",        "1e400"};
     int64_t bytes = 77;
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i)

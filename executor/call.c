@@ -1,0 +1,67 @@
+/* executor/call.c - see call.h. */
+#include "executor/call.h"
+
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels, struct ghp_extent extent, int rank)
+{
+    struct ghp_window_at at = {.samples = ghp_layout_samples(layout, extent),
+                               .channels = ghp_layout_channels(layout, channels)};
+
+    at.first_sample = rank / layout.degree * at.samples;
+    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = rank % layout.degree * at.channels;
+    return at;
+}
+
+static void *of(void *const *address, int buffer) { return buffer < 0 ? NULL : address[buffer]; }
+
+struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address)
+{
+    const struct ghp_operands *at = &instr->at;
+    struct ghp_tensors t = {.y = of(address, at->y),
+                            .dy = of(address, at->dy),
+                            .saved = of(address, at->saved),
+                            .stats = of(address, at->stats),
+                            .labels = of(address, at->labels),
+                            .metrics = of(address, at->metrics),
+                            .scratch = of(address, at->scratch)};
+
+    for (int i = 0; i < GHP_MAX_INPUTS; i++) {
+        t.x[i] = of(address, at->x[i]);
+        t.dx[i] = of(address, at->dx[i]);
+    }
+    for (int i = 0; i < GHP_MAX_PARAMS; i++) {
+        t.w[i] = of(address, at->w[i]);
+        t.dw[i] = of(address, at->dw[i]);
+    }
+    for (int i = 0; i < GHP_MAX_STATES; i++) t.state[i] = of(address, at->state[i]);
+    return t;
+}
+
+/* Samples of a window that are not padding. */
+static int64_t valid_in(struct ghp_window_at at, int64_t valid)
+{
+    int64_t n = valid - at.first_sample;
+
+    return n < 0 ? 0 : n > at.samples ? at.samples : n;
+}
+
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr, const struct ghp_step *step)
+{
+    const struct ghp_layer *layer = &work->model->layers[instr->layer];
+    struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
+    struct ghp_window_at at = ghp_window_of(layout, layer->in.c, work->extent, work->rank);
+    struct ghp_call call = {.training = work->lender == NULL,
+                            .loss_scale = 1.0 / (double)work->extent.global_batch,
+                            .stat_count = instr->stat_count,
+                            .valid_samples = valid_in(at, step->valid),
+                            .seed = work->seed,
+                            .step = step->index,
+                            .layer = instr->layer,
+                            .first_sample = at.first_sample,
+                            .first_channel = at.first_channel,
+                            .global_channels = layer->in.c};
+
+    if (work->fault == GHP_FAULT_GROUP_SCALE) call.loss_scale *= work->groups;
+    if (work->fault == GHP_FAULT_RANK_MASKS) call.first_sample = call.first_channel = 0;
+    if (work->fault == GHP_FAULT_LOCAL_STATISTICS) call.stat_count = instr->local.n * instr->local.h * instr->local.w;
+    return call;
+}

@@ -1,0 +1,24 @@
+/* executor/call.h - turns an instruction's operands into what a backend's kernel gets: addresses, and which samples and
+ * channels of the global tensor these are. */
+#ifndef GHP_EXECUTOR_CALL_H
+#define GHP_EXECUTOR_CALL_H
+
+#include "executor/backend.h"
+#include "executor/worker.h"
+
+/* Where a layer's local samples and channels lie in the global batch and tensor. */
+struct ghp_window_at {
+    int64_t first_sample, samples;
+    int64_t first_channel, channels;
+};
+
+/* Of a tensor with `channels` channels in `layout`, on `rank`. Local. Tested tests/executor/test_worker.c */
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels, struct ghp_extent extent, int rank);
+
+/* Addresses of an instruction's operands. `address` has one entry a buffer. */
+struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address);
+
+/* The call of a COMPUTE instruction in a step, without tensors. */
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr, const struct ghp_step *step);
+
+#endif

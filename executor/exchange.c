@@ -1,0 +1,122 @@
+/* executor/exchange.c - see exchange.h. */
+#include "executor/exchange.h"
+
+#include "executor/pack.h"
+
+#include <string.h>
+
+/* The tensor of the whole subgroup: instr->local has its samples and all channels. */
+static int64_t whole_bytes(const struct ghp_exchange *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    return l->n * l->c * l->h * l->w * e->element_bytes;
+}
+
+/* `samples` samples whose channels lie in `degree` slices. */
+static struct ghp_pack slices(const struct ghp_exchange *e, int64_t samples)
+{
+    const struct ghp_local *l = &e->instr->local;
+    int m = e->instr->step.degree;
+
+    return (struct ghp_pack){.rows = samples * l->h * l->w, .block_bytes = l->c / m * e->element_bytes, .parts = m};
+}
+
+static int member(const struct ghp_exchange *e) { return e->rank % e->instr->step.degree; }
+
+/* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
+static enum ghp_status slice_batch(const struct ghp_exchange *e)
+{
+    int from = e->instr->step.from.degree, to = e->instr->step.to.degree;
+    int64_t bytes = whole_bytes(e) / from * to;
+
+    memcpy(e->y, (const char *)e->x + e->rank % from / to * bytes, (size_t)bytes);
+    return GHP_OK;
+}
+
+static enum ghp_status slice_channel(const struct ghp_exchange *e)
+{
+    ghp_pack_take(slices(e, e->instr->local.n), e->x, member(e), e->y);
+    return GHP_OK;
+}
+
+static enum ghp_status gather_batch(const struct ghp_exchange *e)
+{
+    return e->transport_ops->all_gather(e->comm, e->x, e->y, whole_bytes(e) / e->instr->step.degree);
+}
+
+static enum ghp_status gather_channel(const struct ghp_exchange *e)
+{
+    GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch, whole_bytes(e) / e->instr->step.degree));
+    ghp_pack_join(slices(e, e->instr->local.n), e->scratch, e->y);
+    return GHP_OK;
+}
+
+/* Own samples, cut into slices for their owners; what arrives is a run of samples from each. */
+static enum ghp_status batch_to_channel(const struct ghp_exchange *e)
+{
+    int m = e->instr->step.degree;
+
+    ghp_pack_split(slices(e, e->instr->local.n / m), e->x, e->scratch);
+    return e->transport_ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
+}
+
+static enum ghp_status channel_to_batch(const struct ghp_exchange *e)
+{
+    int m = e->instr->step.degree;
+
+    GHP_TRY(e->transport_ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
+    ghp_pack_join(slices(e, e->instr->local.n / m), e->scratch, e->y);
+    return GHP_OK;
+}
+
+static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
+{
+    struct ghp_reduction sum = {.in = in,
+                                .out = e->y,
+                                .elements = whole_bytes(e) / e->instr->step.degree / e->element_bytes,
+                                .element_bytes = e->element_bytes,
+                                .scratch = e->receive,
+                                .scratch_bytes = e->receive_bytes};
+
+    return e->transport_ops->reduce_scatter(e->comm, &sum);
+}
+
+static enum ghp_status sum_to_batch(const struct ghp_exchange *e) { return scatter_sum(e, e->x); }
+
+static enum ghp_status sum_to_channel(const struct ghp_exchange *e)
+{
+    ghp_pack_split(slices(e, e->instr->local.n), e->x, e->scratch);
+    return scatter_sum(e, e->scratch);
+}
+
+static enum ghp_status sum_to_full(const struct ghp_exchange *e)
+{
+    struct ghp_reduction sum = {.in = e->y,
+                                .out = e->y,
+                                .elements = whole_bytes(e) / e->element_bytes,
+                                .element_bytes = e->element_bytes,
+                                .scratch = e->receive,
+                                .scratch_bytes = e->receive_bytes};
+
+    if (e->x != e->y) memcpy(e->y, e->x, (size_t)whole_bytes(e));
+    return e->transport_ops->all_reduce(e->comm, &sum);
+}
+
+static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_exchange *) = {
+    [GHP_RESHARD_SLICE_BATCH] = slice_batch,
+    [GHP_RESHARD_SLICE_CHANNEL] = slice_channel,
+    [GHP_RESHARD_GATHER_BATCH] = gather_batch,
+    [GHP_RESHARD_GATHER_CHANNEL] = gather_channel,
+    [GHP_RESHARD_BATCH_TO_CHANNEL] = batch_to_channel,
+    [GHP_RESHARD_CHANNEL_TO_BATCH] = channel_to_batch,
+    [GHP_RESHARD_SUM_TO_BATCH] = sum_to_batch,
+    [GHP_RESHARD_SUM_TO_CHANNEL] = sum_to_channel,
+    [GHP_RESHARD_SUM_TO_FULL] = sum_to_full,
+};
+
+enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange)
+{
+    GHP_ASSERT(exchange->instr->kind == GHP_INSTR_RESHARD);
+    return steps[exchange->instr->step.op](exchange);
+}

@@ -1,0 +1,32 @@
+/* executor/exchange.h - runs one layout change: packs, sends, adds, unpacks, as the step's kind says.
+ *
+ * The kinds and their order are core/split.h's table; here each kind is one function. Operands come resolved to
+ * addresses, so an exchange knows neither program nor arena. */
+#ifndef GHP_EXECUTOR_EXCHANGE_H
+#define GHP_EXECUTOR_EXCHANGE_H
+
+#include "core/program.h"
+#include "executor/transport.h"
+
+struct ghp_exchange {
+    const struct ghp_instr *instr; /* RESHARD */
+    struct ghp_extent extent;
+    int rank;
+    int element_bytes;
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_comm *comm;  /* of instr->ranks; NULL where the step sends nothing */
+    const void *x;          /* [n][h][w][c] in layout step.from */
+    void *y;                /* in layout step.to */
+    void *scratch;          /* packed copy of the whole tensor, where the step packs */
+    void *receive;          /* segment of a reduction */
+    int64_t receive_bytes;
+};
+
+/* Runs the step.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM
+ * Collective over instr->ranks
+ * Tested    tests/executor/test_exchange.c */
+enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange);
+
+#endif

@@ -1,0 +1,93 @@
+/* executor/kernels.c - see kernels.h. */
+#include "executor/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ghp_kernel_entry {
+    char key[GHP_KEY_BYTES];
+    struct ghp_local local; /* keys leave out what does not change the time (ratios, epsilons) */
+    enum ghp_pass pass;
+    struct ghp_kernel *kernel;
+};
+
+void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                      const struct ghp_profile *profile)
+{
+    *kernels = (struct ghp_kernels){.ops = ops, .backend = backend, .profile = profile};
+}
+
+void ghp_kernels_release(struct ghp_kernels *kernels)
+{
+    if (kernels == NULL) return;
+    for (int i = 0; i < kernels->n; i++) kernels->ops->release(kernels->entries[i].kernel);
+    free(kernels->entries);
+    *kernels = (struct ghp_kernels){0};
+}
+
+static bool same_norm(const struct ghp_norm *a, const struct ghp_norm *b)
+{
+    return a->epsilon == b->epsilon && a->momentum == b->momentum && a->local_stats == b->local_stats &&
+           a->size == b->size && a->alpha == b->alpha && a->beta == b->beta && a->k == b->k && a->ratio == b->ratio;
+}
+
+static enum ghp_status grow(struct ghp_kernels *kernels)
+{
+    int max = kernels->max > 0 ? 2 * kernels->max : 64;
+    struct ghp_kernel_entry *grown;
+
+    if (kernels->n < kernels->max) return GHP_OK;
+    grown = realloc(kernels->entries, (size_t)max * sizeof(*grown));
+    if (grown == NULL) return GHP_NO_MEMORY();
+    kernels->entries = grown;
+    kernels->max = max;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local, enum ghp_pass pass,
+                                 struct ghp_kernel **kernel)
+{
+    char key[GHP_KEY_BYTES];
+    struct ghp_kernel_entry *entry;
+
+    ghp_local_key(local, key);
+    for (int i = 0; i < kernels->n; i++) {
+        entry = &kernels->entries[i];
+        if (entry->pass == pass && strcmp(entry->key, key) == 0 && same_norm(&entry->local.norm, &local->norm)) {
+            *kernel = entry->kernel;
+            return GHP_OK;
+        }
+    }
+    GHP_TRY(grow(kernels));
+    entry = &kernels->entries[kernels->n];
+    *entry = (struct ghp_kernel_entry){.local = *local, .pass = pass};
+    memcpy(entry->key, key, sizeof(key));
+    GHP_TRY(kernels->ops->prepare(kernels->backend, local, pass, &entry->kernel));
+    kernels->n++;
+    *kernel = entry->kernel;
+    return GHP_OK;
+}
+
+static enum ghp_status scratch_bytes(void *context, const struct ghp_local *local, enum ghp_pass pass, int64_t *bytes)
+{
+    struct ghp_kernels *kernels = context;
+    struct ghp_kernel *kernel = NULL;
+    int64_t profiled = 0;
+    char key[GHP_KEY_BYTES];
+
+    GHP_TRY(ghp_kernels_find(kernels, local, pass, &kernel));
+    *bytes = kernels->ops->scratch_bytes(kernel);
+    if (kernels->profile == NULL) return GHP_OK;
+    GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));
+    if (profiled == *bytes) return GHP_OK;
+    ghp_local_key(local, key);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the plan's profile gives '%s' (%s) %lld bytes of scratch, but %s asks for %lld here: the plan's memory "
+                    "would not hold; profile this machine again with ghp-profile and plan anew",
+                    key, ghp_pass_name(pass), (long long)profiled, kernels->ops->name, (long long)*bytes);
+}
+
+struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels)
+{
+    return (struct ghp_scratch_source){.bytes = scratch_bytes, .context = kernels};
+}

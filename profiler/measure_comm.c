@@ -1,0 +1,215 @@
+/* profiler/measure_comm.c - every collective of the agenda through the executor's transport, and the fit. */
+#include "profiler/measure_comm.h"
+#include "core/log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ghp_effort effort = {.sample_s = 0.01, .min_samples = 5, .max_samples = 7};
+
+struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
+{
+    int block = count * stride;
+    int start = rank / block * block;
+
+    if (start + block > size) return (struct ghp_ranks){.first = rank, .count = 1, .stride = 1};
+    return (struct ghp_ranks){.first = start + rank % stride, .count = count, .stride = stride};
+}
+
+/* One collective and its buffers on this rank. */
+struct exchange {
+    const struct ghp_measure *m;
+    const struct ghp_agenda_comm *what;
+    struct ghp_comm *comm; /* NULL: this rank is left over */
+    unsigned char *in, *out;
+    void *scratch;
+    int64_t scratch_bytes;
+};
+
+static enum ghp_status exchange_once(const struct exchange *x)
+{
+    const struct ghp_transport_ops *ops = x->m->transport_ops;
+    int64_t each = x->what->bytes / x->what->count;
+    struct ghp_reduction sum = {.in = x->in,
+                                .out = x->out,
+                                .elements = x->what->bytes / x->m->element_bytes,
+                                .element_bytes = x->m->element_bytes,
+                                .scratch = x->scratch,
+                                .scratch_bytes = x->scratch_bytes};
+
+    switch (x->what->op) {
+    case GHP_COMM_ALL_REDUCE:
+        sum.out = x->in;
+        return ops->all_reduce(x->comm, &sum);
+    case GHP_COMM_REDUCE_SCATTER:
+        sum.elements = each / x->m->element_bytes;
+        return ops->reduce_scatter(x->comm, &sum);
+    case GHP_COMM_ALL_GATHER:
+        return ops->all_gather(x->comm, x->in, x->out, each);
+    case GHP_COMM_ALL_TO_ALL:
+        return ops->all_to_all(x->comm, x->in, x->out, each);
+    case GHP_COMM_NONE:
+    case GHP_COMM_COUNT: break;
+    }
+    return GHP_FAIL(GHP_ERR_INTERNAL, "no such collective to measure: %d; report this", x->what->op);
+}
+
+static enum ghp_status exchange_run(void *context, int64_t repeats)
+{
+    const struct exchange *x = context;
+
+    for (int64_t i = 0; i < repeats && x->comm != NULL; ++i) GHP_TRY(exchange_once(x));
+    return GHP_OK;
+}
+
+static enum ghp_status exchange_open(struct exchange *x)
+{
+    const struct ghp_agenda_comm *what = x->what;
+    struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
+    int64_t least = (int64_t)x->m->element_bytes * what->count;
+
+    GHP_TRY(x->m->transport_ops->group(x->m->transport, ranks, GHP_STREAM_COMPUTE, &x->comm));
+    if (ranks.count == 1) x->comm = NULL;
+    x->scratch_bytes = what->bytes < GHP_COMM_SEGMENT_BYTES ? what->bytes : GHP_COMM_SEGMENT_BYTES;
+    if (x->scratch_bytes < least) x->scratch_bytes = least;
+    x->in = ghp_alloc((size_t)what->bytes, 1);
+    x->out = ghp_alloc((size_t)what->bytes, 1);
+    x->scratch = ghp_alloc((size_t)x->scratch_bytes, 1);
+    return x->in != NULL && x->out != NULL && x->scratch != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void exchange_close(struct exchange *x)
+{
+    free(x->scratch);
+    free(x->out);
+    free(x->in);
+}
+
+static enum ghp_status measure_one(const struct ghp_measure *m, const struct ghp_agenda_comm *what,
+                                   struct ghp_timed *timed)
+{
+    struct exchange x = {.m = m, .what = what};
+    double unused = 0;
+    enum ghp_status status = exchange_open(&x);
+
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    status = ghp_measure_task(m, (struct ghp_task){exchange_run, &x}, effort, timed);
+done:
+    exchange_close(&x);
+    return status;
+}
+
+enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda *agenda,
+                                  struct ghp_comm_limits limits, struct ghp_profile *profile,
+                                  int *left)
+{
+    enum ghp_status status = GHP_OK;
+
+    *left = 0;
+    if (agenda->n_comms > 0) ghp_progress_begin("collectives", agenda->n_comms);
+    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i) {
+        struct ghp_agenda_comm *what = &agenda->comms[i];
+        struct ghp_comm_entry entry = {.op = what->op, .count = what->count,
+                                       .stride = what->stride, .bytes = what->bytes};
+        struct ghp_timed timed = {0};
+        unsigned char late = ghp_measure_now_s() > limits.deadline_s;
+
+        ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
+        if (what->done) continue;
+        GHP_TRY_GOTO(status, ghp_measure_share(m, &late, 1), done);
+        if (late || 3 * what->bytes > limits.memory_bytes) {
+            *left += 1;
+            continue;
+        }
+        GHP_TRY_GOTO(status, measure_one(m, what, &timed), done);
+        entry.seconds = timed.seconds;
+        entry.spread = timed.spread;
+        entry.source = GHP_SOURCE_MEASURED;
+        what->done = true;
+        if (m->rank == 0) status = ghp_profile_add_comm(profile, &entry);
+    }
+done:
+    ghp_progress_end();
+    return status;
+}
+
+/* ---- the law ---- */
+
+/* Sums of the normal equations of t = a latency + b / bandwidth, each row divided by its t. */
+struct fit {
+    double aa, ab, bb, at, bt;
+    int n;
+};
+
+/* Whether the first group of the kind stays inside one node. */
+static bool inside_node(const struct ghp_machine *machine, const struct ghp_comm_entry *entry,
+                        int workers)
+{
+    int last = (entry->count - 1) * entry->stride;
+
+    return ghp_machine_place(machine, workers, 0).node ==
+           ghp_machine_place(machine, workers, last).node;
+}
+
+/* One row: the law is linear in (latency, 1 / bandwidth), so unit links give its two coefficients. */
+static void fit_add(struct fit *fit, const struct ghp_machine *machine,
+                    const struct ghp_comm_entry *entry, int workers)
+{
+    struct ghp_machine unit = *machine; /* borrows the names */
+    struct ghp_ranks ranks = ghp_measure_ranks(0, workers, entry->count, entry->stride);
+    double a = 0, b = 0;
+
+    unit.intra = (struct ghp_link){.latency_s = 1, .bandwidth_Bps = 1e30};
+    unit.inter = unit.intra;
+    a = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
+    unit.intra = (struct ghp_link){.latency_s = 0, .bandwidth_Bps = 1};
+    unit.inter = unit.intra;
+    b = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
+    fit->aa += a * a;
+    fit->ab += a * b;
+    fit->bb += b * b;
+    fit->at += a;
+    fit->bt += b;
+    fit->n += 1;
+}
+
+/* The link that fits best; false where there is nothing to fit. */
+static bool fit_solve(const struct fit *fit, struct ghp_link *link)
+{
+    double determinant = fit->aa * fit->bb - fit->ab * fit->ab;
+    double latency_s = 0, per_byte_s = 0;
+
+    if (fit->n == 0 || !(fit->bb > 0)) return false;
+    if (determinant > 1e-12 * fit->aa * fit->bb) {
+        latency_s = (fit->at * fit->bb - fit->bt * fit->ab) / determinant;
+        per_byte_s = (fit->bt * fit->aa - fit->at * fit->ab) / determinant;
+    }
+    if (!(latency_s > 0) || !(per_byte_s > 0)) {
+        latency_s = 0;
+        per_byte_s = fit->bt / fit->bb;
+    }
+    if (!(per_byte_s > 0)) return false;
+    link->latency_s = latency_s;
+    link->bandwidth_Bps = 1 / per_byte_s;
+    return true;
+}
+
+void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
+{
+    struct fit intra = {0}, inter = {0};
+    struct ghp_machine *machine = &profile->machine;
+
+    for (int i = 0; i < profile->n_comms; ++i) {
+        const struct ghp_comm_entry *entry = &profile->comms[i];
+
+        if (entry->count < 2 || entry->count * entry->stride > workers || !(entry->seconds > 0))
+            continue;
+        fit_add(inside_node(machine, entry, workers) ? &intra : &inter, machine, entry, workers);
+    }
+    if (!fit_solve(&intra, &machine->intra)) {
+        if (fit_solve(&inter, &machine->inter)) machine->intra = machine->inter;
+    } else if (!fit_solve(&inter, &machine->inter)) {
+        machine->inter = machine->intra;
+    }
+}

@@ -1,0 +1,183 @@
+/* profiler/measure_overlap.c - reductions on the communication thread beside computing, and beside exchanges. */
+#include "profiler/measure_overlap.h"
+#include "executor/stream.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MESSAGE_BYTES = 4 << 20, /* as buckets of gradients are */
+    ROUNDS = 5,
+    LEAST_RUNS = 4,
+    MOST_RUNS = 1000
+};
+static const double round_s = 0.2;
+static const struct ghp_effort effort = {.sample_s = 0.05, .min_samples = 5, .max_samples = 7};
+
+/* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
+struct traffic {
+    const struct ghp_measure *m;
+    struct ghp_comm *comm; /* communication stream */
+    struct ghp_reduction sum;
+    unsigned char *mine, *all; /* exchange */
+    atomic_int done;           /* reductions of this round */
+    double finished_s;         /* when the last of them was done; read after waiting for it */
+};
+
+static enum ghp_status reduce_once(void *context, int job)
+{
+    struct traffic *t = context;
+
+    (void)job;
+    GHP_TRY(t->m->transport_ops->all_reduce(t->comm, &t->sum));
+    t->finished_s = ghp_measure_now_s();
+    atomic_fetch_add(&t->done, 1);
+    return GHP_OK;
+}
+
+static enum ghp_status reduce_run(void *context, int64_t repeats)
+{
+    for (int64_t i = 0; i < repeats; ++i) GHP_TRY(reduce_once(context, 0));
+    return GHP_OK;
+}
+
+static enum ghp_status exchange_run(void *context, int64_t repeats)
+{
+    const struct traffic *t = context;
+
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(t->m->transport_ops->all_gather(t->m->world, t->mine, t->all,
+                                                MESSAGE_BYTES / t->m->size));
+    return GHP_OK;
+}
+
+static enum ghp_status traffic_open(struct traffic *t)
+{
+    struct ghp_ranks ranks = {.first = 0, .count = t->m->size, .stride = 1};
+
+    GHP_TRY(t->m->transport_ops->group(t->m->transport, ranks, GHP_STREAM_COMM, &t->comm));
+    t->sum.out = ghp_alloc(MESSAGE_BYTES, 1);
+    t->sum.in = t->sum.out;
+    t->sum.elements = MESSAGE_BYTES / t->m->element_bytes;
+    t->sum.element_bytes = t->m->element_bytes;
+    t->sum.scratch = ghp_alloc(GHP_COMM_SEGMENT_BYTES, 1);
+    t->sum.scratch_bytes = GHP_COMM_SEGMENT_BYTES;
+    t->mine = ghp_alloc(MESSAGE_BYTES, 1);
+    t->all = ghp_alloc(MESSAGE_BYTES, 1);
+    if (t->sum.out == NULL || t->sum.scratch == NULL || t->mine == NULL || t->all == NULL)
+        return GHP_NO_MEMORY();
+    return GHP_OK;
+}
+
+static void traffic_close(struct traffic *t)
+{
+    free(t->all);
+    free(t->mine);
+    free(t->sum.scratch);
+    free(t->sum.out);
+}
+
+/* Runs that last about a round. */
+static int runs_in_round(double once_s)
+{
+    double runs = ceil(round_s / fmax(once_s, 1e-9));
+
+    return (int)fmin(fmax(runs, LEAST_RUNS), MOST_RUNS);
+}
+
+/* Posts n reductions and computes until they are done: mean seconds of each kind of work, on the slowest rank. */
+static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread *stream,
+                                     struct ghp_task compute, int n, double mean_s[2])
+{
+    int64_t ticket = 0;
+    int64_t computed = 0;
+    double start_s = 0;
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    GHP_TRY(status);
+    atomic_store(&t->done, 0);
+    start_s = ghp_measure_now_s();
+    for (int i = 0; i < n; ++i) ticket = ghp_stream_post(stream, i);
+    do {
+        status = compute.run(compute.context, 1);
+        computed += 1;
+    } while (status == GHP_OK && atomic_load(&t->done) < n);
+    mean_s[0] = (ghp_measure_now_s() - start_s) / (double)computed;
+    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    mean_s[1] = (t->finished_s - start_s) / n;
+    GHP_TRY(ghp_measure_max(t->m, status, &mean_s[0]));
+    return ghp_measure_max(t->m, status, &mean_s[1]);
+}
+
+/* Posts n reductions and makes `exchanges` exchanges meanwhile: seconds until both are done. */
+static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *stream, int n,
+                                  int exchanges, double *both_s)
+{
+    int64_t ticket = 0;
+    double start_s = 0;
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    GHP_TRY(status);
+    start_s = ghp_measure_now_s();
+    for (int i = 0; i < n; ++i) ticket = ghp_stream_post(stream, i);
+    status = exchange_run(t, exchanges);
+    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    *both_s = ghp_measure_now_s() - start_s;
+    return ghp_measure_max(t->m, status, both_s);
+}
+
+static double slowdown(double *rounds)
+{
+    return fmax(1, ghp_measure_summary(rounds, ROUNDS).seconds);
+}
+
+/* All rounds, once what each costs alone is known. */
+static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
+                              struct ghp_task compute, struct ghp_overlap *overlap)
+{
+    struct ghp_timed compute_alone = {0}, reduce_alone = {0}, exchange_alone = {0};
+    double on_compute[ROUNDS] = {0}, on_comm[ROUNDS] = {0}, on_link[ROUNDS] = {0};
+    int n = 0, exchanges = 0;
+
+    GHP_TRY(ghp_measure_task(t->m, compute, effort, &compute_alone));
+    GHP_TRY(ghp_measure_task(t->m, (struct ghp_task){reduce_run, t}, effort, &reduce_alone));
+    GHP_TRY(ghp_measure_task(t->m, (struct ghp_task){exchange_run, t}, effort, &exchange_alone));
+    n = runs_in_round(reduce_alone.seconds);
+    exchanges = runs_in_round(exchange_alone.seconds);
+    for (int i = 0; i < ROUNDS; ++i) {
+        double mean_s[2] = {0};
+        double both_s = 0, a = n * reduce_alone.seconds, b = exchanges * exchange_alone.seconds;
+
+        GHP_TRY(round_compute(t, stream, compute, n, mean_s));
+        on_compute[i] = mean_s[0] / compute_alone.seconds;
+        on_comm[i] = mean_s[1] / reduce_alone.seconds;
+        GHP_TRY(round_link(t, stream, n, exchanges, &both_s));
+        on_link[i] = (both_s - fabs(a - b)) / fmin(a, b);
+    }
+    overlap->compute = slowdown(on_compute);
+    overlap->comm = slowdown(on_comm);
+    overlap->link = slowdown(on_link);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, struct ghp_task compute,
+                                    struct ghp_overlap *overlap)
+{
+    struct traffic traffic = {.m = m};
+    struct ghp_stream_thread *stream = NULL;
+    double unused = 0;
+    enum ghp_status status = GHP_OK;
+
+    *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
+    if (m->size == 1) return GHP_OK;
+    status = traffic_open(&traffic);
+    if (status == GHP_OK) status = ghp_stream_open(MOST_RUNS, reduce_once, &traffic, &stream);
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    status = rounds(&traffic, stream, compute, overlap);
+done:
+    ghp_stream_close(stream);
+    traffic_close(&traffic);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* profiler/measure_overlap.h - how much computing and communicating slow each other down when both run.
+ *
+ * The executor's communication thread (executor/stream.h) reduces without pause while the main thread computes, or
+ * exchanges; each is compared with itself alone, on the same cores, with all ranks at it.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_overlap.c */
+#ifndef GHP_PROFILER_MEASURE_OVERLAP_H
+#define GHP_PROFILER_MEASURE_OVERLAP_H
+
+#include "profiler/measure.h"
+
+/* Measures the three slowdowns; one rank has none (all 1).
+ *
+ *     compute   computing beside a reduction / computing alone
+ *     comm      reduction beside computing / reduction alone
+ *     link      c in  seconds of both = c min(a, b) + |a - b|,  a and b the seconds of each alone
+ *
+ * compute   typical work of a training step, some milliseconds a run
+ * overlap   receives medians over several rounds, each >= 1
+ *
+ * Collective over m->world */
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, struct ghp_task compute,
+                                    struct ghp_overlap *overlap);
+
+#endif

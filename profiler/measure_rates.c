@@ -1,0 +1,203 @@
+/* profiler/measure_rates.c - copy, update, load, accumulate: two sizes each, and the line through them. */
+#include "profiler/measure_rates.h"
+#include "executor/data.h"
+#include "executor/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SMALL_BYTES = 16 << 10,
+    LARGE_BYTES = 16 << 20, /* of each tensor: beyond the caches, as weights are when their update comes */
+    COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
+    COPY_PARTS = 4
+};
+
+static const struct ghp_effort effort = {.sample_s = 0.02, .min_samples = 5, .max_samples = 7};
+
+struct ghp_rate ghp_measure_line(const double bytes[2], const struct ghp_timed timed[2])
+{
+    struct ghp_rate rate = {.source = GHP_SOURCE_MEASURED, .spread = timed[1].spread};
+    double rise_s = timed[1].seconds - timed[0].seconds;
+
+    if (rise_s > 0) {
+        rate.bandwidth_Bps = (bytes[1] - bytes[0]) / rise_s;
+        rate.latency_s = timed[0].seconds - bytes[0] / rate.bandwidth_Bps;
+        if (rate.latency_s >= 0) return rate;
+    }
+    rate.latency_s = 0;
+    rate.bandwidth_Bps = bytes[1] / (timed[1].seconds > 0 ? timed[1].seconds : 1e-9);
+    return rate;
+}
+
+/* One of the memory operations, on tensors of `bytes`. */
+struct job {
+    const struct ghp_measure *m;
+    int64_t bytes;
+    unsigned char *a, *b, *c;
+};
+
+static enum ghp_status run_copy(void *context, int64_t repeats)
+{
+    const struct job *job = context;
+    struct ghp_pack how = {.rows = job->bytes / (COPY_BLOCK_BYTES * COPY_PARTS),
+                           .block_bytes = COPY_BLOCK_BYTES,
+                           .parts = COPY_PARTS};
+
+    for (int64_t i = 0; i < repeats; ++i) ghp_pack_split(how, job->a, job->b);
+    return GHP_OK;
+}
+
+static enum ghp_status run_update(void *context, int64_t repeats)
+{
+    const struct job *job = context;
+    struct ghp_update update = {.w = job->a,
+                                .v = job->b,
+                                .dw = job->c,
+                                .elements = job->bytes / job->m->element_bytes,
+                                .learning_rate = 0.01,
+                                .momentum = 0.9,
+                                .weight_decay = 1e-4};
+
+    for (int64_t i = 0; i < repeats; ++i) job->m->backend_ops->update(job->m->backend, &update);
+    return GHP_OK;
+}
+
+static enum ghp_status run_accumulate(void *context, int64_t repeats)
+{
+    const struct job *job = context;
+    int64_t elements = job->bytes / job->m->element_bytes;
+
+    for (int64_t i = 0; i < repeats; ++i)
+        job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, elements);
+    return GHP_OK;
+}
+
+/* Times one operation at both sizes; bytes_per_byte: counted bytes per byte of a tensor. */
+static enum ghp_status measure_memory(struct job *job,
+                                      enum ghp_status (*run)(void *context, int64_t repeats),
+                                      double bytes_per_byte, struct ghp_rate *rate)
+{
+    static const int64_t sizes[2] = {SMALL_BYTES, LARGE_BYTES};
+    struct ghp_timed timed[2] = {{0}};
+    double bytes[2] = {0};
+
+    for (int i = 0; i < 2; ++i) {
+        job->bytes = sizes[i];
+        bytes[i] = bytes_per_byte * (double)sizes[i];
+        GHP_TRY(ghp_measure_task(job->m, (struct ghp_task){run, job}, effort, &timed[i]));
+    }
+    *rate = ghp_measure_line(bytes, timed);
+    return GHP_OK;
+}
+
+static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_profile *profile)
+{
+    struct job job = {.m = m};
+    double unused = 0;
+    enum ghp_status status = GHP_OK;
+
+    job.a = ghp_alloc(LARGE_BYTES, 1);
+    job.b = ghp_alloc(LARGE_BYTES, 1);
+    job.c = ghp_alloc(LARGE_BYTES, 1);
+    status = job.a != NULL && job.b != NULL && job.c != NULL ? GHP_OK : GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_copy, 1, &profile->copy), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_update, 2, &profile->update), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, 1, &profile->accumulate), done);
+done:
+    free(job.c);
+    free(job.b);
+    free(job.a);
+    return status;
+}
+
+/* Loading `n` samples, each time others. */
+struct load {
+    struct ghp_data *data;
+    struct ghp_batch batch;
+    int64_t *samples;
+    int32_t *labels;
+    int64_t count; /* samples of the source */
+    int64_t next;
+};
+
+static enum ghp_status run_load(void *context, int64_t repeats)
+{
+    struct load *load = context;
+
+    for (int64_t i = 0; i < repeats; ++i) {
+        for (int64_t s = 0; s < load->batch.n; ++s)
+            load->samples[s] = (load->next + s) % load->count;
+        load->next += load->batch.n;
+        GHP_TRY(ghp_data_images(load->data, &load->batch));
+        GHP_TRY(ghp_data_labels(load->data, GHP_DATA_TRAIN, load->samples, load->batch.n,
+                                load->labels));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_model *model,
+                                 int64_t samples, struct load *load)
+{
+    struct ghp_data_request request = {.spec = "synthetic",
+                                       .seed = 1,
+                                       .global_batch = samples * m->size,
+                                       .shape = model->layers[0].out,
+                                       .classes = model->classes};
+    int64_t elements = samples * ghp_shape_elements(request.shape);
+
+    GHP_TRY(ghp_data_open(&request, &load->data));
+    load->count = ghp_data_count(load->data, GHP_DATA_TRAIN);
+    load->next = m->rank * samples;
+    load->samples = ghp_alloc((size_t)samples, sizeof *load->samples);
+    load->labels = ghp_alloc((size_t)samples, sizeof *load->labels);
+    load->batch.set = GHP_DATA_TRAIN;
+    load->batch.samples = load->samples;
+    load->batch.channels = request.shape.c;
+    load->batch.element_bytes = m->element_bytes;
+    load->batch.images = ghp_alloc((size_t)elements, (size_t)m->element_bytes);
+    if (load->samples == NULL || load->labels == NULL || load->batch.images == NULL)
+        return GHP_NO_MEMORY();
+    return GHP_OK;
+}
+
+static void load_close(struct load *load)
+{
+    free(load->batch.images);
+    free(load->labels);
+    free(load->samples);
+    ghp_data_close(load->data);
+}
+
+static enum ghp_status measure_load(const struct ghp_measure *m, const struct ghp_model *model,
+                                    int64_t samples, struct ghp_rate *rate)
+{
+    int64_t sample_bytes = ghp_shape_elements(model->layers[0].out) * m->element_bytes +
+                           (int64_t)sizeof(int32_t);
+    int64_t large = samples > 1 ? samples : 2;
+    struct load load = {0};
+    struct ghp_timed timed[2] = {{0}};
+    double bytes[2] = {(double)sample_bytes, (double)(large * sample_bytes)};
+    double unused = 0;
+    enum ghp_status status = load_open(m, model, large, &load);
+
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    load.batch.n = 1;
+    GHP_TRY_GOTO(status, ghp_measure_task(m, (struct ghp_task){run_load, &load}, effort, &timed[0]),
+                 done);
+    load.batch.n = large;
+    GHP_TRY_GOTO(status, ghp_measure_task(m, (struct ghp_task){run_load, &load}, effort, &timed[1]),
+                 done);
+    *rate = ghp_measure_line(bytes, timed);
+done:
+    load_close(&load);
+    return status;
+}
+
+enum ghp_status ghp_measure_rates(const struct ghp_measure *m, const struct ghp_model *model,
+                                  int64_t samples, struct ghp_profile *profile)
+{
+    GHP_TRY(measure_tensors(m, profile));
+    return measure_load(m, model, samples, &profile->load);
+}
