@@ -121,6 +121,19 @@ static void new_line(struct text *out, size_t indent)
     for (size_t i = 0; i < indent; ++i) put_text(out, " ");
 }
 
+/* Whether the value is a list of plain values, which stays on one line however long it is. */
+static bool is_flat(const json_t *value)
+{
+    json_t *child;
+    size_t i;
+
+    if (!json_is_array(value)) return false;
+    json_array_foreach(value, i, child) {
+        if (json_is_object(child) || json_is_array(child)) return false;
+    }
+    return true;
+}
+
 /* The value on one line where that fits behind `column` characters, else a line for each member.  The document
  * itself (column 0) is always broken. */
 static void put_broken(struct text *out, const json_t *value, size_t indent, size_t column)
@@ -132,7 +145,7 @@ static void put_broken(struct text *out, const json_t *value, size_t indent, siz
 
     put_line(out, value, " ");
     if (out->failed || !(json_is_object(value) || json_is_array(value))) return;
-    if (column > 0 && column + out->n - start <= LINE_WIDTH) return;
+    if (column > 0 && (is_flat(value) || column + out->n - start <= LINE_WIDTH)) return;
     out->n = start;
     put_text(out, json_is_object(value) ? "{" : "[");
     if (json_is_object(value)) {

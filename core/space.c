@@ -184,6 +184,25 @@ static enum ghp_status take_layers(struct space *space)
     return GHP_OK;
 }
 
+/* The sum of loss and counts at a step's end belongs to the whole program, not to a piece. */
+static enum ghp_status take_metrics(struct space *space)
+{
+    const struct ghp_model *model = space->how.model;
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    int n = ghp_split_choices(loss, space->how.extent, space->from, GHP_MAX_CHOICES);
+
+    for (int i = 0; i < n; ++i) {
+        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
+                                  .stream = GHP_STREAM_COMM,
+                                  .comm = GHP_COMM_ALL_REDUCE,
+                                  .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
+
+        instr.ranks = ghp_ranks_replica(0, space->from[i].degree, space->how.extent.workers);
+        GHP_TRY(space->take(space, &instr, space->from[i]));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status take_edges(struct space *space)
 {
     const struct ghp_model *model = space->how.model;
@@ -250,6 +269,7 @@ enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_extent
     GHP_TRY_GOTO(status, space_open(&space, model, extent, element_bytes), done);
     GHP_TRY_GOTO(status, take_layers(&space), done);
     GHP_TRY_GOTO(status, take_edges(&space), done);
+    GHP_TRY_GOTO(status, take_metrics(&space), done);
     for (size_t i = 0; i < space.set.n_items && status == GHP_OK; ++i)
         status = visit(context, &((const struct ghp_space_comm *)(const void *)space.set.items)[i]);
 done:

@@ -30,7 +30,7 @@ struct ghp_worker {
     int dropped;                /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
     struct ghp_step step;       /* whose updates or result are pending, or that runs */
-    double step_start_s;        /* of the step whose reductions run */
+    double *origin_s;           /* of each instruction of the communication stream: start of the step that posted it */
     bool has_result;
     struct ghp_result result;
 };
@@ -62,8 +62,10 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->comm = ghp_alloc(n, sizeof(*w->comm));
     w->label = ghp_alloc(n, sizeof(*w->label));
     w->ticket = ghp_alloc(n, sizeof(*w->ticket));
+    w->origin_s = ghp_alloc(n, sizeof(*w->origin_s));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
-    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL || w->address == NULL)
+    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL || w->origin_s == NULL ||
+        w->address == NULL)
         return GHP_NO_MEMORY();
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
@@ -152,6 +154,7 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_arena_close(&w->arena);
     ghp_stopwatch_close(w->watch);
     free(w->address);
+    free(w->origin_s);
     free(w->ticket);
     free(w->label);
     free(w->comm);
@@ -184,11 +187,11 @@ static enum ghp_status reduce_job(void *context, int i)
 {
     struct ghp_worker *w = context;
     const struct ghp_instr *instr = instr_of(w, i);
-    struct ghp_lap lap = {.start_s = ghp_stopwatch_now_s() - w->step_start_s};
+    struct ghp_lap lap = {.start_s = ghp_stopwatch_now_s() - w->origin_s[i]};
     int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
 
     if (sends(instr) && i != w->dropped) GHP_TRY(sum_in_place(w, i, data, instr->bytes));
-    lap.finish_s = ghp_stopwatch_now_s() - w->step_start_s;
+    lap.finish_s = ghp_stopwatch_now_s() - w->origin_s[i];
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
 }
@@ -226,11 +229,11 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_call 
     return GHP_OK;
 }
 
-static void take_result(struct ghp_worker *w)
+static void take_result(struct ghp_worker *w, uint64_t step)
 {
     const double *m = w->address[w->metrics];
 
-    w->result = (struct ghp_result){.step = w->step.index,
+    w->result = (struct ghp_result){.step = step,
                                     .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
                                     .correct = m[GHP_METRIC_CORRECT],
                                     .samples = m[GHP_METRIC_SAMPLES]};
@@ -307,7 +310,10 @@ static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_s
         return sum_in_place(w, i, at->stats, instr->bytes);
     case GHP_INSTR_UPDATE: run_update(w, instr, previous); return GHP_OK;
     case GHP_INSTR_ALL_REDUCE:
-    case GHP_INSTR_METRIC_REDUCE: w->ticket[i] = ghp_stream_post(w->stream, i); return GHP_OK;
+    case GHP_INSTR_METRIC_REDUCE:
+        w->origin_s[i] = ghp_stopwatch_step_start_s(w->watch);
+        w->ticket[i] = ghp_stream_post(w->stream, i);
+        return GHP_OK;
     case GHP_INSTR_COUNT: break;
     }
     return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);
@@ -323,13 +329,7 @@ static enum ghp_status wait_for(struct ghp_worker *w, int i)
 /* The last step's metrics are complete: keeps them, and clears the sums for the next. */
 static void turn_metrics(struct ghp_worker *w, const struct ghp_step *previous)
 {
-    struct ghp_step now = w->step;
-
-    if (w->result_pending) {
-        w->step = *previous;
-        take_result(w);
-        w->step = now;
-    }
+    if (w->result_pending) take_result(w, previous->index);
     memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
 }
 
@@ -342,7 +342,6 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
 
         if (instr->kind == GHP_INSTR_UPDATE && !w->updates_pending) continue;
         ghp_arena_visit(&w->arena, &w->program, instr->point);
-        if (w->work.lender != NULL) ghp_arena_visit(&w->work.lender->arena, &w->work.lender->program, -1);
         GHP_TRY(wait_for(w, instr->wait));
         start = ghp_stopwatch_now_s();
         if (instr->kind == GHP_INSTR_COMPUTE && instr->at.metrics >= 0) turn_metrics(w, previous);
@@ -364,7 +363,6 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     ghp_stopwatch_begin(w->watch);
     GHP_TRY(run_step(w, &previous));
     ghp_stopwatch_end(w->watch);
-    w->step_start_s = ghp_stopwatch_step_start_s(w->watch);
     w->updates_pending = w->work.lender == NULL;
     w->result_pending = true;
     return GHP_OK;
@@ -375,7 +373,7 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_instrs; i++)
         if (instr_of(w, i)->stream == GHP_STREAM_COMM) GHP_TRY(wait_for(w, i));
     ghp_arena_visit(&w->arena, &w->program, -1);
-    if (w->result_pending) take_result(w);
+    if (w->result_pending) take_result(w, w->step.index);
     return GHP_OK;
 }
 

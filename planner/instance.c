@@ -15,9 +15,26 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->first_choice = ghp_alloc(layers + 1, sizeof *in->first_choice);
     in->first_pair = ghp_alloc(edges + 1, sizeof *in->first_pair);
     in->most_reduce_s = ghp_alloc(layers, sizeof *in->most_reduce_s);
-    if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL || in->most_reduce_s == NULL)
+    in->wait_slot = ghp_alloc(layers + 1, sizeof *in->wait_slot);
+    in->ready_slot = ghp_alloc(layers + 1, sizeof *in->ready_slot);
+    if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL || in->most_reduce_s == NULL
+        || in->wait_slot == NULL || in->ready_slot == NULL)
         return GHP_NO_MEMORY();
     return GHP_OK;
+}
+
+/* Layer v's reduction is item n_layers - 1 - v and its update waits for it; the loss waits for the metrics, which
+ * follow everything. */
+static void place_items(struct ghp_instance *in)
+{
+    const struct ghp_model *model = in->how->model;
+
+    for (int v = 0; v < in->n_layers; ++v) {
+        in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
+        in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v);
+    }
+    in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
+    in->ready_slot[in->n_layers] = in->n_slots - 1;
 }
 
 /* Offers the splits of every layer whose degree divides `degrees`. */
@@ -233,6 +250,7 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
     GHP_TRY_GOTO(status, ghp_extent_check(how->extent), done);
     GHP_TRY_GOTO(status, allocate(instance), done);
     GHP_TRY_GOTO(status, offer_choices(instance, degrees), done);
+    place_items(instance);
     GHP_TRY_GOTO(status, price_layers(instance, &piece), done);
     GHP_TRY_GOTO(status, price_edges(instance, &piece), done);
 done:
@@ -252,6 +270,8 @@ void ghp_instance_release(struct ghp_instance *instance)
     free(instance->edge);
     free(instance->metric_s);
     free(instance->most_reduce_s);
+    free(instance->wait_slot);
+    free(instance->ready_slot);
     free(instance->layer_spans.first);
     free(instance->layer_spans.span);
     free(instance->edge_spans.first);

@@ -59,6 +59,8 @@ struct ghp_instance {
     double *most_reduce_s;              /* a layer: the longest of its choices' reductions */
     bool in_order;                      /* reductions run layer by layer; false: buckets reorder them */
     int n_slots, n_items, n_points;
+    int *wait_slot;                     /* an item: where the step's next round waits for it */
+    int *ready_slot;                    /* an item: the last slot before it may start */
     bool has_memory;                    /* the spans below are filled */
     struct ghp_spans layer_spans;       /* flat choice */
     struct ghp_spans edge_spans;        /* flat pair */

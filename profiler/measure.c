@@ -73,12 +73,13 @@ enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status sta
     return result;
 }
 
-enum ghp_status ghp_measure_share(const struct ghp_measure *m, void *bytes, int64_t n)
+enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
+                                  int64_t n)
 {
     unsigned char *all = ghp_alloc((size_t)m->size, (size_t)n);
     double unused = 0;
-    enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
 
+    if (status == GHP_OK && all == NULL) status = GHP_NO_MEMORY();
     status = ghp_measure_max(m, status, &unused);
     if (status == GHP_OK) status = m->transport_ops->all_gather(m->world, bytes, all, n);
     if (status == GHP_OK) memcpy(bytes, all, (size_t)n);

@@ -57,9 +57,10 @@ enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task ta
  * Collective over m->world */
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
 
-/* Rank 0's bytes, to all.
+/* Rank 0's n > 0 bytes, to all; fails on every rank where any rank's status is a failure, as ghp_measure_max does.
  * Collective over m->world */
-enum ghp_status ghp_measure_share(const struct ghp_measure *m, void *bytes, int64_t n);
+enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
+                                  int64_t n);
 
 /* Seconds since some fixed moment, never backwards. */
 double ghp_measure_now_s(void);

@@ -104,31 +104,32 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda
                                   struct ghp_comm_limits limits, struct ghp_profile *profile,
                                   int *left)
 {
-    enum ghp_status status = GHP_OK;
+    enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
+    double unused = 0;
 
     *left = 0;
     if (agenda->n_comms > 0) ghp_progress_begin("collectives", agenda->n_comms);
-    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i) {
+    for (int i = 0; i < agenda->n_comms; ++i) {
         struct ghp_agenda_comm *what = &agenda->comms[i];
         struct ghp_comm_entry entry = {.op = what->op, .count = what->count,
-                                       .stride = what->stride, .bytes = what->bytes};
+                                       .stride = what->stride, .bytes = what->bytes,
+                                       .source = GHP_SOURCE_MEASURED};
         struct ghp_timed timed = {0};
-        unsigned char late = ghp_measure_now_s() > limits.deadline_s;
+        unsigned char leave = ghp_measure_now_s() > limits.deadline_s ||
+                              3 * what->bytes > limits.memory_bytes;
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
         if (what->done) continue;
-        GHP_TRY_GOTO(status, ghp_measure_share(m, &late, 1), done);
-        if (late || 3 * what->bytes > limits.memory_bytes) {
-            *left += 1;
-            continue;
-        }
+        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &leave, 1), done);
+        *left += leave;
+        if (leave) continue;
         GHP_TRY_GOTO(status, measure_one(m, what, &timed), done);
         entry.seconds = timed.seconds;
         entry.spread = timed.spread;
-        entry.source = GHP_SOURCE_MEASURED;
         what->done = true;
-        if (m->rank == 0) status = ghp_profile_add_comm(profile, &entry);
+        if (m->rank == 0) own = ghp_profile_add_comm(profile, &entry);
     }
+    status = ghp_measure_max(m, own, &unused);
 done:
     ghp_progress_end();
     return status;
@@ -174,13 +175,13 @@ static void fit_add(struct fit *fit, const struct ghp_machine *machine,
     fit->n += 1;
 }
 
-/* The link that fits best; false where there is nothing to fit. */
-static bool fit_solve(const struct fit *fit, struct ghp_link *link)
+/* The link that fits best; untouched where there is nothing to fit. */
+static void fit_solve(const struct fit *fit, struct ghp_link *link)
 {
     double determinant = fit->aa * fit->bb - fit->ab * fit->ab;
     double latency_s = 0, per_byte_s = 0;
 
-    if (fit->n == 0 || !(fit->bb > 0)) return false;
+    if (fit->n == 0 || !(fit->bb > 0)) return;
     if (determinant > 1e-12 * fit->aa * fit->bb) {
         latency_s = (fit->at * fit->bb - fit->bt * fit->ab) / determinant;
         per_byte_s = (fit->bt * fit->aa - fit->at * fit->ab) / determinant;
@@ -189,10 +190,9 @@ static bool fit_solve(const struct fit *fit, struct ghp_link *link)
         latency_s = 0;
         per_byte_s = fit->bt / fit->bb;
     }
-    if (!(per_byte_s > 0)) return false;
+    if (!(per_byte_s > 0)) return;
     link->latency_s = latency_s;
     link->bandwidth_Bps = 1 / per_byte_s;
-    return true;
 }
 
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
@@ -207,9 +207,6 @@ void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
             continue;
         fit_add(inside_node(machine, entry, workers) ? &intra : &inter, machine, entry, workers);
     }
-    if (!fit_solve(&intra, &machine->intra)) {
-        if (fit_solve(&inter, &machine->inter)) machine->intra = machine->inter;
-    } else if (!fit_solve(&inter, &machine->inter)) {
-        machine->inter = machine->intra;
-    }
+    fit_solve(&intra, &machine->intra);
+    fit_solve(&inter, &machine->inter);
 }

@@ -1,0 +1,291 @@
+/* core/profile_io.c - the profile file: one measurement a line, every number with its spread and source.
+ *
+ * The hash of a profile is that of this file's canonical text (no spaces), with entries in sorted order. */
+#include "core/profile.h"
+
+#include "core/embed.h"
+#include "core/json_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "ghp.profile/1"
+
+enum { MAX_WORKERS = 1 << 20 };
+
+#define MAX_SECONDS 1e9
+#define MAX_RATE 1e18
+
+/* The names of `read_rates`, in the order of rate_of. */
+static const char *const rate_names[] = {"copy", "update", "load", "accumulate", NULL};
+
+static const struct ghp_rate *rate_of(const struct ghp_profile *profile, int i)
+{
+    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load, &profile->accumulate};
+
+    return rates[i];
+}
+
+static const char *text_of(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static json_t *rates_json(const struct ghp_profile *profile)
+{
+    json_t *rates = json_object();
+
+    for (int i = 0; rates != NULL && rate_names[i] != NULL; ++i) {
+        const struct ghp_rate *rate = rate_of(profile, i);
+        json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s, "bandwidth_Bps",
+                                 rate->bandwidth_Bps, "spread", rate->spread, "source", ghp_source_name(rate->source));
+
+        if (json_object_set_new(rates, rate_names[i], item) == 0) continue;
+        json_decref(rates);
+        return NULL;
+    }
+    return rates;
+}
+
+static json_t *ops_json(const struct ghp_profile *profile)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; array != NULL && i < profile->n_ops; ++i) {
+        const struct ghp_op_entry *op = &profile->ops[i];
+        json_t *item = json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
+                                 ghp_pass_name(op->pass), "median_s", op->seconds, "spread", op->spread, "source",
+                                 ghp_source_name(op->source), "scratch_bytes", (json_int_t)op->scratch_bytes,
+                                 "algorithm", text_of(op->algorithm));
+
+        if (json_array_append_new(array, item) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+static json_t *comms_json(const struct ghp_profile *profile)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; array != NULL && i < profile->n_comms; ++i) {
+        const struct ghp_comm_entry *comm = &profile->comms[i];
+        json_t *item = json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
+                                 comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes, "median_s",
+                                 comm->seconds, "spread", comm->spread, "source", ghp_source_name(comm->source));
+
+        if (json_array_append_new(array, item) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+json_t *ghp_profile_json(const struct ghp_profile *profile)
+{
+    json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
+                             text_of(profile->backend), "numerics", text_of(profile->numerics), "element_bytes",
+                             profile->element_bytes, "workers", profile->workers, "created",
+                             text_of(profile->created), "host", text_of(profile->host));
+    int failed = root == NULL;
+
+    if (failed) return NULL;
+    failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
+    failed |= json_object_set_new(root, "law",
+                                  json_pack("{s:f, s:f}", "flops_per_s", profile->law.flops_per_s, "memory_Bps",
+                                            profile->law.memory_Bps));
+    failed |= json_object_set_new(root, "overlap",
+                                  json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute, "comm",
+                                            profile->overlap.comm, "link", profile->overlap.link));
+    failed |= json_object_set_new(root, "rates", rates_json(profile));
+    failed |= json_object_set_new(root, "operations", ops_json(profile));
+    failed |= json_object_set_new(root, "collectives", comms_json(profile));
+    if (!failed) return root;
+    json_decref(root);
+    return NULL;
+}
+
+static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *source)
+{
+    const char *names[GHP_SOURCE_COUNT + 1] = {NULL};
+    int choice = 0;
+
+    for (int i = 0; i < GHP_SOURCE_COUNT; ++i) names[i] = ghp_source_name((enum ghp_source)i);
+    GHP_TRY(ghp_json_choice(at, "source", names, &choice));
+    *source = (enum ghp_source)choice;
+    return GHP_OK;
+}
+
+static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const keys[] = {"latency_s", "bandwidth_Bps", "spread", "source", NULL};
+    struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load, &profile->accumulate};
+    struct ghp_node group, node;
+
+    GHP_TRY(ghp_json_get(at, "rates", &group));
+    GHP_TRY(ghp_json_only_keys(&group, rate_names));
+    for (int i = 0; rate_names[i] != NULL; ++i) {
+        GHP_TRY(ghp_json_get(&group, rate_names[i], &node));
+        GHP_TRY(ghp_json_only_keys(&node, keys));
+        GHP_TRY(ghp_json_real(&node, "latency_s", 0, MAX_SECONDS, &rates[i]->latency_s));
+        GHP_TRY(ghp_json_real(&node, "bandwidth_Bps", 0, MAX_RATE, &rates[i]->bandwidth_Bps));
+        GHP_TRY(ghp_json_real(&node, "spread", 0, MAX_SECONDS, &rates[i]->spread));
+        GHP_TRY(read_source(&node, &rates[i]->source));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", NULL};
+    static const char *const overlap_keys[] = {"compute", "comm", "link", NULL};
+    struct ghp_node node;
+
+    GHP_TRY(ghp_json_get(at, "law", &node));
+    GHP_TRY(ghp_json_only_keys(&node, law_keys));
+    GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->law.flops_per_s));
+    GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->law.memory_Bps));
+    GHP_TRY(ghp_json_get(at, "overlap", &node));
+    GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
+    GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
+    GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
+    return ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link);
+}
+
+static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
+{
+    static const char *const keys[] = {"key",    "pass",          "median_s",  "spread",
+                                       "source", "scratch_bytes", "algorithm", NULL};
+    const char *passes[GHP_PASS_COUNT + 1] = {NULL};
+    int pass = 0;
+
+    for (int i = 0; i < GHP_PASS_COUNT; ++i) passes[i] = ghp_pass_name((enum ghp_pass)i);
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_text(at, "key", &op->key));
+    GHP_TRY(ghp_json_choice(at, "pass", passes, &pass));
+    op->pass = (enum ghp_pass)pass;
+    GHP_TRY(ghp_json_real(at, "median_s", 0, MAX_SECONDS, &op->seconds));
+    GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
+    GHP_TRY(read_source(at, &op->source));
+    GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
+    return ghp_json_text(at, "algorithm", &op->algorithm);
+}
+
+static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(at, "operations", &array, &n));
+    if (n > INT32_MAX / 2) return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
+    profile->ops = ghp_alloc(n, sizeof *profile->ops);
+    if (profile->ops == NULL) return GHP_NO_MEMORY();
+    profile->max_ops = (int)n;
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        profile->n_ops = (int)i + 1; /* what is read so far is released after a failure */
+        GHP_TRY(read_op(&item, &profile->ops[i]));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entry *comm)
+{
+    static const char *const keys[] = {"op", "count", "stride", "bytes", "median_s", "spread", "source", NULL};
+    const char *ops[GHP_COMM_COUNT] = {NULL};
+    int64_t count = 0, stride = 0;
+    int op = 0;
+
+    for (int i = 1; i < GHP_COMM_COUNT; ++i) ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_choice(at, "op", ops, &op));
+    GHP_TRY(ghp_json_int(at, "count", 2, MAX_WORKERS, &count));
+    GHP_TRY(ghp_json_int(at, "stride", 1, MAX_WORKERS, &stride));
+    comm->op = (enum ghp_comm_op)(op + 1);
+    comm->count = (int)count;
+    comm->stride = (int)stride;
+    GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &comm->bytes));
+    GHP_TRY(ghp_json_real(at, "median_s", 0, MAX_SECONDS, &comm->seconds));
+    GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &comm->spread));
+    return read_source(at, &comm->source);
+}
+
+static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(at, "collectives", &array, &n));
+    if (n > INT32_MAX / 2) return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
+    profile->comms = ghp_alloc(n, sizeof *profile->comms);
+    if (profile->comms == NULL) return GHP_NO_MEMORY();
+    profile->max_comms = profile->n_comms = (int)n;
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(read_comm(&item, &profile->comms[i]));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const keys[] = {"format", "backend", "numerics", "element_bytes", "workers",    "created",     "host",
+                                       "machine", "law",    "overlap",  "rates",         "operations", "collectives", NULL};
+    int64_t element_bytes = 0, workers = 0;
+    struct ghp_node node;
+
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_embed_format(at, FORMAT));
+    GHP_TRY(ghp_json_text(at, "backend", &profile->backend));
+    GHP_TRY(ghp_json_text(at, "numerics", &profile->numerics));
+    GHP_TRY(ghp_json_int(at, "element_bytes", 4, 8, &element_bytes));
+    if (element_bytes != 4 && element_bytes != 8) {
+        GHP_TRY(ghp_json_get(at, "element_bytes", &node));
+        return ghp_json_fail(&node, GHP_ERR_INPUT, "no number has %d bytes; use 4 or 8", (int)element_bytes);
+    }
+    GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
+    profile->element_bytes = (int)element_bytes;
+    profile->workers = (int)workers;
+    GHP_TRY(ghp_json_text(at, "created", &profile->created));
+    GHP_TRY(ghp_json_text(at, "host", &profile->host));
+    GHP_TRY(ghp_json_get(at, "machine", &node));
+    GHP_TRY(ghp_machine_read(&node, &profile->machine));
+    GHP_TRY(read_law(at, profile));
+    GHP_TRY(read_rates(at, profile));
+    GHP_TRY(read_ops(at, profile));
+    return read_comms(at, profile);
+}
+
+enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    enum ghp_status status;
+
+    *profile = (struct ghp_profile){0};
+    status = read_fields(at, profile);
+    if (status == GHP_OK) {
+        status = ghp_profile_seal(profile);
+        if (status != GHP_OK) status = ghp_json_fail(at, status, "%s", ghp_status_message());
+    }
+    if (status != GHP_OK) ghp_profile_release(profile);
+    return status;
+}
+
+enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile)
+{
+    enum ghp_status status;
+    struct ghp_node root;
+    struct ghp_json doc;
+
+    *profile = (struct ghp_profile){0};
+    GHP_TRY(ghp_json_load(path, FORMAT, &doc));
+    root = ghp_json_root(&doc);
+    status = ghp_profile_read(&root, profile);
+    ghp_json_release(&doc);
+    return status;
+}
+
+enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile)
+{
+    return ghp_json_lines_save(path, ghp_profile_json(profile));
+}

@@ -1,0 +1,79 @@
+/* executor/backend_private.h - what the CPU backends share: the opened backend, the prepared pass, and ghp's own loops.
+ *
+ * A *loop* is one pass of one operation in plain C, for float and double. The reference backend has nothing else; the
+ * oneDNN backend takes from here what is bound by memory anyway, and what the library refuses. Loops are cut into parts
+ * by rows or channels; sums that cross parts go through scratch and are added in part order, so results repeat bit for
+ * bit for a given number of parts.
+ *
+ * To add one: a row in the table of the loops_*.c that it belongs to, its body in the *_body.h beside it (included once
+ * for each precision), its definition in tests/executor/test_reference.c. */
+#ifndef GHP_EXECUTOR_BACKEND_PRIVATE_H
+#define GHP_EXECUTOR_BACKEND_PRIVATE_H
+
+#include "executor/backend.h"
+#include "executor/parallel.h"
+
+enum ghp_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_DOUBLE, GHP_PRECISION_COUNT };
+
+typedef void ghp_loop_fn(const struct ghp_local *local, const struct ghp_call *call,
+                         struct ghp_share share);
+
+struct ghp_loop_stages { /* share of before and after: {0, parts} */
+    ghp_loop_fn *before; /* once, or NULL */
+    ghp_loop_fn *run;    /* for each part */
+    ghp_loop_fn *after;  /* once, or NULL */
+};
+
+struct ghp_loop {
+    enum ghp_op op;
+    enum ghp_pass pass;
+    const char *name; /* NULL ends a table */
+    struct ghp_loop_stages stages[GHP_PRECISION_COUNT];
+    int64_t (*scratch_bytes)(const struct ghp_local *local, int parts, int element_bytes); /* NULL: 0 */
+};
+
+extern const struct ghp_loop ghp_loops_point[];  /* bias, relu, dropout, add, concat, flatten, softmax */
+extern const struct ghp_loop ghp_loops_pool[];   /* max, avg and global avg pool */
+extern const struct ghp_loop ghp_loops_norm[];   /* batch_norm, lrn */
+extern const struct ghp_loop ghp_loops_matrix[]; /* conv2d, linear */
+
+/* The loop of a pass; NULL where the operation has no such pass. */
+const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass);
+
+struct ghp_backend {
+    struct ghp_backend_config config;
+    void *library; /* the library's handles; NULL for reference */
+};
+
+struct ghp_kernel { /* first member of a backend's own kernel, where it has one */
+    struct ghp_backend *backend; /* borrowed */
+    struct ghp_local local;
+    enum ghp_pass pass;
+    const struct ghp_loop *loop; /* NULL: the library computes */
+    int parts;
+    int64_t scratch_bytes;
+    const char *algorithm; /* static, or owned by the backend's own kernel */
+};
+
+/* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
+enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_kernel **kernel);
+void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call);
+
+/* The vtable entries that are the same for every CPU backend. */
+int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
+const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
+void ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
+void ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from, int64_t elements);
+
+/* Bodies of the two above, one part of them; in loops_point.c. */
+void ghp_loop_update_part(const struct ghp_update *update, int element_bytes, struct ghp_share share);
+void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range, int element_bytes);
+
+/* Rows of `bytes` each, every row starting on a cache line of its own: per-part scratch. */
+static inline int64_t ghp_loop_row_bytes(int64_t bytes)
+{
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
+#endif

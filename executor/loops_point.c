@@ -1,0 +1,129 @@
+/* executor/loops_point.c - operations without neighbours: bias, relu, dropout, add, concat, flatten, softmax; and the
+ * optimizer's update.
+ *
+ * All are bound by memory: one pass over each tensor. */
+#include "executor/backend_private.h"
+#include "executor/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    GRAIN = 64,         /* elements: parts begin on cache lines of their own in either precision */
+    MASK_NUMBERS = 1024 /* random numbers made at once; a multiple of 4 */
+};
+
+static int64_t rows_of(const struct ghp_local *local)
+{
+    return local->n * local->h * local->w;
+}
+
+/* Row of `width` sums in scratch that belongs to a part. */
+static double *part_row(const struct ghp_call *call, int part, int64_t width)
+{
+    char *base = call->at.scratch;
+    return (double *)(void *)(base + part * ghp_loop_row_bytes(width * (int64_t)sizeof(double)));
+}
+
+static void copy_rows(const void *from, void *to, struct ghp_range rows, int64_t row_bytes)
+{
+    if (to == NULL || from == to) return;
+    memcpy((char *)to + rows.first * row_bytes, (const char *)from + rows.first * row_bytes,
+           (size_t)((rows.end - rows.first) * row_bytes));
+}
+
+struct mask { /* of one sample; threshold: random numbers below it drop their element */
+    uint64_t seed;
+    uint32_t sample, step, layer, threshold;
+    double scale;
+};
+
+static struct mask mask_of(const struct ghp_local *local, const struct ghp_call *call)
+{
+    return (struct mask){.seed = call->seed,
+                         .step = (uint32_t)call->step,
+                         .layer = (uint32_t)call->layer,
+                         .threshold = (uint32_t)(local->norm.ratio * 0x1p32),
+                         .scale = 1.0 / (1.0 - local->norm.ratio)};
+}
+
+#define SCALAR float
+#define LOOP(name) name##_float
+#include "executor/loops_point_body.h"
+#undef SCALAR
+#undef LOOP
+#define SCALAR double
+#define LOOP(name) name##_double
+#include "executor/loops_point_body.h"
+#undef SCALAR
+#undef LOOP
+
+/* Metrics of all parts, in part order; precision does not enter. */
+static void softmax_after(const struct ghp_local *local, const struct ghp_call *call,
+                          struct ghp_share share)
+{
+    (void)local;
+    for (int part = 0; part < share.parts; part++)
+        for (int i = 0; i < GHP_METRIC_COUNT; i++)
+            call->at.metrics[i] += part_row(call, part, GHP_METRIC_COUNT)[i];
+}
+
+static int64_t channel_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+}
+
+static int64_t metric_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)local;
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double));
+}
+
+void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
+                          struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, update->elements, GRAIN);
+    if (element_bytes == 4)
+        update_float(update, at);
+    else
+        update_double(update, at);
+}
+
+void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range, int element_bytes)
+{
+    if (element_bytes == 4)
+        accumulate_float(to, from, range);
+    else
+        accumulate_double(to, from, range);
+}
+
+#define BOTH(before, run, after)                                                                   \
+    {                                                                                              \
+        {before, run##_float, after}, {before, run##_double, after}                                \
+    }
+
+const struct ghp_loop ghp_loops_point[] = {
+    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", BOTH(NULL, bias_forward, NULL), NULL},
+    {GHP_OP_BIAS,
+     GHP_PASS_BACKWARD_WEIGHT,
+     "loop",
+     {{NULL, bias_weight_float, bias_weight_after_float},
+      {NULL, bias_weight_double, bias_weight_after_double}},
+     channel_sums},
+    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", BOTH(NULL, relu_forward, NULL), NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, relu_data, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", BOTH(NULL, dropout_forward, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, dropout_data, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", BOTH(NULL, add_forward, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, add_data, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", BOTH(NULL, concat_forward, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, concat_data, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", BOTH(NULL, flatten_forward, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, flatten_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", BOTH(NULL, softmax_forward, softmax_after),
+     metric_sums},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, softmax_data, NULL), NULL},
+    {.name = NULL},
+};

@@ -1,0 +1,308 @@
+/* executor/loops_point_body.h - element by element: bodies for one precision, SCALAR; LOOP(name) names them.
+ *
+ * Included by loops_point.c only, once for each precision. Tensors are [rows][c], rows = n h w, channels innermost. */
+
+static void LOOP(bias_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                               struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const SCALAR *x = call->at.x[0], *b = call->at.w[0];
+    SCALAR *y = call->at.y;
+    int64_t c = local->c;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            y[row * c + i] = x[row * c + i] + b[i];
+    }
+}
+
+/* Sums over this part's rows, in double: into row `part` of scratch. Four rows at a time spare most of the traffic to
+ * the sums. */
+static void LOOP(bias_weight)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const SCALAR *dy = call->at.dy;
+    int64_t c = local->c, row = rows.first;
+    double *sum = part_row(call, share.part, c);
+    memset(sum, 0, (size_t)c * sizeof *sum);
+    for (; row + 4 <= rows.end; row += 4) {
+        const SCALAR *a = dy + row * c;
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            sum[i] += ((double)a[i] + (double)a[c + i]) + ((double)a[2 * c + i] + (double)a[3 * c + i]);
+    }
+    for (; row < rows.end; row++) {
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            sum[i] += (double)dy[row * c + i];
+    }
+}
+
+static void LOOP(bias_weight_after)(const struct ghp_local *local, const struct ghp_call *call,
+                                    struct ghp_share share)
+{
+    SCALAR *db = call->at.dw[0];
+    for (int64_t i = 0; i < local->c; i++) {
+        double sum = 0.0;
+        for (int part = 0; part < share.parts; part++)
+            sum += part_row(call, part, local->c)[i];
+        db[i] = (SCALAR)sum;
+    }
+}
+
+static void LOOP(relu_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                               struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *x = call->at.x[0];
+    SCALAR *y = call->at.y;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+static void LOOP(relu_data)(const struct ghp_local *local, const struct ghp_call *call,
+                            struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *y = call->at.y, *dy = call->at.dy;
+    SCALAR *dx = call->at.dx[0];
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+/* to = from where the mask keeps, scaled; `n` consecutive elements of one sample, the first being `element`. */
+static void LOOP(mask_run)(const struct mask *mask, int64_t element, int64_t n, const SCALAR *from,
+                           SCALAR *to)
+{
+    uint32_t random[MASK_NUMBERS];
+    SCALAR scale = (SCALAR)mask->scale;
+    while (n > 0) {
+        int64_t skip = element % 4;
+        int64_t count = n < MASK_NUMBERS - skip ? n : MASK_NUMBERS - skip;
+        uint32_t counter[4] = {(uint32_t)(element / 4), mask->sample, mask->step, mask->layer};
+        ghp_random_fill(mask->seed, counter, (skip + count + 3) / 4, random);
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++)
+            to[i] = random[skip + i] >= mask->threshold ? from[i] * scale : 0;
+        element += count;
+        from += count;
+        to += count;
+        n -= count;
+    }
+}
+
+/* Forward and backward are the same: the mask is made anew from its key. */
+static void LOOP(dropout)(const struct ghp_local *local, const struct ghp_call *call,
+                          struct ghp_range rows, const void *from, void *to)
+{
+    struct mask mask = mask_of(local, call);
+    int64_t pixels = local->h * local->w, c = local->c;
+    const SCALAR *in = from;
+    SCALAR *out = to;
+    for (int64_t row = rows.first; row < rows.end;) {
+        int64_t pixel = row % pixels, count = 1;
+        if (c == call->global_channels) {
+            count = pixels - pixel;
+            if (count > rows.end - row) count = rows.end - row;
+        }
+        mask.sample = (uint32_t)(call->first_sample + row / pixels);
+        LOOP(mask_run)(&mask, pixel * call->global_channels + call->first_channel, count * c,
+                       in + row * c, out + row * c);
+        row += count;
+    }
+}
+
+static void LOOP(dropout_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                                  struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    if (call->training)
+        LOOP(dropout)(local, call, rows, call->at.x[0], call->at.y);
+    else
+        copy_rows(call->at.x[0], call->at.y, rows, local->c * (int64_t)sizeof(SCALAR));
+}
+
+static void LOOP(dropout_data)(const struct ghp_local *local, const struct ghp_call *call,
+                               struct ghp_share share)
+{
+    LOOP(dropout)(local, call, ghp_share_of(share, rows_of(local), 1), call->at.dy, call->at.dx[0]);
+}
+
+static void LOOP(add_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *a = call->at.x[0], *b = call->at.x[1];
+    SCALAR *y = call->at.y;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        y[i] = a[i] + b[i];
+    for (int input = 2; input < local->n_inputs; input++) {
+        const SCALAR *x = call->at.x[input];
+#pragma omp simd
+        for (int64_t i = at.first; i < at.end; i++)
+            y[i] += x[i];
+    }
+}
+
+static void LOOP(add_data)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    for (int input = 0; input < local->n_inputs; input++)
+        copy_rows(call->at.dy, call->at.dx[input], at, sizeof(SCALAR));
+}
+
+static void LOOP(concat_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                                 struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    SCALAR *y = call->at.y;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        SCALAR *to = y + row * local->c;
+        for (int input = 0; input < local->n_inputs; input++) {
+            int64_t slice = local->slice[input];
+            const SCALAR *x = call->at.x[input];
+            memcpy(to, x + row * slice, (size_t)slice * sizeof *to);
+            to += slice;
+        }
+    }
+}
+
+static void LOOP(concat_data)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const SCALAR *dy = call->at.dy;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *from = dy + row * local->c;
+        for (int input = 0; input < local->n_inputs; input++) {
+            int64_t slice = local->slice[input];
+            SCALAR *dx = call->at.dx[input];
+            if (dx != NULL) memcpy(dx + row * slice, from, (size_t)slice * sizeof *from);
+            from += slice;
+        }
+    }
+}
+
+/* [h w][c] <-> [c][h w] for each sample; sixteen channels at a time, so that cache lines are used whole. `row` counts
+ * samples x channels. */
+static void LOOP(flatten)(const struct ghp_local *local, struct ghp_range rows, bool backward,
+                          const SCALAR *from, SCALAR *to)
+{
+    int64_t pixels = local->h * local->w, c = local->c;
+    for (int64_t row = rows.first; row < rows.end;) {
+        int64_t sample = row / c, channel = row % c;
+        int64_t count = c - channel < 16 ? c - channel : 16;
+        if (count > rows.end - row) count = rows.end - row;
+        int64_t start = sample * pixels * c;
+        for (int64_t pixel = 0; pixel < pixels; pixel++)
+            for (int64_t i = channel; i < channel + count; i++) {
+                int64_t image = start + pixel * c + i, flat = start + i * pixels + pixel;
+                if (backward)
+                    to[image] = from[flat];
+                else
+                    to[flat] = from[image];
+            }
+        row += count;
+    }
+}
+
+static void LOOP(flatten_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                                  struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
+    if (local->h * local->w == 1)
+        copy_rows(call->at.x[0], call->at.y, rows, sizeof(SCALAR));
+    else
+        LOOP(flatten)(local, rows, false, call->at.x[0], call->at.y);
+}
+
+static void LOOP(flatten_data)(const struct ghp_local *local, const struct ghp_call *call,
+                               struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
+    if (local->h * local->w == 1)
+        copy_rows(call->at.dy, call->at.dx[0], rows, sizeof(SCALAR));
+    else
+        LOOP(flatten)(local, rows, true, call->at.dy, call->at.dx[0]);
+}
+
+/* Probabilities of one sample; returns -log p of the label. */
+static double LOOP(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
+{
+    SCALAR greatest = x[0];
+    for (int64_t i = 1; i < classes; i++)
+        greatest = x[i] > greatest ? x[i] : greatest;
+    double sum = 0.0;
+    for (int64_t i = 0; i < classes; i++)
+        sum += exp((double)x[i] - (double)greatest);
+    double loss = log(sum) - ((double)x[label] - (double)greatest);
+    for (int64_t i = 0; i < classes; i++)
+        y[i] = (SCALAR)(exp((double)x[i] - (double)greatest) / sum);
+    return loss;
+}
+
+static void LOOP(softmax_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                                  struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n, 1);
+    int64_t classes = local->c * local->h * local->w;
+    const SCALAR *x = call->at.x[0];
+    SCALAR *y = call->at.y;
+    double *sum = part_row(call, share.part, GHP_METRIC_COUNT);
+    for (int i = 0; i < GHP_METRIC_COUNT; i++)
+        sum[i] = 0.0;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        bool counts = row < call->valid_samples;
+        int64_t label = counts ? call->at.labels[row] : 0, best = 0;
+        const SCALAR *logits = x + row * classes;
+        for (int64_t i = 1; i < classes; i++)
+            best = logits[i] > logits[best] ? i : best;
+        double loss = LOOP(softmax_row)(classes, logits, y + row * classes, label);
+        if (!counts) continue;
+        sum[GHP_METRIC_LOSS] += loss;
+        sum[GHP_METRIC_CORRECT] += best == label ? 1.0 : 0.0;
+        sum[GHP_METRIC_SAMPLES] += 1.0;
+    }
+}
+
+static void LOOP(softmax_data)(const struct ghp_local *local, const struct ghp_call *call,
+                               struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n, 1);
+    int64_t classes = local->c * local->h * local->w;
+    const SCALAR *y = call->at.y;
+    SCALAR *dx = call->at.dx[0], scale = (SCALAR)call->loss_scale;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        int64_t label = call->at.labels[row];
+        for (int64_t i = 0; i < classes; i++)
+            dx[row * classes + i] = (y[row * classes + i] - (i == label ? 1 : 0)) * scale;
+    }
+}
+
+static void LOOP(update)(const struct ghp_update *update, struct ghp_range at)
+{
+    SCALAR *w = update->w, *v = update->v;
+    const SCALAR *dw = update->dw;
+    SCALAR rate = (SCALAR)update->learning_rate, momentum = (SCALAR)update->momentum;
+    SCALAR decay = (SCALAR)update->weight_decay;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++) {
+        SCALAR speed = momentum * v[i] + (dw[i] + decay * w[i]);
+        v[i] = speed;
+        w[i] -= rate * speed;
+    }
+}
+
+static void LOOP(accumulate)(void *to, const void *from, struct ghp_range at)
+{
+    SCALAR *sum = to;
+    const SCALAR *more = from;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        sum[i] += more[i];
+}

@@ -1,0 +1,26 @@
+/* executor/order.h - which sample comes when: one shuffle an epoch, the same for every plan and worker count.
+ *
+ * An epoch is floor(n / B) steps: the last partial batch is left out of that epoch (another shuffle takes other samples
+ * next time). Step t is batch t mod steps of epoch t / steps. */
+#ifndef GHP_EXECUTOR_ORDER_H
+#define GHP_EXECUTOR_ORDER_H
+
+#include "core/status.h"
+
+struct ghp_order {
+    int64_t n, global_batch;
+    uint64_t seed;
+    int64_t epoch;    /* that `samples` is shuffled for, -1: none yet */
+    int64_t *samples; /* [n], owned */
+};
+
+/* 1 <= global_batch <= n. Local. Tested tests/executor/test_order.c */
+enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch, uint64_t seed);
+void ghp_order_release(struct ghp_order *order); /* accepts a zeroed one */
+
+int64_t ghp_order_steps(const struct ghp_order *order); /* of an epoch */
+int64_t ghp_order_epoch(const struct ghp_order *order, int64_t step);
+/* The B samples of a step, in global batch order; borrowed until the next call. */
+const int64_t *ghp_order_batch(struct ghp_order *order, int64_t step);
+
+#endif

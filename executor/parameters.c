@@ -1,0 +1,197 @@
+/* executor/parameters.c - see parameters.h. */
+#include "executor/parameters.h"
+
+#include "core/file.h"
+#include "executor/random.h"
+#include "executor/shard.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+
+    return ghp_shard_of(work->splits[t->layer], work->rank, t->param);
+}
+
+static enum ghp_role role_of(const struct ghp_tensor *t) { return t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT; }
+
+static void *part_of(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, int64_t expected)
+{
+    int64_t elements = 0;
+    void *part = ghp_worker_tensor(worker, role, t->layer, t->slot, &elements);
+
+    GHP_ASSERT(part != NULL);
+    GHP_ASSERT_EQ(elements, expected);
+    return part;
+}
+
+static void fill_value(void *at, int64_t n, int element_bytes, double value)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (element_bytes == 8)
+            ((double *)at)[i] = value;
+        else
+            ((float *)at)[i] = (float)value;
+    }
+}
+
+static void init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t, uint64_t seed)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+    struct ghp_shard shard = shard_of(worker, t);
+    char *part = part_of(worker, t, role_of(t), ghp_shard_elements(shard));
+
+    if (t->param->init != GHP_INIT_KAIMING) {
+        fill_value(part, ghp_shard_elements(shard), work->element_bytes, t->param->init == GHP_INIT_ONE ? 1 : 0);
+        return;
+    }
+    for (int64_t row = 0; row < shard.rows; row++) {
+        int64_t first = (row * shard.degree + shard.member) * shard.run;
+
+        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.run, sqrt(2.0 / (double)t->param->fan_in),
+                               work->element_bytes, part + row * shard.run * work->element_bytes);
+    }
+}
+
+enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+    struct ghp_tensors_list list = {0};
+
+    GHP_TRY(ghp_tensors_list(work->model, &list));
+    for (int i = 0; i < list.n; i++) {
+        int64_t elements = ghp_shard_elements(shard_of(worker, &list.items[i]));
+
+        init_tensor(worker, &list.items[i], seed);
+        if (!list.items[i].is_state)
+            fill_value(part_of(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements), elements, work->element_bytes, 0);
+    }
+    ghp_tensors_release(&list);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, void *whole)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_team *team = ghp_worker_team(worker);
+    struct ghp_shard shard = shard_of(worker, t);
+    int64_t elements = ghp_shard_elements(shard), bytes = elements * work->element_bytes;
+    void *part = part_of(worker, t, role, elements);
+    struct ghp_comm *comm = NULL;
+    enum ghp_status status = GHP_OK;
+    char *parts;
+
+    if (shard.degree == 1) {
+        memcpy(whole, part, (size_t)bytes);
+        return GHP_OK;
+    }
+    parts = ghp_alloc((size_t)shard.degree, (size_t)bytes);
+    if (parts == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status,
+                 team->transport_ops->group(team->transport, ghp_ranks_subgroup(work->rank, shard.degree),
+                                            GHP_STREAM_COMPUTE, &comm),
+                 done);
+    team->transport_ops->label(comm, "gathering a tensor");
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, part, parts, bytes), done);
+    for (int i = 0; i < shard.degree; i++) {
+        shard.member = i;
+        ghp_shard_put(shard, work->element_bytes, parts + i * bytes, whole);
+    }
+done:
+    free(parts);
+    return status;
+}
+
+void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, const void *whole)
+{
+    struct ghp_shard shard = shard_of(worker, t);
+
+    ghp_shard_take(shard, ghp_worker_work(worker)->element_bytes, whole, part_of(worker, t, role, ghp_shard_elements(shard)));
+}
+
+void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hashes)
+{
+    int element_bytes = ghp_worker_work(worker)->element_bytes;
+
+    for (int i = 0; i < list->n; i++) {
+        const struct ghp_tensor *t = &list->items[i];
+        int64_t elements = ghp_shard_elements(shard_of(worker, t));
+        size_t bytes = (size_t)(elements * element_bytes);
+
+        hashes[i] = ghp_hash(part_of(worker, t, role_of(t), elements), bytes, GHP_HASH_SEED);
+        if (!t->is_state) hashes[i] = ghp_hash(part_of(worker, t, GHP_ROLE_MOMENTUM, elements), bytes, hashes[i]);
+    }
+}
+
+/* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
+static enum ghp_status compare_degree(struct ghp_worker *worker, const struct ghp_tensors_list *list, int degree,
+                                      const uint64_t *hashes, int *different)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_team *team = ghp_worker_team(worker);
+    struct ghp_ranks holders = ghp_ranks_replica(work->rank, degree, work->extent.workers);
+    int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
+    struct ghp_comm *comm = NULL;
+    enum ghp_status status = GHP_OK;
+    uint64_t *all;
+
+    if (holders.count == 1) return GHP_OK;
+    all = ghp_alloc((size_t)holders.count, (size_t)bytes);
+    if (all == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, team->transport_ops->group(team->transport, holders, GHP_STREAM_COMPUTE, &comm), done);
+    team->transport_ops->label(comm, "comparing replicas");
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, hashes, all, bytes), done);
+    for (int i = 0; i < list->n; i++) {
+        if (shard_of(worker, &list->items[i]).degree != degree) continue;
+        for (int h = 1; h < holders.count; h++)
+            if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different)) *different = i;
+    }
+done:
+    free(all);
+    return status;
+}
+
+/* The first difference that any worker has seen. */
+static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
+{
+    const struct ghp_team *team = ghp_worker_team(worker);
+    int n = ghp_worker_work(worker)->extent.workers, mine = *different;
+    struct ghp_comm *world = NULL;
+    enum ghp_status status = GHP_OK;
+    int *all = ghp_alloc((size_t)n, sizeof(*all));
+
+    if (all == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status,
+                 team->transport_ops->group(team->transport, (struct ghp_ranks){0, n, 1}, GHP_STREAM_COMPUTE, &world), done);
+    team->transport_ops->label(world, "comparing replicas");
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)), done);
+    for (int i = 0; i < n; i++)
+        if (all[i] >= 0 && (*different < 0 || all[i] < *different)) *different = all[i];
+done:
+    free(all);
+    return status;
+}
+
+enum ghp_status ghp_parameters_compare(struct ghp_worker *worker, const struct ghp_tensors_list *list, int *different)
+{
+    int workers = ghp_worker_work(worker)->extent.workers;
+    uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
+    enum ghp_status status = GHP_OK;
+
+    *different = -1;
+    if (hashes == NULL) return GHP_NO_MEMORY();
+    ghp_parameters_hash(worker, list, hashes);
+    for (int degree = 1; degree <= workers; degree++) {
+        bool used = false;
+
+        for (int i = 0; i < list->n; i++) used = used || shard_of(worker, &list->items[i]).degree == degree;
+        if (used) GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
+    }
+    status = first_of_all(worker, different);
+done:
+    free(hashes);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* profiler/measure_ops.c - opens, times and closes one operation after the other; fills what is left by law. */
+#include "profiler/measure_ops.h"
+#include "core/log.h"
+#include "executor/opbench.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum ghp_status bench_run(void *context, int64_t repeats)
+{
+    return ghp_opbench_run(context, (int)(repeats < INT_MAX ? repeats : INT_MAX));
+}
+
+/* What rank 0 decides about an operation. */
+enum decision { MEASURE, LEAVE };
+
+/* Seconds spent and work done so far: what the next operation will take. */
+struct pace {
+    double flops, flop_s, bytes, byte_s;
+};
+
+static double expected_s(const struct pace *pace, const struct ghp_agenda_op *op)
+{
+    double flops_per_s = pace->flop_s > 0 ? pace->flops / pace->flop_s : 1e10;
+    double bytes_per_s = pace->byte_s > 0 ? pace->bytes / pace->byte_s : 1e9;
+
+    return op->flops > 0 ? op->flops / flops_per_s : op->bytes / bytes_per_s;
+}
+
+static enum decision decide(const struct ghp_measure *m, const struct ghp_agenda_op *op,
+                            const struct ghp_ops_limits *limits, const struct pace *pace)
+{
+    double runs_s = (2 + limits->effort.min_samples) * expected_s(pace, op);
+
+    if (ghp_measure_now_s() + runs_s > limits->deadline_s) return LEAVE;
+    if (ghp_opbench_bytes(&op->local, op->pass, m->element_bytes) > limits->memory_bytes)
+        return LEAVE;
+    return MEASURE;
+}
+
+/* What timing one operation gave. */
+struct outcome {
+    bool fits; /* every rank had the memory; else nothing was timed */
+    struct ghp_timed timed;
+    int64_t scratch_bytes;
+    char algorithm[128];
+};
+
+static enum ghp_status measure_one(const struct ghp_measure *m, const struct ghp_agenda_op *op,
+                                   struct ghp_effort effort, struct outcome *outcome)
+{
+    struct ghp_opbench *bench = NULL;
+    double short_of_memory = 0;
+    enum ghp_status status =
+        ghp_opbench_open(m->backend_ops, m->backend, &op->local, op->pass, &bench);
+
+    if (status == GHP_ERR_NO_MEMORY) {
+        short_of_memory = 1;
+        status = GHP_OK;
+    }
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
+    outcome->fits = !(short_of_memory > 0);
+    if (!outcome->fits) goto done;
+    GHP_TRY_GOTO(status, ghp_measure_task(m, (struct ghp_task){bench_run, bench}, effort,
+                                          &outcome->timed),
+                 done);
+    outcome->scratch_bytes = ghp_opbench_scratch(bench);
+    snprintf(outcome->algorithm, sizeof outcome->algorithm, "%s", ghp_opbench_algorithm(bench));
+done:
+    ghp_opbench_close(bench);
+    return status;
+}
+
+static void pace_add(struct pace *pace, const struct ghp_agenda_op *op, double seconds)
+{
+    pace->flops += op->flops;
+    if (op->flops > 0) {
+        pace->flop_s += seconds;
+    } else {
+        pace->bytes += op->bytes;
+        pace->byte_s += seconds;
+    }
+}
+
+static enum ghp_status enter(const struct ghp_agenda_op *op, struct outcome *outcome,
+                             struct ghp_profile *profile)
+{
+    struct ghp_op_entry entry = {.pass = op->pass,
+                                 .seconds = outcome->timed.seconds,
+                                 .spread = outcome->timed.spread,
+                                 .source = GHP_SOURCE_MEASURED,
+                                 .scratch_bytes = outcome->scratch_bytes,
+                                 .algorithm = outcome->algorithm};
+    char key[GHP_KEY_BYTES];
+
+    snprintf(key, sizeof key, "%s", op->key);
+    entry.key = key; /* copied by the profile */
+    return ghp_profile_add_op(profile, &entry);
+}
+
+enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
+                                const struct ghp_ops_limits *limits, struct ghp_profile *profile,
+                                struct ghp_ops_count *count)
+{
+    struct pace pace = {0};
+    double saved_s = ghp_measure_now_s(), unused = 0;
+    enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
+
+    if (agenda->n_ops > 0) ghp_progress_begin("operations", agenda->n_ops);
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        struct ghp_agenda_op *op = &agenda->ops[i];
+        struct outcome outcome = {0};
+        unsigned char decision = (unsigned char)decide(m, op, limits, &pace);
+
+        ghp_progress_step(i, "%s %s", ghp_op_name(op->local.op), ghp_pass_name(op->pass));
+        count->kept += op->done;
+        if (op->done) continue;
+        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &decision, 1), done);
+        if (decision == LEAVE) continue;
+        GHP_TRY_GOTO(status, measure_one(m, op, limits->effort, &outcome), done);
+        if (!outcome.fits) continue;
+        op->done = true;
+        count->measured += 1;
+        pace_add(&pace, op, outcome.timed.seconds);
+        if (m->rank == 0) own = enter(op, &outcome, profile);
+        if (m->rank != 0 || own != GHP_OK || ghp_measure_now_s() - saved_s < GHP_SAVE_S) continue;
+        saved_s = ghp_measure_now_s();
+        own = limits->save(limits->context);
+    }
+    status = ghp_measure_max(m, own, &unused);
+done:
+    ghp_progress_end();
+    return status;
+}
+
+void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *profile)
+{
+    struct pace pace = {0};
+
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        const struct ghp_agenda_op *op = &agenda->ops[i];
+        const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
+
+        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED) pace_add(&pace, op, entry->seconds);
+    }
+    if (pace.flop_s > 0) profile->law.flops_per_s = pace.flops / pace.flop_s;
+    if (pace.byte_s > 0) profile->law.memory_Bps = pace.bytes / pace.byte_s;
+}
+
+/* One entry that was not measured; its strings are owned by the caller. */
+static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_agenda_op *op,
+                                const struct ghp_profile *profile, struct ghp_op_entry *entry)
+{
+    struct ghp_kernel *kernel = NULL;
+    struct ghp_price price = {0};
+    enum ghp_status status = ghp_profile_op(profile, &op->local, op->pass, &price);
+
+    GHP_TRY(status);
+    GHP_TRY(m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
+    entry->pass = op->pass;
+    entry->seconds = price.seconds;
+    entry->spread = price.spread;
+    entry->source = price.source;
+    entry->scratch_bytes = m->backend_ops->scratch_bytes(kernel);
+    entry->key = strdup(op->key);
+    entry->algorithm = strdup(m->backend_ops->algorithm(kernel));
+    m->backend_ops->release(kernel);
+    return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
+                                 struct ghp_profile *profile, struct ghp_ops_count *count)
+{
+    struct ghp_op_entry *entries = ghp_alloc((size_t)agenda->n_ops, sizeof *entries);
+    enum ghp_status status = entries != NULL ? ghp_profile_seal(profile) : GHP_NO_MEMORY();
+    int n = 0;
+
+    /* all prices before the first entry: what is filled in must not become a source itself */
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
+        const struct ghp_agenda_op *op = &agenda->ops[i];
+
+        if (ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
+        status = fill_one(m, op, profile, &entries[n++]);
+    }
+    for (int i = 0; i < n && status == GHP_OK; ++i) {
+        count->interpolated += entries[i].source == GHP_SOURCE_INTERPOLATED;
+        count->law += entries[i].source == GHP_SOURCE_LAW;
+        status = ghp_profile_add_op(profile, &entries[i]);
+    }
+    for (int i = 0; i < n; ++i) {
+        free(entries[i].key);
+        free(entries[i].algorithm);
+    }
+    free(entries);
+    return status == GHP_OK ? ghp_profile_seal(profile) : status;
+}

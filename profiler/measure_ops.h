@@ -1,0 +1,47 @@
+/* profiler/measure_ops.h - seconds and scratch of every local operation, by the executor's own kernels.
+ *
+ * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is
+ * entered too: its scratch bytes from the kernel, which is prepared but not run, its seconds from the laws.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_ops.c */
+#ifndef GHP_PROFILER_MEASURE_OPS_H
+#define GHP_PROFILER_MEASURE_OPS_H
+
+#include "profiler/agenda.h"
+#include "profiler/measure.h"
+
+/* Bounds of the measurement, and what to do now and then. */
+struct ghp_ops_limits {
+    struct ghp_effort effort;
+    double deadline_s;    /* on rank 0's ghp_measure_now_s */
+    int64_t memory_bytes; /* for the buffers of one rank */
+    enum ghp_status (*save)(void *context); /* on rank 0, every GHP_SAVE_S seconds */
+    void *context;
+};
+
+enum { GHP_SAVE_S = 10 };
+
+/* What came of it. */
+struct ghp_ops_count {
+    int measured, kept, interpolated, law;
+};
+
+/* Times, in the agenda's order, every operation that is not done, and adds it to rank 0's profile.
+ *
+ * agenda   ops[].done is set for what is measured; equal on all ranks
+ *
+ * Collective over m->world */
+enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
+                                const struct ghp_ops_limits *limits, struct ghp_profile *profile,
+                                struct ghp_ops_count *count);
+
+/* Fits the law of computation to what the profile holds of the agenda: total FLOPs by total seconds, and total bytes
+ * by total seconds for ops without FLOPs.  A rate without entries stays as it is.  Local. */
+void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *profile);
+
+/* Enters what the agenda asks for and nobody measured: seconds by interpolation or law, scratch from the backend.
+ * Seals the profile.  Local (rank 0). */
+enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
+                                 struct ghp_profile *profile, struct ghp_ops_count *count);
+
+#endif

@@ -1,0 +1,344 @@
+/* profiler/measured.c - the measuring run: who, where, what, in which order, saved how often. */
+#include "profiler/measured.h"
+#include "core/log.h"
+#include "executor/opbench.h"
+#include "profiler/measure_comm.h"
+#include "profiler/measure_overlap.h"
+#include "profiler/measure_rates.h"
+#include "profiler/resume.h"
+#include "profiler/topology.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HOST_BYTES = 256 };
+static const double comm_share = 0.35;   /* of the budget: what collectives may take */
+static const double memory_share = 0.5;  /* of a node's memory: what measuring may take */
+static const double typical_flops = 1e8; /* of the operation that overlap is measured with: some milliseconds */
+static const double sample_s = 0.02;
+
+/* Everything of one run. */
+struct run {
+    const struct ghp_measured_request *request;
+    struct ghp_measured_result *result;
+    struct ghp_measure m;
+    struct ghp_agenda agenda;
+    struct ghp_profile *profile; /* in result */
+    int ranks_per_node;
+    double start_s;
+};
+
+/* The folder is looked at before hours are spent on what goes there. */
+static enum ghp_status check_output(const char *path)
+{
+    char copy[PATH_MAX];
+    const char *folder = NULL;
+
+    if (strlen(path) >= sizeof copy)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': the name is too long; shorten it", path);
+    memcpy(copy, path, strlen(path) + 1);
+    folder = dirname(copy);
+    if (access(folder, F_OK) != 0)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': there is no folder '%s'; make it, or give "
+                                    "another -o",
+                        path, folder);
+    if (access(folder, W_OK) != 0)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': folder '%s' is read-only; give another -o",
+                        path, folder);
+    return GHP_OK;
+}
+
+static enum ghp_status check_request(const struct run *run)
+{
+    const struct ghp_measured_request *request = run->request;
+    int workers = run->result->workers;
+
+    if (run->m.size > workers)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
+                        "disturb; use mpirun -n %d, or --workers %d",
+                        run->m.size, workers, workers, run->m.size);
+    for (int i = 0; i < request->n_batches; ++i) {
+        struct ghp_extent extent = {.workers = workers, .global_batch = request->batches[i]};
+
+        GHP_TRY(ghp_extent_check(extent));
+    }
+    if (!request->backend_ops->has_precision(request->element_bytes))
+        return GHP_FAIL(GHP_ERR_INPUT, "backend '%s' cannot compute in %s; use --backend reference, "
+                                       "or --precision float",
+                        request->backend_ops->name, request->element_bytes == 8 ? "double" : "float");
+    return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
+}
+
+/* How many machines the ranks are on, and that they lie node by node, as plans will place them. */
+static enum ghp_status count_nodes(struct run *run, int *nodes)
+{
+    size_t size = (size_t)run->m.size;
+    char mine[HOST_BYTES] = "";
+    char *all = ghp_alloc(size, HOST_BYTES);
+    enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
+    double unused = 0;
+
+    if (gethostname(mine, sizeof mine - 1) != 0) mine[0] = '\0';
+    GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
+    GHP_TRY_GOTO(status, run->m.transport_ops->all_gather(run->m.world, mine, all, HOST_BYTES), done);
+    *nodes = 1;
+    for (int r = 1; r < run->m.size; ++r)
+        *nodes += strcmp(all + (size_t)r * HOST_BYTES, all + (size_t)(r - 1) * HOST_BYTES) != 0;
+    run->ranks_per_node = (run->m.size + *nodes - 1) / *nodes;
+    for (int r = 0; r < run->m.size && status == GHP_OK; ++r) {
+        const char *first = all + (size_t)(r / run->ranks_per_node * run->ranks_per_node) * HOST_BYTES;
+
+        if (strcmp(all + (size_t)r * HOST_BYTES, first) != 0)
+            status = GHP_FAIL(GHP_ERR_INPUT, "ranks do not fill one node after the other (rank %d is "
+                                             "on '%s'); start with mpirun --map-by slot and equal "
+                                             "slots",
+                              r, all + (size_t)r * HOST_BYTES);
+    }
+done:
+    free(all);
+    return status;
+}
+
+/* Provenance: when and where. */
+static enum ghp_status stamp(struct ghp_profile *profile)
+{
+    char when[32] = "", host[HOST_BYTES] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+
+    if (gmtime_r(&now, &utc) != NULL) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    free(profile->created);
+    free(profile->host);
+    profile->created = strdup(when);
+    profile->host = strdup(host);
+    return profile->created != NULL && profile->host != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+/* The profile before anything is measured. */
+static enum ghp_status blank(struct run *run, int nodes)
+{
+    const struct ghp_measured_request *request = run->request;
+    struct ghp_profile *profile = run->profile;
+
+    GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
+                             request->element_bytes));
+    ghp_machine_release(&profile->machine);
+    GHP_TRY(ghp_topology_read(NULL, nodes, &profile->machine));
+    if (request->memory_bytes > 0) profile->machine.memory_bytes = request->memory_bytes;
+    profile->machine.intra = request->intra;
+    profile->machine.inter = request->inter;
+    profile->workers = run->m.size;
+    return ghp_profile_seal(profile);
+}
+
+/* Binds this rank as a training worker is bound, and opens the backend with the threads it would have. */
+static enum ghp_status settle(struct run *run)
+{
+    const struct ghp_machine *machine = &run->profile->machine;
+    struct ghp_place place = ghp_machine_place(machine, run->m.size, run->m.rank);
+    struct ghp_backend_config config = {.element_bytes = run->request->element_bytes,
+                                        .threads = run->request->threads,
+                                        .exact = run->request->exact};
+
+    if (config.threads == 0) config.threads = place.n_cores;
+    run->result->threads = config.threads;
+    run->result->oversubscribed = place.oversubscribed;
+    run->m.backend_ops = run->request->backend_ops;
+    run->m.element_bytes = config.element_bytes;
+    return run->m.backend_ops->open(&config, &run->m.backend);
+}
+
+/* What rank 0 knows from the earlier file, to all. */
+static enum ghp_status share_done(struct run *run)
+{
+    struct ghp_agenda *agenda = &run->agenda;
+    size_t n = (size_t)agenda->n_ops + (size_t)agenda->n_comms + 1;
+    unsigned char *flags = ghp_alloc(n, 1);
+    enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
+
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) flags[i] = agenda->ops[i].done;
+    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
+        flags[agenda->n_ops + i] = agenda->comms[i].done;
+    status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) agenda->ops[i].done = flags[i] != 0;
+    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
+        agenda->comms[i].done = flags[agenda->n_ops + i] != 0;
+    free(flags);
+    return status;
+}
+
+static enum ghp_status collect(struct run *run)
+{
+    const struct ghp_measured_request *request = run->request;
+    struct ghp_agenda_request wanted = {.models = request->models,
+                                        .n_models = request->n_models,
+                                        .batches = request->batches,
+                                        .n_batches = request->n_batches,
+                                        .workers = run->result->workers,
+                                        .ranks = run->m.size,
+                                        .element_bytes = request->element_bytes,
+                                        .bucket_bytes = request->bucket_bytes};
+    enum ghp_status status = ghp_agenda_collect(&wanted, &run->agenda);
+    bool resumed = false;
+    double unused = 0;
+
+    if (status == GHP_OK && run->m.rank == 0 && !request->fresh)
+        status = ghp_resume_load(request->output, run->profile, &resumed);
+    GHP_TRY(ghp_measure_max(&run->m, status, &unused));
+    if (resumed) {
+        run->result->comms_kept = ghp_resume_mark(run->profile, &run->agenda);
+        ghp_note("continuing '%s'", request->output);
+    }
+    return share_done(run);
+}
+
+static enum ghp_status task_run(void *context, int64_t repeats)
+{
+    return ghp_opbench_run(context, (int)fmin((double)repeats, INT_MAX));
+}
+
+/* The operation of pure data parallelism whose size is most like a layer's; NULL: the models have none. */
+static const struct ghp_agenda_op *typical(const struct ghp_agenda *agenda)
+{
+    const struct ghp_agenda_op *best = NULL;
+
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        const struct ghp_agenda_op *op = &agenda->ops[i];
+
+        if (op->value != GHP_VALUE_DATA || !(op->flops > 0)) continue;
+        if (best == NULL ||
+            fabs(log(op->flops / typical_flops)) < fabs(log(best->flops / typical_flops)))
+            best = op;
+    }
+    return best;
+}
+
+static enum ghp_status measure_overlap(struct run *run)
+{
+    const struct ghp_agenda_op *op = typical(&run->agenda);
+    struct ghp_opbench *bench = NULL;
+    double unused = 0;
+    enum ghp_status status = GHP_OK;
+
+    if (op == NULL) return GHP_OK;
+    status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &op->local, op->pass, &bench);
+    GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
+    status = ghp_measure_overlap(&run->m, (struct ghp_task){task_run, bench}, &run->profile->overlap);
+done:
+    ghp_opbench_close(bench);
+    return status;
+}
+
+/* Rates and slowdowns, unless the earlier file has them. */
+static enum ghp_status measure_rates(struct run *run)
+{
+    const struct ghp_profile *old = run->profile;
+    unsigned char known = old->update.source == GHP_SOURCE_MEASURED && old->update.bandwidth_Bps > 0;
+    int64_t samples = run->request->batches[0] / run->result->workers;
+
+    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, &known, 1));
+    if (known) return GHP_OK;
+    GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
+    return measure_overlap(run);
+}
+
+/* Rank 0's file, with laws as far as they are known. */
+static enum ghp_status save(void *context)
+{
+    struct run *run = context;
+
+    GHP_TRY(stamp(run->profile));
+    GHP_TRY(ghp_profile_seal(run->profile));
+    ghp_measure_fit_law(&run->agenda, run->profile);
+    ghp_measure_fit_links(run->profile, run->m.size);
+    GHP_TRY(ghp_profile_seal(run->profile));
+    return ghp_profile_save(run->request->output, run->profile);
+}
+
+static enum ghp_status finish(struct run *run)
+{
+    double unused = 0;
+    enum ghp_status status = GHP_OK;
+
+    if (run->m.rank == 0) {
+        status = save(run);
+        if (status == GHP_OK)
+            status = ghp_measure_fill(&run->m, &run->agenda, run->profile, &run->result->ops);
+        if (status == GHP_OK) status = ghp_profile_save(run->request->output, run->profile);
+    }
+    return ghp_measure_max(&run->m, status, &unused);
+}
+
+static enum ghp_status measure_all(struct run *run)
+{
+    const struct ghp_measured_request *request = run->request;
+    const struct ghp_machine *machine = &run->profile->machine;
+    int64_t memory = (int64_t)(memory_share * (double)machine->memory_bytes / run->ranks_per_node);
+    int sharing = (run->ranks_per_node + machine->cores - 1) / machine->cores;
+    struct ghp_comm_limits comm_limits = {.deadline_s = run->start_s + comm_share * request->budget_s,
+                                          .memory_bytes = memory};
+    struct ghp_ops_limits ops_limits = {
+        .effort = {.sample_s = sample_s * (sharing < 2 ? 1 : 2), .min_samples = 3, .max_samples = 5},
+        .deadline_s = run->start_s + request->budget_s,
+        .memory_bytes = memory,
+        .save = save,
+        .context = run};
+
+    GHP_TRY(measure_rates(run));
+    GHP_TRY(ghp_measure_comms(&run->m, &run->agenda, comm_limits, run->profile,
+                              &run->result->comms_left));
+    GHP_TRY(ghp_measure_ops(&run->m, &run->agenda, &ops_limits, run->profile, &run->result->ops));
+    return finish(run);
+}
+
+static enum ghp_status prepare(struct run *run)
+{
+    double unused = 0;
+    int nodes = 1;
+    enum ghp_status status = check_request(run);
+
+    GHP_TRY(ghp_measure_max(&run->m, status, &unused));
+    GHP_TRY(count_nodes(run, &nodes));
+    run->result->nodes = nodes;
+    status = blank(run, nodes);
+    if (status == GHP_OK) status = settle(run);
+    GHP_TRY(ghp_measure_max(&run->m, status, &unused));
+    return collect(run);
+}
+
+enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
+                                 const struct ghp_transport_ops *transport_ops,
+                                 struct ghp_transport *transport, struct ghp_measured_result *result)
+{
+    struct run run = {.request = request, .result = result, .start_s = ghp_measure_now_s()};
+    struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
+    enum ghp_status status = GHP_OK;
+
+    memset(result, 0, sizeof *result);
+    run.profile = &result->profile;
+    run.m.transport_ops = transport_ops;
+    run.m.transport = transport;
+    run.m.rank = transport_ops->rank(transport);
+    run.m.size = all.count;
+    result->ranks = all.count;
+    result->workers = request->workers > 0 ? request->workers : all.count;
+    GHP_TRY(transport_ops->group(transport, all, GHP_STREAM_COMPUTE, &run.m.world));
+    transport_ops->label(run.m.world, "profiling");
+    GHP_TRY_GOTO(status, prepare(&run), done);
+    status = measure_all(&run);
+done:
+    for (int i = 0; i < run.agenda.n_comms; ++i) result->comms_measured += run.agenda.comms[i].done;
+    result->comms_measured -= result->comms_kept;
+    result->seconds = ghp_measure_now_s() - run.start_s;
+    if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
+    ghp_agenda_release(&run.agenda);
+    if (status != GHP_OK) ghp_profile_release(&result->profile);
+    return status;
+}

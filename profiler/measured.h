@@ -1,0 +1,54 @@
+/* profiler/measured.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
+ *
+ * Order: machine, earlier file, agenda, rates, overlap, collectives, operations, laws.  The file is saved now and then
+ * while operations are measured, so that an interrupted run loses seconds, not hours.
+ *
+ * Tested  tests/profiler/test_measured.c, tests/tools/test_profile_measured.sh */
+#ifndef GHP_PROFILER_MEASURED_H
+#define GHP_PROFILER_MEASURED_H
+
+#include "core/profile.h"
+#include "executor/backend.h"
+#include "executor/transport.h"
+#include "profiler/measure_ops.h"
+
+/* What is asked for; everything is borrowed. */
+struct ghp_measured_request {
+    const struct ghp_model *models; /* n_models >= 1 */
+    int n_models;
+    const int64_t *batches; /* n_batches >= 1 */
+    int n_batches;
+    int workers; /* N; 0: as many as ranks */
+    const struct ghp_backend_ops *backend_ops;
+    bool exact;
+    int element_bytes;     /* 4 or 8 */
+    int threads;           /* of one worker; 0: the cores of its place */
+    double budget_s;       /* for everything, > 0 */
+    bool fresh;            /* an existing file is replaced, not continued */
+    const char *output;    /* profile file */
+    struct ghp_link intra, inter; /* where no collective tells */
+    int64_t memory_bytes;  /* of a node; 0: as hwloc says */
+    int64_t bucket_bytes;  /* gradients reduced together, >= 0 */
+};
+
+/* What was done. */
+struct ghp_measured_result {
+    int ranks, workers, nodes, threads;
+    bool oversubscribed; /* workers shared cores */
+    struct ghp_ops_count ops;
+    int comms_measured, comms_kept, comms_left;
+    double seconds;
+    struct ghp_profile profile; /* rank 0: what was saved; released by the caller */
+};
+
+/* Measures and saves.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that is no multiple of the workers, a file that was
+ *           measured otherwise, ranks not placed node by node); GHP_ERR_IO, GHP_ERR_FORMAT (the file); the backend's and
+ *           the transport's failures.  All ranks fail together; the rank that failed itself holds the message.
+ * Collective over all ranks */
+enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
+                                 const struct ghp_transport_ops *transport_ops,
+                                 struct ghp_transport *transport, struct ghp_measured_result *result);
+
+#endif

@@ -1,0 +1,114 @@
+/* profiler/resume.c - which earlier measurements hold for this run. */
+#include "profiler/resume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static enum ghp_status differs(const char *path, const char *what, const char *was, const char *is)
+{
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "cannot continue '%s': it was measured with %s %s, not %s; give another -o, or "
+                    "--fresh to measure it anew",
+                    path, what, was, is);
+}
+
+static enum ghp_status differs_in_count(const char *path, const char *what, int was, int is)
+{
+    char a[16], b[16];
+
+    snprintf(a, sizeof a, "%d", was);
+    snprintf(b, sizeof b, "%d", is);
+    return differs(path, what, a, b);
+}
+
+static enum ghp_status check_same(const char *path, const struct ghp_profile *old,
+                                  const struct ghp_profile *fresh)
+{
+    if (strcmp(old->backend, fresh->backend) != 0)
+        return differs(path, "backend", old->backend, fresh->backend);
+    if (strcmp(old->numerics, fresh->numerics) != 0)
+        return differs(path, "numerics", old->numerics, fresh->numerics);
+    if (old->element_bytes != fresh->element_bytes)
+        return differs(path, "precision", old->element_bytes == 8 ? "double" : "float",
+                       fresh->element_bytes == 8 ? "double" : "float");
+    if (old->workers != fresh->workers)
+        return differs_in_count(path, "ranks", old->workers, fresh->workers);
+    if (old->machine.nodes != fresh->machine.nodes)
+        return differs_in_count(path, "nodes", old->machine.nodes, fresh->machine.nodes);
+    if (old->machine.cores != fresh->machine.cores)
+        return differs_in_count(path, "cores a node", old->machine.cores, fresh->machine.cores);
+    if (strcmp(old->machine.name, fresh->machine.name) != 0)
+        return differs(path, "processor", old->machine.name, fresh->machine.name);
+    return GHP_OK;
+}
+
+static void drop_estimates(struct ghp_profile *profile)
+{
+    int kept = 0;
+
+    for (int i = 0; i < profile->n_ops; ++i) {
+        if (profile->ops[i].source == GHP_SOURCE_MEASURED) {
+            profile->ops[kept++] = profile->ops[i];
+            continue;
+        }
+        free(profile->ops[i].key);
+        free(profile->ops[i].algorithm);
+    }
+    profile->n_ops = kept;
+    kept = 0;
+    for (int i = 0; i < profile->n_comms; ++i)
+        if (profile->comms[i].source == GHP_SOURCE_MEASURED) profile->comms[kept++] = profile->comms[i];
+    profile->n_comms = kept;
+}
+
+enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, bool *resumed)
+{
+    struct ghp_profile old = {0};
+    struct stat info;
+    enum ghp_status status = GHP_OK;
+
+    *resumed = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    if (!*resumed) return GHP_OK;
+    status = ghp_profile_load(path, &old);
+    if (status != GHP_OK) {
+        ghp_status_prefix("cannot continue '%s' (give --fresh to replace it)", path);
+        return status;
+    }
+    status = check_same(path, &old, fresh);
+    if (status != GHP_OK) {
+        ghp_profile_release(&old);
+        return status;
+    }
+    drop_estimates(&old);
+    ghp_profile_release(fresh);
+    *fresh = old;
+    return ghp_profile_seal(fresh);
+}
+
+static bool has_comm(const struct ghp_profile *profile, const struct ghp_agenda_comm *comm)
+{
+    for (int i = 0; i < profile->n_comms; ++i) {
+        const struct ghp_comm_entry *entry = &profile->comms[i];
+
+        if (entry->op == comm->op && entry->count == comm->count &&
+            entry->stride == comm->stride && entry->bytes == comm->bytes)
+            return true;
+    }
+    return false;
+}
+
+int ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda)
+{
+    int comms = 0;
+
+    for (int i = 0; i < agenda->n_ops; ++i)
+        agenda->ops[i].done =
+            ghp_profile_find(profile, agenda->ops[i].key, agenda->ops[i].pass) != NULL;
+    for (int i = 0; i < agenda->n_comms; ++i) {
+        agenda->comms[i].done = has_comm(profile, &agenda->comms[i]);
+        comms += agenda->comms[i].done;
+    }
+    return comms;
+}
