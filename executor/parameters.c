@@ -126,6 +126,30 @@ void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_lis
     }
 }
 
+enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hash)
+{
+    int64_t element_bytes = ghp_worker_work(worker)->element_bytes;
+    enum ghp_status status = GHP_OK;
+
+    *hash = GHP_HASH_SEED;
+    for (int i = 0; i < list->n; i++) {
+        const struct ghp_tensor *t = &list->items[i];
+        size_t bytes = (size_t)(t->param->elements * element_bytes);
+        void *whole = ghp_alloc(bytes, 1);
+
+        if (whole == NULL) return GHP_NO_MEMORY();
+        status = ghp_parameters_gather(worker, t, role_of(t), whole);
+        if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
+        if (status == GHP_OK && !t->is_state) {
+            status = ghp_parameters_gather(worker, t, GHP_ROLE_MOMENTUM, whole);
+            if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
+        }
+        free(whole);
+        GHP_TRY(status);
+    }
+    return GHP_OK;
+}
+
 /* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
 static enum ghp_status compare_degree(struct ghp_worker *worker, const struct ghp_tensors_list *list, int degree,
                                       const uint64_t *hashes, int *different)

@@ -28,6 +28,9 @@ void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *
  * holders of a shard. Local. */
 void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hashes);
 
+/* Hash of all whole tensors: the same under every plan that gives the same bits. Collective over all workers. */
+enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hash);
+
 /* Whether all holders of each shard have the same bits. Collective over all workers.
  *
  * different   first tensor of the list that differs, -1: none */

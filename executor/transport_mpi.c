@@ -21,7 +21,8 @@ enum {
     SLEEP_FIRST_NS = 5000,
     SLEEP_LAST_NS = 50000
 };
-static const double spin_s = 20e-6; /* tests this long before it sleeps */
+static const double yielding_s = 300e-6; /* tests and yields at most this long before it sleeps */
+static const double crowded_s = 30e-6;   /* a yield of this length: the core is wanted by others */
 
 static enum ghp_status check(int code, const char *what)
 {
@@ -79,25 +80,30 @@ static enum ghp_status fail_stalled(struct ghp_comm *comm)
                     unread[0] != '\0' ? unread : "none");
 }
 
+/* Yields while that is quick; once a yield let somebody else compute for a while, or nothing came for long, sleeps: a
+ * sleeper is woken in time even beside a computing thread, and takes nothing from it. */
 enum ghp_status ghp_mpi_wait(struct ghp_comm *comm)
 {
-    double begin = ghp_stopwatch_now_s();
+    double begin = ghp_stopwatch_now_s(), now = begin;
     long sleep_ns = SLEEP_FIRST_NS;
+    bool crowded = false;
     int done = 0;
 
     for (;;) {
-        double waited;
+        double before = now;
 
         GHP_TRY(check(MPI_Testall(comm->n_requests, comm->requests, &done, MPI_STATUSES_IGNORE), "waiting"));
         if (done) break;
-        waited = ghp_stopwatch_now_s() - begin;
-        if (waited < spin_s) {
+        if (!crowded && before - begin < yielding_s) {
             sched_yield();
+            now = ghp_stopwatch_now_s();
+            crowded = now - before > crowded_s;
             continue;
         }
-        if (waited > comm->transport->watchdog_s) return fail_stalled(comm);
         struct timespec pause = {.tv_sec = 0, .tv_nsec = sleep_ns};
         nanosleep(&pause, NULL);
+        now = ghp_stopwatch_now_s();
+        if (now - begin > comm->transport->watchdog_s) return fail_stalled(comm);
         if (sleep_ns < SLEEP_LAST_NS) sleep_ns += sleep_ns / 4;
     }
     comm->n_requests = 0;

@@ -121,6 +121,7 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
     work.groups = 1;
     work.profile = NULL;
     GHP_TRY_GOTO(status, ghp_worker_open(team, &work, &worker), done);
+    GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);
     GHP_TRY_GOTO(status, ghp_parameters_init(worker, like->seed), done);
     GHP_TRY_GOTO(status, ghp_verify_train(worker, recipe, steps, snapshot), done);

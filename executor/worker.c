@@ -82,7 +82,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 }
 
 /* One communicator for each distinct (ranks, stream); every worker meets them in the same order. */
-static enum ghp_status join_groups(struct ghp_worker *w)
+enum ghp_status ghp_worker_connect(struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++) {
         const struct ghp_instr *instr = instr_of(w, i);
@@ -133,7 +133,6 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
     bool communicates = false;
 
-    GHP_TRY(join_groups(w));
     GHP_TRY(ghp_arena_open(&w->program, w->work.lender == NULL, &w->arena));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];

@@ -3,7 +3,7 @@
  * The worker knows instructions; it knows nothing of epochs, files, schedules or how a layer is split. Everything is
  * allocated and prepared by ghp_worker_open; the step loop allocates nothing.
  *
- * Call order: open -> parameters (executor/parameters.h) -> step ... step -> flush -> read tensors -> close.
+ * Call order: open -> connect -> allocate -> parameters (executor/parameters.h) -> step ... step -> flush -> read tensors -> close.
  * A step leaves its updates pending: they run at the start of the next step, when their reductions have had all of the
  * backward pass to finish. Whoever reads weights flushes first; flushing more often changes no result.
  *
@@ -59,14 +59,17 @@ struct ghp_result { /* of one step, over the whole global batch */
     double samples;
 };
 
-/* Lowers, prepares kernels, makes communicators. Memory comes with ghp_worker_allocate, so that a caller can read the
- * process's memory in between.
+/* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in
+ * between.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the backend's
- *           and the transport's failures
- * Collective over all workers of the extent
+ *           failures
+ * Local
  * Tested    tests/executor/test_worker.c */
 enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work, struct ghp_worker **worker);
+
+/* The communicators of the program's instructions. Collective over all workers of the extent. */
+enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
 
 /* The arena, and the communication thread. Local. */
 enum ghp_status ghp_worker_allocate(struct ghp_worker *worker);

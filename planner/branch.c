@@ -198,6 +198,51 @@ static enum ghp_status split_node(struct search *s, struct ghp_domain *domain, d
     return status;
 }
 
+/* Keeps the choices of a layer that reduce (or those that do not); whether any is left. */
+static bool keep_reducing(struct ghp_domain *domain, int layer, bool reducing)
+{
+    const struct ghp_instance *in = domain->instance;
+
+    for (int i = 0; i < in->n_choices[layer]; ++i)
+        if (in->layer[in->first_choice[layer] + i].reduces != reducing) ghp_domain_drop(domain, layer, i);
+    return ghp_domain_count(domain, layer) > 0;
+}
+
+static bool can_reduce(const struct ghp_instance *in, int layer)
+{
+    for (int i = in->first_choice[layer]; i < in->first_choice[layer + 1]; ++i)
+        if (in->layer[i].reduces) return true;
+    return false;
+}
+
+/* Splits the root by the first layer whose update waits for a reduction: in each part the paths that close there need
+ * no discount.  The parts cover the root: layer v is the first for each v, or nobody waits. */
+static enum ghp_status split_root(struct search *s, struct ghp_domain *domain, double bound)
+{
+    struct ghp_domain part;
+    int first = s->n_stack;
+    bool rest = true;
+
+    for (int v = 0; v < s->job->in->n_layers && rest; ++v) {
+        enum ghp_status status = GHP_OK;
+
+        if (!can_reduce(s->job->in, v)) continue;
+        GHP_TRY(ghp_domain_copy(domain, &part));
+        if (keep_reducing(&part, v, true)) status = push(s, &part, bound);
+        ghp_domain_release(&part);
+        GHP_TRY(status);
+        rest = keep_reducing(domain, v, false);
+    }
+    if (rest) GHP_TRY(push(s, domain, bound));
+    for (int a = first, b = s->n_stack - 1; a < b; ++a, --b) { /* the first layer's part comes first */
+        struct node node = s->stack[a];
+
+        s->stack[a] = s->stack[b];
+        s->stack[b] = node;
+    }
+    return GHP_OK;
+}
+
 static bool has_plans(const struct ghp_domain *domain)
 {
     for (int v = 0; v < domain->instance->n_layers; ++v)
@@ -224,7 +269,7 @@ static enum ghp_status visit(struct search *s, struct ghp_domain *domain, bool r
         for (int v = 0; v < s->job->in->n_layers; ++v) before += s->dual.frontier.n_active[v];
         if (removed * 8 < before) break;
     }
-    return split_node(s, domain, bound);
+    return root ? split_root(s, domain, bound) : split_node(s, domain, bound);
 }
 
 static enum ghp_status search_tree(struct search *s)

@@ -47,6 +47,14 @@ struct ghp_timed ghp_measure_summary(double *values, int n)
     return timed;
 }
 
+/* What the ranks say that did not fail themselves. */
+static const char echo[] = "see its message";
+
+bool ghp_measure_is_echo(void)
+{
+    return strstr(ghp_status_message(), echo) != NULL;
+}
+
 /* What each rank tells the others. */
 struct word {
     double value;
@@ -66,7 +74,7 @@ enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status sta
         if (all[r].status != GHP_OK)
             result = status != GHP_OK
                          ? status
-                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; see its message", r);
+                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
         if (all[r].value > *value) *value = all[r].value;
     }
     free(all);

@@ -57,6 +57,9 @@ enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task ta
  * Collective over m->world */
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
 
+/* Whether this thread's message only says that another rank failed. */
+bool ghp_measure_is_echo(void);
+
 /* Rank 0's n > 0 bytes, to all; fails on every rank where any rank's status is a failure, as ghp_measure_max does.
  * Collective over m->world */
 enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,

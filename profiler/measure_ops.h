@@ -3,7 +3,7 @@
  * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is
  * entered too: its scratch bytes from the kernel, which is prepared but not run, its seconds from the laws.
  *
- * Private to profiler/.  Tested  tests/profiler/test_ops.c */
+ * Private to profiler/.  Tested  tests/profiler/test_measured.c */
 #ifndef GHP_PROFILER_MEASURE_OPS_H
 #define GHP_PROFILER_MEASURE_OPS_H
 

@@ -11,6 +11,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -141,15 +142,17 @@ static enum ghp_status blank(struct run *run, int nodes)
 /* Binds this rank as a training worker is bound, and opens the backend with the threads it would have. */
 static enum ghp_status settle(struct run *run)
 {
-    const struct ghp_machine *machine = &run->profile->machine;
-    struct ghp_place place = ghp_machine_place(machine, run->m.size, run->m.rank);
+    struct ghp_crew crew = {.workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
     struct ghp_backend_config config = {.element_bytes = run->request->element_bytes,
                                         .threads = run->request->threads,
                                         .exact = run->request->exact};
+    struct ghp_binding binding = {0};
 
-    if (config.threads == 0) config.threads = place.n_cores;
+    GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
+    if (config.threads == 0) config.threads = binding.n_cores;
     run->result->threads = config.threads;
-    run->result->oversubscribed = place.oversubscribed;
+    run->result->oversubscribed = binding.oversubscribed;
+    snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;
     return run->m.backend_ops->open(&config, &run->m.backend);
@@ -313,24 +316,57 @@ static enum ghp_status prepare(struct run *run)
     return collect(run);
 }
 
+/* All ranks, for whoever only wants to talk. */
+static enum ghp_status meet(const struct ghp_transport_ops *transport_ops,
+                            struct ghp_transport *transport, struct ghp_measure *m)
+{
+    struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
+
+    *m = (struct ghp_measure){.transport_ops = transport_ops, .transport = transport};
+    m->rank = transport_ops->rank(transport);
+    m->size = all.count;
+    GHP_TRY(transport_ops->group(transport, all, GHP_STREAM_COMPUTE, &m->world));
+    transport_ops->label(m->world, "profiling");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
+                                   struct ghp_transport *transport, enum ghp_status status)
+{
+    struct ghp_measure m;
+    double unused = 0;
+
+    GHP_TRY(meet(transport_ops, transport, &m));
+    return ghp_measure_max(&m, status, &unused);
+}
+
+enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport_ops,
+                                       struct ghp_transport *transport, bool *speaks)
+{
+    struct ghp_measure m;
+    bool own = !ghp_measure_is_echo();
+    double first = 0, mine = 0;
+
+    GHP_TRY(meet(transport_ops, transport, &m));
+    mine = own ? m.size - m.rank : 0;
+    first = mine;
+    GHP_TRY(ghp_measure_max(&m, GHP_OK, &first));
+    *speaks = own && !(mine < first);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
                                  const struct ghp_transport_ops *transport_ops,
                                  struct ghp_transport *transport, struct ghp_measured_result *result)
 {
     struct run run = {.request = request, .result = result, .start_s = ghp_measure_now_s()};
-    struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
     enum ghp_status status = GHP_OK;
 
     memset(result, 0, sizeof *result);
     run.profile = &result->profile;
-    run.m.transport_ops = transport_ops;
-    run.m.transport = transport;
-    run.m.rank = transport_ops->rank(transport);
-    run.m.size = all.count;
-    result->ranks = all.count;
-    result->workers = request->workers > 0 ? request->workers : all.count;
-    GHP_TRY(transport_ops->group(transport, all, GHP_STREAM_COMPUTE, &run.m.world));
-    transport_ops->label(run.m.world, "profiling");
+    GHP_TRY(meet(transport_ops, transport, &run.m));
+    result->ranks = run.m.size;
+    result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);
     status = measure_all(&run);
 done:

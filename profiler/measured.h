@@ -9,6 +9,7 @@
 
 #include "core/profile.h"
 #include "executor/backend.h"
+#include "executor/binding.h"
 #include "executor/transport.h"
 #include "profiler/measure_ops.h"
 
@@ -23,6 +24,7 @@ struct ghp_measured_request {
     bool exact;
     int element_bytes;     /* 4 or 8 */
     int threads;           /* of one worker; 0: the cores of its place */
+    enum ghp_bind_mode bind; /* of a rank to the cores of its place */
     double budget_s;       /* for everything, > 0 */
     bool fresh;            /* an existing file is replaced, not continued */
     const char *output;    /* profile file */
@@ -35,6 +37,7 @@ struct ghp_measured_request {
 struct ghp_measured_result {
     int ranks, workers, nodes, threads;
     bool oversubscribed; /* workers shared cores */
+    char binding[256];   /* of this rank, one line */
     struct ghp_ops_count ops;
     int comms_measured, comms_kept, comms_left;
     double seconds;
@@ -50,5 +53,16 @@ struct ghp_measured_result {
 enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
                                  const struct ghp_transport_ops *transport_ops,
                                  struct ghp_transport *transport, struct ghp_measured_result *result);
+
+/* The worst of all ranks' statuses, as ghp_measure_max gives it, before anything is measured.
+ * Collective over all ranks */
+enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
+                                   struct ghp_transport *transport, enum ghp_status status);
+
+/* After a failure: whether this rank is the one to print its message (the first whose message is its own).
+ * Returns a failure where the other ranks can no longer be reached.
+ * Collective over all ranks */
+enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport_ops,
+                                       struct ghp_transport *transport, bool *speaks);
 
 #endif

@@ -1,0 +1,144 @@
+/* executor/backend_onednn.c - the CPU backend: convolutions and linear layers by oneDNN, the rest by ghp's own loops.
+ *
+ * Operations bound by memory gain nothing from a library, and a batch norm whose statistics cross workers is in none.
+ * `exact` takes direct algorithms only; with it and a fixed thread count runs repeat bit for bit. */
+#include "executor/backend_onednn_private.h"
+
+#include <stdlib.h>
+
+enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success) return GHP_OK;
+    if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
+    return GHP_FAIL(GHP_ERR_BACKEND,
+                    "oneDNN's status is %d for '%.80s'; use '--backend reference' to go on without "
+                    "oneDNN",
+                    (int)status, what);
+}
+
+static bool onednn_has_precision(int element_bytes)
+{
+    return element_bytes == 4;
+}
+
+static void onednn_close(struct ghp_backend *backend)
+{
+    if (backend == NULL) return;
+    struct ghp_onednn *library = backend->library;
+    if (library != NULL && library->stream != NULL) dnnl_stream_destroy(library->stream);
+    if (library != NULL && library->engine != NULL) dnnl_engine_destroy(library->engine);
+    free(library);
+    free(backend);
+}
+
+static enum ghp_status onednn_open(const struct ghp_backend_config *config,
+                                   struct ghp_backend **backend)
+{
+    if (!onednn_has_precision(config->element_bytes))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "backend 'onednn' has no numbers of %d bytes; use float, or '--backend "
+                        "reference' for double",
+                        config->element_bytes);
+    if (config->threads < 1)
+        return GHP_FAIL(GHP_ERR_INPUT, "cannot compute on %d threads; use 1 or more",
+                        config->threads);
+    enum ghp_status status = GHP_OK;
+    struct ghp_onednn *library = ghp_alloc(1, sizeof *library);
+    struct ghp_backend *opened = ghp_alloc(1, sizeof *opened);
+    if (library == NULL || opened == NULL) {
+        free(library);
+        free(opened);
+        return GHP_NO_MEMORY();
+    }
+    opened->config = *config;
+    opened->library = library;
+    ghp_parallel_threads(config->threads);
+    GHP_TRY_GOTO(status, GHP_ONEDNN(dnnl_engine_create(&library->engine, dnnl_cpu, 0)), fail);
+    GHP_TRY_GOTO(status,
+                 GHP_ONEDNN(dnnl_stream_create(&library->stream, library->engine,
+                                               dnnl_stream_default_flags)),
+                 fail);
+    *backend = opened;
+    return GHP_OK;
+fail:
+    onednn_close(opened);
+    return status;
+}
+
+static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                      enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    struct ghp_onednn_kernel *made = NULL;
+    ghp_parallel_threads(backend->config.threads);
+    if (ghp_local_has_pass(local, pass)) {
+        if (local->op == GHP_OP_CONV2D)
+            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, &made));
+        if (local->op == GHP_OP_LINEAR)
+            GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, &made));
+    }
+    if (made == NULL) return ghp_loop_prepare(backend, local, pass, kernel);
+    *kernel = &made->base;
+    return GHP_OK;
+}
+
+static void *address_of(const struct ghp_call *call, const struct ghp_onednn_memory *memory)
+{
+    const struct ghp_tensors *at = &call->at;
+    switch (memory->where) {
+    case GHP_ONEDNN_X: return (void *)(uintptr_t)at->x[0];
+    case GHP_ONEDNN_DX: return at->dx[0];
+    case GHP_ONEDNN_Y: return at->y;
+    case GHP_ONEDNN_DY: return at->dy;
+    case GHP_ONEDNN_W: return at->w[0];
+    case GHP_ONEDNN_DW: return at->dw[0];
+    case GHP_ONEDNN_SCRATCH: return (char *)at->scratch + memory->offset;
+    }
+    return NULL;
+}
+
+static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+{
+    if (kernel->loop != NULL) {
+        ghp_loop_run(kernel, call);
+        return GHP_OK;
+    }
+    struct ghp_onednn_kernel *mine = (struct ghp_onednn_kernel *)kernel;
+    const struct ghp_onednn *library = kernel->backend->library;
+    ghp_parallel_threads(kernel->backend->config.threads);
+    for (int i = 0; i < mine->n_memories; i++) {
+        struct ghp_onednn_memory *memory = &mine->memories[i];
+        void *address = address_of(call, memory);
+        if (address == memory->bound) continue;
+        GHP_TRY(GHP_ONEDNN(dnnl_memory_set_data_handle(memory->memory, address)));
+        memory->bound = address;
+    }
+    for (int i = 0; i < mine->n_steps; i++) {
+        const struct ghp_onednn_step *step = &mine->steps[i];
+        GHP_TRY(GHP_ONEDNN(dnnl_primitive_execute(step->primitive, library->stream, step->n_args,
+                                                  step->args)));
+    }
+    return GHP_ONEDNN(dnnl_stream_wait(library->stream));
+}
+
+static void onednn_release(struct ghp_kernel *kernel)
+{
+    if (kernel == NULL) return;
+    if (kernel->loop != NULL)
+        free(kernel);
+    else
+        ghp_onednn_kernel_close((struct ghp_onednn_kernel *)kernel);
+}
+
+const struct ghp_backend_ops ghp_backend_onednn = {
+    .name = "onednn",
+    .has_precision = onednn_has_precision,
+    .open = onednn_open,
+    .close = onednn_close,
+    .prepare = onednn_prepare,
+    .scratch_bytes = ghp_kernel_scratch_bytes,
+    .algorithm = ghp_kernel_algorithm,
+    .run = onednn_run,
+    .release = onednn_release,
+    .update = ghp_loop_update,
+    .accumulate = ghp_loop_accumulate,
+};

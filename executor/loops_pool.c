@@ -1,0 +1,97 @@
+/* executor/loops_pool.c - max, average and global average pools.
+ *
+ * A max pool keeps, for each output, which place of its window was greatest: one byte where the window has at most 255
+ * places, else four (ghp_local_saved_bytes). The last value of either type says that the window held nothing but
+ * padding: its output is 0 and its gradient goes nowhere. */
+#include "executor/backend_private.h"
+
+#include <string.h>
+
+enum { NO_PLACE = -1, NO_PLACE_BYTE = 255 };
+
+struct box { /* window of one output: places h0 <= h < h1, w0 <= w < w1 inside the image; h, w of its first corner */
+    int64_t h, w, h0, h1, w0, w1;
+};
+
+static struct box box_of(const struct ghp_local *local, int64_t p, int64_t q)
+{
+    const struct ghp_window *window = &local->window;
+    struct box box = {.h = p * window->stride_h - window->pad_top,
+                      .w = q * window->stride_w - window->pad_left};
+    box.h0 = box.h > 0 ? box.h : 0;
+    box.w0 = box.w > 0 ? box.w : 0;
+    box.h1 = box.h + window->r < local->h ? box.h + window->r : local->h;
+    box.w1 = box.w + window->s < local->w ? box.w + window->s : local->w;
+    return box;
+}
+
+/* 1 / values that a mean counts; 0 where there are none. */
+static double mean_scale(const struct ghp_local *local, struct box box)
+{
+    int64_t rows = box.h1 - box.h0, columns = box.w1 - box.w0;
+    if (rows <= 0 || columns <= 0) return 0.0;
+    int64_t count = local->window.count_pad ? local->window.r * local->window.s : rows * columns;
+    return 1.0 / (double)count;
+}
+
+static int32_t *part_places(const struct ghp_call *call, int part, int64_t c)
+{
+    char *base = call->at.scratch;
+    return (int32_t *)(void *)(base + part * ghp_loop_row_bytes(c * (int64_t)sizeof(int32_t)));
+}
+
+static void save_places(const struct ghp_local *local, const int32_t *place, int64_t at, void *saved)
+{
+    if (local->window.r * local->window.s > 255) {
+        memcpy((int32_t *)saved + at, place, (size_t)local->c * sizeof *place);
+        return;
+    }
+    uint8_t *to = (uint8_t *)saved + at;
+#pragma omp simd
+    for (int64_t i = 0; i < local->c; i++)
+        to[i] = (uint8_t)(place[i] & NO_PLACE_BYTE);
+}
+
+static void load_places(const struct ghp_local *local, const void *saved, int64_t at, int32_t *place)
+{
+    if (local->window.r * local->window.s > 255) {
+        memcpy(place, (const int32_t *)saved + at, (size_t)local->c * sizeof *place);
+        return;
+    }
+    const uint8_t *from = (const uint8_t *)saved + at;
+#pragma omp simd
+    for (int64_t i = 0; i < local->c; i++)
+        place[i] = from[i];
+}
+
+#define SCALAR float
+#define LOOP(name) name##_float
+#include "executor/loops_pool_body.h"
+#undef SCALAR
+#undef LOOP
+#define SCALAR double
+#define LOOP(name) name##_double
+#include "executor/loops_pool_body.h"
+#undef SCALAR
+#undef LOOP
+
+static int64_t place_rows(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(int32_t));
+}
+
+#define BOTH(run)                                                                                  \
+    {                                                                                              \
+        {NULL, run##_float, NULL}, {NULL, run##_double, NULL}                                      \
+    }
+
+const struct ghp_loop ghp_loops_pool[] = {
+    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", BOTH(max_forward), place_rows},
+    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(max_data), place_rows},
+    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", BOTH(avg_forward), NULL},
+    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(avg_data), NULL},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", BOTH(global_forward), NULL},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(global_data), NULL},
+    {.name = NULL},
+};

@@ -1,0 +1,170 @@
+/* executor/loops_pool_body.h - pools: bodies for one precision, SCALAR; LOOP(name) names them.
+ *
+ * Included by loops_pool.c only, once for each precision. x [n][h][w][c], y [n][p][q][c]. */
+
+/* One output pixel: greatest value and its place in the window, channel by channel. The first of equals wins. */
+static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, struct box box, SCALAR *y,
+                            int32_t *place)
+{
+    int64_t c = local->c, s = local->window.s;
+    for (int64_t i = 0; i < c; i++) {
+        y[i] = 0;
+        place[i] = NO_PLACE;
+    }
+    for (int64_t h = box.h0; h < box.h1; h++)
+        for (int64_t w = box.w0; w < box.w1; w++) {
+            const SCALAR *from = x + (h * local->w + w) * c;
+            int32_t here = (int32_t)((h - box.h) * s + (w - box.w));
+            bool first = h == box.h0 && w == box.w0;
+#pragma omp simd
+            for (int64_t i = 0; i < c; i++) {
+                bool greater = first || from[i] > y[i];
+                y[i] = greater ? from[i] : y[i];
+                place[i] = greater ? here : place[i];
+            }
+        }
+}
+
+static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
+    const SCALAR *x = call->at.x[0];
+    SCALAR *y = call->at.y;
+    int64_t c = local->c, image = local->h * local->w * c;
+    int32_t *place = part_places(call, share.part, c);
+    for (int64_t row = rows.first; row < rows.end; row++)
+        for (int64_t q = 0; q < local->q; q++) {
+            int64_t at = (row * local->q + q) * c;
+            LOOP(max_pixel)
+            (local, x + row / local->p * image, box_of(local, row % local->p, q), y + at, place);
+            if (call->at.saved != NULL) save_places(local, place, at, call->at.saved);
+        }
+}
+
+/* dx += dy where the greatest value was: all places of the window in turn, each for all channels at once. */
+static void LOOP(max_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
+                             const int32_t *place, SCALAR *dx)
+{
+    int64_t c = local->c, s = local->window.s;
+    for (int64_t h = box.h0; h < box.h1; h++)
+        for (int64_t w = box.w0; w < box.w1; w++) {
+            SCALAR *to = dx + (h * local->w + w) * c;
+            int32_t here = (int32_t)((h - box.h) * s + (w - box.w));
+#pragma omp simd
+            for (int64_t i = 0; i < c; i++)
+                to[i] += place[i] == here ? dy[i] : 0;
+        }
+}
+
+static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t c = local->c, image = local->h * local->w * c;
+    int32_t *place = part_places(call, share.part, c);
+    for (int64_t n = samples.first; n < samples.end; n++) {
+        SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
+        memset(dx, 0, (size_t)image * sizeof *dx);
+        for (int64_t p = 0; p < local->p; p++)
+            for (int64_t q = 0; q < local->q; q++) {
+                int64_t at = ((n * local->p + p) * local->q + q) * c;
+                load_places(local, call->at.saved, at, place);
+                LOOP(max_spread)
+                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, place, dx);
+            }
+    }
+}
+
+static void LOOP(avg_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
+    const SCALAR *x = call->at.x[0];
+    int64_t c = local->c, image = local->h * local->w * c;
+    for (int64_t row = rows.first; row < rows.end; row++)
+        for (int64_t q = 0; q < local->q; q++) {
+            struct box box = box_of(local, row % local->p, q);
+            SCALAR *y = (SCALAR *)call->at.y + (row * local->q + q) * c;
+            SCALAR scale = (SCALAR)mean_scale(local, box);
+            memset(y, 0, (size_t)c * sizeof *y);
+            for (int64_t h = box.h0; h < box.h1; h++)
+                for (int64_t w = box.w0; w < box.w1; w++) {
+                    const SCALAR *from = x + row / local->p * image + (h * local->w + w) * c;
+#pragma omp simd
+                    for (int64_t i = 0; i < c; i++)
+                        y[i] += from[i];
+                }
+#pragma omp simd
+            for (int64_t i = 0; i < c; i++)
+                y[i] *= scale;
+        }
+}
+
+static void LOOP(avg_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
+                             SCALAR *dx)
+{
+    int64_t c = local->c;
+    SCALAR scale = (SCALAR)mean_scale(local, box);
+    for (int64_t h = box.h0; h < box.h1; h++)
+        for (int64_t w = box.w0; w < box.w1; w++) {
+            SCALAR *to = dx + (h * local->w + w) * c;
+#pragma omp simd
+            for (int64_t i = 0; i < c; i++)
+                to[i] += dy[i] * scale;
+        }
+}
+
+static void LOOP(avg_data)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t c = local->c, image = local->h * local->w * c;
+    for (int64_t n = samples.first; n < samples.end; n++) {
+        SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
+        memset(dx, 0, (size_t)image * sizeof *dx);
+        for (int64_t p = 0; p < local->p; p++)
+            for (int64_t q = 0; q < local->q; q++) {
+                int64_t at = ((n * local->p + p) * local->q + q) * c;
+                LOOP(avg_spread)
+                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, dx);
+            }
+    }
+}
+
+static void LOOP(global_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                                 struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t c = local->c, pixels = local->h * local->w;
+    const SCALAR *x = call->at.x[0];
+    SCALAR scale = (SCALAR)(1.0 / (double)pixels);
+    for (int64_t n = samples.first; n < samples.end; n++) {
+        SCALAR *y = (SCALAR *)call->at.y + n * c;
+        memset(y, 0, (size_t)c * sizeof *y);
+        for (int64_t pixel = 0; pixel < pixels; pixel++) {
+            const SCALAR *from = x + (n * pixels + pixel) * c;
+#pragma omp simd
+            for (int64_t i = 0; i < c; i++)
+                y[i] += from[i];
+        }
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            y[i] *= scale;
+    }
+}
+
+static void LOOP(global_data)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    int64_t c = local->c, pixels = local->h * local->w;
+    SCALAR scale = (SCALAR)(1.0 / (double)pixels);
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *dy = (const SCALAR *)call->at.dy + row / pixels * c;
+        SCALAR *dx = (SCALAR *)call->at.dx[0] + row * c;
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            dx[i] = dy[i] * scale;
+    }
+}

@@ -1,0 +1,64 @@
+/* executor/memory.c - see memory.h. VmHWM is the peak, VmRSS the present size; writing 5 to clear_refs resets the peak. */
+#include "executor/memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A field of /proc/self/status in bytes, -1 where it is not there. */
+static int64_t status_bytes(const char *field)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    int64_t bytes = -1;
+    size_t n = strlen(field);
+
+    if (file == NULL) return -1;
+    while (bytes < 0 && fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, field, n) == 0 && line[n] == ':') bytes = 1024 * strtoll(line + n + 1, NULL, 10);
+    fclose(file);
+    return bytes;
+}
+
+static bool reset_peak(void)
+{
+    int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    bool done;
+
+    if (file < 0) return false;
+    done = write(file, "5", 1) == 1;
+    close(file);
+    return done;
+}
+
+void ghp_memory_begin(struct ghp_memory *memory)
+{
+    *memory = (struct ghp_memory){.base_bytes = status_bytes("VmRSS"), .counting = true, .exact = reset_peak()};
+}
+
+static void note_peak(struct ghp_memory *memory)
+{
+    int64_t now = status_bytes("VmHWM");
+
+    if (memory->counting && now > memory->peak_bytes) memory->peak_bytes = now;
+}
+
+void ghp_memory_pause(struct ghp_memory *memory)
+{
+    note_peak(memory);
+    memory->counting = false;
+}
+
+void ghp_memory_resume(struct ghp_memory *memory)
+{
+    memory->counting = true;
+    if (memory->exact) memory->exact = reset_peak();
+}
+
+int64_t ghp_memory_over_base(struct ghp_memory *memory)
+{
+    note_peak(memory);
+    return memory->base_bytes < 0 || memory->peak_bytes <= 0 ? -1 : memory->peak_bytes - memory->base_bytes;
+}

@@ -1,0 +1,190 @@
+/* executor/opset.c - one block of memory, cut into the tensors of an operation. */
+#include "executor/opset.h"
+#include "executor/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { X = 1, DX = 2, Y = 4, DY = 8, W = 16, DW = 32, REST = 64, EVERYTHING = 127 };
+
+/* Tensors that a pass touches. Only conv2d and linear are large enough to be worth leaving some out. */
+static unsigned needs(enum ghp_op op, unsigned passes)
+{
+    if (op != GHP_OP_CONV2D && op != GHP_OP_LINEAR) return EVERYTHING;
+    unsigned what = 0;
+    if (passes & 1u << GHP_PASS_FORWARD) what |= X | W | Y;
+    if (passes & 1u << GHP_PASS_BACKWARD_DATA) what |= DY | W | DX;
+    if (passes & 1u << GHP_PASS_BACKWARD_WEIGHT) what |= X | DY | DW;
+    return what;
+}
+
+int ghp_opset_inputs(const struct ghp_local *local)
+{
+    return local->n_inputs > 1 ? local->n_inputs : 1;
+}
+
+int ghp_opset_weights(const struct ghp_local *local)
+{
+    if (local->op == GHP_OP_BATCH_NORM) return 2;
+    return ghp_local_weight_elements(local) > 0 ? 1 : 0;
+}
+
+int64_t ghp_opset_input_elements(const struct ghp_local *local, int input)
+{
+    if (local->op == GHP_OP_CONCAT) return local->n * local->h * local->w * local->slice[input];
+    return ghp_local_in_elements(local);
+}
+
+/* Cuts the next tensor off the block; with base NULL it only counts. */
+struct cutter {
+    char *base;
+    int64_t used;
+};
+
+static void *cut(struct cutter *cutter, int64_t bytes)
+{
+    void *at = cutter->base == NULL ? NULL : cutter->base + cutter->used;
+    cutter->used += (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+    return at;
+}
+
+static void cut_all(const struct ghp_local *local, int size, unsigned what, struct cutter *cutter,
+                    struct ghp_tensors *at)
+{
+    int64_t out = ghp_local_out_elements(local) * size;
+    int weights = ghp_opset_weights(local);
+    for (int i = 0; i < ghp_opset_inputs(local); i++) {
+        int64_t in = ghp_opset_input_elements(local, i) * size;
+        if (what & X) at->x[i] = cut(cutter, in);
+        if (what & DX) at->dx[i] = cut(cutter, in);
+    }
+    if (what & Y) at->y = cut(cutter, out);
+    if (what & DY) at->dy = cut(cutter, out);
+    for (int i = 0; i < weights; i++) {
+        int64_t bytes = ghp_local_weight_elements(local) / weights * size;
+        if (what & W) at->w[i] = cut(cutter, bytes);
+        if (what & DW) at->dw[i] = cut(cutter, bytes);
+    }
+    if ((what & REST) == 0) return;
+    at->saved = cut(cutter, ghp_local_saved_bytes(local, size));
+    at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
+    if (local->op == GHP_OP_SOFTMAX_CE)
+        at->labels = cut(cutter, local->n * (int64_t)sizeof(int32_t));
+    if (local->op != GHP_OP_BATCH_NORM) return;
+    at->stats = cut(cutter, 2 * local->c * (int64_t)sizeof(double));
+    for (int i = 0; i < GHP_MAX_STATES; i++)
+        at->state[i] = cut(cutter, local->c * size);
+}
+
+int64_t ghp_opset_bytes(const struct ghp_local *local, int element_bytes, unsigned passes)
+{
+    struct ghp_tensors at = {0};
+    struct cutter cutter = {0};
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &at);
+    return cutter.used;
+}
+
+/* Uniform in [centre - 1, centre + 1) x span; exact in float for the centres and spans used here. */
+struct fill {
+    uint32_t stream;
+    double centre, span;
+};
+
+static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struct fill how)
+{
+    enum { CHUNK = 1024 };
+    uint32_t random[CHUNK];
+    if (tensor == NULL) return;
+    for (int64_t first = 0; first < elements; first += CHUNK) {
+        uint32_t counter[4] = {(uint32_t)(first / 4), how.stream, 0, 0};
+        int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
+        ghp_random_fill(1, counter, (count + 3) / 4, random);
+        for (int64_t i = 0; i < count; i++) {
+            double value = how.span * ((double)(random[i] >> 8) * 0x1p-23 - 1.0 + how.centre);
+            if (element_bytes == 4)
+                ((float *)tensor)[first + i] = (float)value;
+            else
+                ((double *)tensor)[first + i] = value;
+        }
+    }
+}
+
+static void fill_all(struct ghp_opset *set)
+{
+    const struct ghp_local *local = &set->local;
+    const struct ghp_tensors *at = &set->call.at;
+    int size = set->element_bytes, weights = ghp_opset_weights(local);
+    bool norm = local->op == GHP_OP_BATCH_NORM;
+    for (int i = 0; i < ghp_opset_inputs(local); i++)
+        fill_tensor((void *)(uintptr_t)at->x[i], ghp_opset_input_elements(local, i), size,
+                    (struct fill){(uint32_t)i, 0.0, 1.0});
+    fill_tensor(at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0});
+    fill_tensor(at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0});
+    for (int i = 0; i < weights; i++)
+        fill_tensor(at->w[i], ghp_local_weight_elements(local) / weights, size,
+                    (struct fill){22 + (uint32_t)i, norm && i == 0 ? 2.0 : 0.0, norm ? 0.5 : 0.25});
+    if (norm) {
+        fill_tensor(at->state[0], local->c, size, (struct fill){24, 0.0, 0.5});
+        fill_tensor(at->state[1], local->c, size, (struct fill){25, 2.0, 0.5});
+    }
+    if (local->op == GHP_OP_SOFTMAX_CE) {
+        int32_t *labels = (int32_t *)(uintptr_t)at->labels;
+        for (int64_t i = 0; i < local->n; i++)
+            labels[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)local->c);
+    }
+}
+
+void *ghp_opset_block(int64_t bytes)
+{
+    size_t whole = ((size_t)bytes / GHP_ALIGN_BYTES + 1) * GHP_ALIGN_BYTES;
+    return aligned_alloc(GHP_ALIGN_BYTES, whole);
+}
+
+enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
+                               struct ghp_opset *set)
+{
+    unsigned what = needs(local->op, passes);
+    *set = (struct ghp_opset){.local = *local,
+                              .element_bytes = element_bytes,
+                              .bytes = ghp_opset_bytes(local, element_bytes, passes),
+                              .call = {.training = true,
+                                       .loss_scale = 1.0 / (double)local->n,
+                                       .stat_count = local->n * local->h * local->w,
+                                       .valid_samples = local->n,
+                                       .seed = 1,
+                                       .global_channels = local->c}};
+    set->memory = ghp_opset_block(set->bytes);
+    if (set->memory == NULL) {
+        int64_t bytes = set->bytes;
+        *set = (struct ghp_opset){0};
+        return GHP_FAIL(GHP_ERR_NO_MEMORY,
+                        "out of memory: the tensors of one '%s' take %lld bytes; use a smaller batch "
+                        "or more workers",
+                        ghp_op_name(local->op), (long long)bytes);
+    }
+    memset(set->memory, 0, (size_t)set->bytes);
+    struct cutter cutter = {.base = set->memory};
+    cut_all(local, element_bytes, what, &cutter, &set->call.at);
+    fill_all(set);
+    return GHP_OK;
+}
+
+void ghp_opset_release(struct ghp_opset *set)
+{
+    free(set->memory);
+    *set = (struct ghp_opset){0};
+}
+
+enum ghp_status ghp_opset_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+                              struct ghp_backend *backend, enum ghp_pass pass)
+{
+    struct ghp_kernel *kernel = NULL;
+    GHP_TRY(ops->prepare(backend, &set->local, pass, &kernel));
+    enum ghp_status status = GHP_OK;
+    set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
+    status = set->call.at.scratch == NULL ? GHP_NO_MEMORY() : ops->run(kernel, &set->call);
+    free(set->call.at.scratch);
+    set->call.at.scratch = NULL;
+    ops->release(kernel);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* executor/residual.c - see residual.h. */
+#include "executor/residual.h"
+
+#include <stdlib.h>
+
+double ghp_term_error(struct ghp_term term)
+{
+    return term.measured_s > 0 ? (term.predicted_s - term.measured_s) / term.measured_s : 0;
+}
+
+static void add_prediction(const struct ghp_program *program, const struct ghp_timing *timing, struct ghp_residuals *r)
+{
+    r->predicted = true;
+    r->step.predicted_s = timing->step_s;
+    for (int p = 0; p < GHP_PHASE_COUNT; p++) r->phases[p].predicted_s = timing->phase_s[p];
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        const struct ghp_instr_time *t = &timing->instrs[i];
+
+        r->instrs[i].predicted_start_s = t->start_s;
+        r->instrs[i].predicted_s = t->finish_s - t->start_s;
+        if (instr->stream == GHP_STREAM_COMPUTE && instr->layer >= 0)
+            r->layers[instr->layer].predicted_s += t->finish_s - t->start_s;
+    }
+}
+
+static void add_measurement(const struct ghp_program *program, const struct ghp_stopwatch *watch, struct ghp_residuals *r)
+{
+    r->step.measured_s = r->between_s = ghp_stopwatch_step_s(watch);
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        struct ghp_residual *own = &r->instrs[i];
+
+        own->measured_start_s = ghp_stopwatch_last(watch, i).start_s;
+        own->measured_s = ghp_stopwatch_run_s(watch, i);
+        own->measured_wait_s = ghp_stopwatch_wait_s(watch, i);
+        if (instr->stream != GHP_STREAM_COMPUTE) continue;
+        r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
+        r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;
+        r->between_s -= own->measured_s + own->measured_wait_s;
+        if (instr->layer >= 0) r->layers[instr->layer].measured_s += own->measured_s + own->measured_wait_s;
+    }
+}
+
+enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers, const struct ghp_profile *profile,
+                                   const struct ghp_stopwatch *watch, struct ghp_residuals *r)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_timing timing = {0};
+
+    *r = (struct ghp_residuals){.n_layers = n_layers, .n_instrs = program->n_instrs};
+    r->layers = ghp_alloc((size_t)n_layers, sizeof(*r->layers));
+    r->instrs = ghp_alloc((size_t)program->n_instrs, sizeof(*r->instrs));
+    if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (profile != NULL) {
+        GHP_TRY_GOTO(status, ghp_simulate(program, profile, &timing), fail);
+        add_prediction(program, &timing, r);
+        ghp_timing_release(&timing);
+    }
+    add_measurement(program, watch, r);
+    return GHP_OK;
+fail:
+    ghp_residuals_release(r);
+    return status;
+}
+
+void ghp_residuals_release(struct ghp_residuals *r)
+{
+    if (r == NULL) return;
+    free(r->instrs);
+    free(r->layers);
+    *r = (struct ghp_residuals){0};
+}

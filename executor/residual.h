@@ -1,0 +1,45 @@
+/* executor/residual.h - predicted beside measured: the join of the simulation's and the stopwatch's tables.
+ *
+ * Both know the same instructions, so the join is by index. Seconds of one steady step on this worker; what the compute
+ * stream does, summed by phase and by layer. Whatever lies between instructions is its own term, so that measured terms
+ * sum to the measured step too. */
+#ifndef GHP_EXECUTOR_RESIDUAL_H
+#define GHP_EXECUTOR_RESIDUAL_H
+
+#include "core/simulate.h"
+#include "executor/stopwatch.h"
+
+struct ghp_term {
+    double predicted_s, measured_s;
+};
+
+struct ghp_residual { /* of one instruction */
+    double predicted_start_s, predicted_s;
+    double measured_start_s, measured_s; /* start in the last step, median duration */
+    double measured_wait_s;
+};
+
+struct ghp_residuals {
+    bool predicted;   /* a profile gave predictions */
+    struct ghp_term step;
+    struct ghp_term phases[GHP_PHASE_COUNT];
+    double between_s; /* measured, outside any instruction */
+    int n_layers;
+    struct ghp_term *layers; /* waiting included; owned */
+    int n_instrs;
+    struct ghp_residual *instrs; /* owned */
+};
+
+/* profile: of the plan; NULL: measured only.
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING (the profile has no price for an instruction)
+ * Local
+ * Tested    tests/executor/test_residual.c */
+enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers, const struct ghp_profile *profile,
+                                   const struct ghp_stopwatch *watch, struct ghp_residuals *residuals);
+void ghp_residuals_release(struct ghp_residuals *residuals); /* accepts a zeroed one */
+
+/* (predicted - measured) / measured; 0 where nothing was measured. */
+double ghp_term_error(struct ghp_term term);
+
+#endif

@@ -1,0 +1,25 @@
+/* planner/memory.h - what each choice and each pair keeps in memory, and when: live bytes as a linear sum.
+ *
+ * A mirror of the lifetimes that core/lower_link gives: weights, gradients and momentum always; activations from
+ * their forward point to their last reader; gradients from their maker to their reader; scratch at its own point.
+ * In-place operations hand a buffer on, so each part of its life is charged to the piece that decides it.
+ *
+ * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
+ * how long a tensor lives, only the one that could keep it longest is charged.  Not in the sum: the one receive
+ * segment of the communication stream (ghp_memory_receive), which is a maximum.
+ *
+ * Tested  tests/planner/test_memory.c (against ghp_program_live) */
+#ifndef GHP_PLANNER_MEMORY_H
+#define GHP_PLANNER_MEMORY_H
+
+#include "planner/instance.h"
+
+/* Fills the spans of an instance and sets has_memory.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; what the lowering's scratch source returns */
+enum ghp_status ghp_memory_init(struct ghp_instance *instance);
+
+/* Bytes of the communication stream's receive segment under a plan. */
+enum ghp_status ghp_memory_receive(const struct ghp_instance *instance, const int *choice, int64_t *bytes);
+
+#endif

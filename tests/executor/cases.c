@@ -1,0 +1,69 @@
+/* tests/executor/cases.c - see cases.h. */
+#include "tests/executor/cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *case_name(enum case_kind kind)
+{
+    static const char *const names[CASE_COUNT] = {"data", "out", "in", "owt", "mixed"};
+
+    return names[kind];
+}
+
+static unsigned next_random(unsigned *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static struct ghp_split largest_of(const struct ghp_split *choices, int n, enum ghp_split_kind kind, int most)
+{
+    struct ghp_split best = {.kind = GHP_SPLIT_DATA, .degree = 1};
+
+    for (int i = 0; i < n; i++)
+        if (choices[i].kind == kind && choices[i].degree > best.degree && choices[i].degree <= most) best = choices[i];
+    return best;
+}
+
+static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_split *choices, int n, enum case_kind kind,
+                               int most)
+{
+    bool weighted = layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+    bool vector = layer->out.h == 1 && layer->out.w == 1;
+    struct ghp_split split = {.kind = GHP_SPLIT_DATA, .degree = 1};
+
+    if (kind == CASE_DATA || (kind == CASE_OWT && (!vector || layer->op == GHP_OP_SOFTMAX_CE))) return split;
+    if (weighted) return largest_of(choices, n, kind == CASE_IN ? GHP_SPLIT_IN : GHP_SPLIT_OUT, most);
+    split = largest_of(choices, n, GHP_SPLIT_CHANNEL, most);
+    return split.degree > 1 ? split : largest_of(choices, n, GHP_SPLIT_FULL, most);
+}
+
+struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent extent, enum case_kind kind, unsigned seed,
+                              int most)
+{
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
+    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
+    unsigned state = seed * 7919u + 1u;
+
+    if (splits == NULL || choices == NULL) exit(1);
+    for (int i = 0; i < model->n_layers; i++) {
+        int n = ghp_split_choices(&model->layers[i], extent, choices, GHP_MAX_CHOICES);
+
+        if (kind != CASE_MIXED) {
+            splits[i] = choose(&model->layers[i], choices, n, kind, most);
+            continue;
+        }
+        do splits[i] = choices[next_random(&state) % (unsigned)n];
+        while (splits[i].degree > most);
+    }
+    free(choices);
+    return splits;
+}
+
+void case_model(const char *path, struct ghp_model *model)
+{
+    if (ghp_model_load(path, model) == GHP_OK) return;
+    fprintf(stderr, "%s\n", ghp_status_message());
+    exit(1);
+}

@@ -1,0 +1,25 @@
+/* tests/executor/cases.h - plans of every kind for a model, made from splits alone, without a planner. */
+#ifndef GHP_TESTS_EXECUTOR_CASES_H
+#define GHP_TESTS_EXECUTOR_CASES_H
+
+#include "core/split.h"
+
+enum case_kind {
+    CASE_DATA,  /* every layer by data */
+    CASE_OUT,   /* weighted layers by output channels, the largest degree that fits */
+    CASE_IN,    /* by input channels */
+    CASE_OWT,   /* convolutions by data, linear layers by output */
+    CASE_MIXED, /* each layer any split that it can take, drawn by the seed */
+    CASE_COUNT
+};
+
+const char *case_name(enum case_kind kind);
+
+/* Splits of a model, one a layer; the caller frees them. most: largest degree. */
+struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent extent, enum case_kind kind,
+                              unsigned seed, int most);
+
+/* A model by its file; ends the test program on failure. */
+void case_model(const char *path, struct ghp_model *model);
+
+#endif

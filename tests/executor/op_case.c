@@ -1,0 +1,246 @@
+/* tests/executor/op_case.c - see op_case.h. */
+#include "op_case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW(rows, columns, stride, pad)                                                         \
+    {                                                                                              \
+        .r = rows, .s = columns, .stride_h = stride, .stride_w = stride, .pad_top = pad,           \
+        .pad_left = pad, .pad_bottom = pad, .pad_right = pad, .dilation_h = 1, .dilation_w = 1,    \
+        .groups = 1                                                                                \
+    }
+
+static struct ghp_local cases[64];
+static int n_cases;
+
+static void add(struct ghp_local local)
+{
+    if (local.k == 0) local.k = local.c;
+    if (local.h == 0) local.h = local.w = 1;
+    if (local.p == 0) {
+        local.p = local.h;
+        local.q = local.w;
+    }
+    if (local.n_inputs == 0) local.n_inputs = 1;
+    if (local.window.groups == 0) local.window = (struct ghp_window)WINDOW(1, 1, 1, 0);
+    cases[n_cases++] = local;
+}
+
+struct ghp_local op_case_conv(struct ghp_local l)
+{
+    const struct ghp_window *w = &l.window;
+    l.p = (l.h + w->pad_top + w->pad_bottom - (w->r - 1) * w->dilation_h - 1) / w->stride_h + 1;
+    l.q = (l.w + w->pad_left + w->pad_right - (w->s - 1) * w->dilation_w - 1) / w->stride_w + 1;
+    return l;
+}
+
+static void add_window(struct ghp_local local)
+{
+    if (local.k == 0) local.k = local.c;
+    add(op_case_conv(local));
+}
+
+static void add_convolutions(void)
+{
+    const enum ghp_op conv = GHP_OP_CONV2D;
+    add_window((struct ghp_local){
+        .op = conv, .n = 2, .c = 3, .h = 9, .w = 8, .k = 16, .window = WINDOW(3, 3, 1, 1)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 1, .c = 1, .h = 12, .w = 12, .k = 6, .window = WINDOW(5, 5, 1, 2)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 3, .c = 6, .h = 9, .w = 9, .k = 16, .window = WINDOW(5, 5, 1, 0)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 2, .c = 16, .h = 7, .w = 7, .k = 10, .window = WINDOW(1, 1, 1, 0)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 2, .c = 16, .h = 7, .w = 6, .k = 32, .window = WINDOW(1, 1, 2, 0)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 2, .c = 3, .h = 23, .w = 23, .k = 8, .window = WINDOW(7, 7, 2, 3)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 1, .c = 3, .h = 27, .w = 27, .k = 16, .window = WINDOW(11, 11, 4, 2)});
+    add_window((struct ghp_local){
+        .op = conv, .n = 1, .c = 32, .h = 2, .w = 2, .k = 48, .window = WINDOW(3, 3, 1, 1)});
+    struct ghp_window odd = WINDOW(3, 2, 2, 0); /* asymmetric in every way, with dilation */
+    odd.stride_w = 3;
+    odd.pad_top = 2;
+    odd.pad_right = 1;
+    odd.dilation_h = 2;
+    add_window(
+        (struct ghp_local){.op = conv, .n = 2, .c = 5, .h = 11, .w = 10, .k = 7, .window = odd});
+    struct ghp_window uneven = WINDOW(3, 3, 2, 0); /* padding at the far edges only */
+    uneven.pad_bottom = uneven.pad_right = 1;
+    add_window(
+        (struct ghp_local){.op = conv, .n = 2, .c = 16, .h = 8, .w = 8, .k = 16, .window = uneven});
+    struct ghp_window grouped = WINDOW(3, 3, 1, 1);
+    grouped.groups = 2;
+    add_window((struct ghp_local){
+        .op = conv, .n = 2, .c = 32, .h = 6, .w = 6, .k = 48, .window = grouped});
+    add_window(
+        (struct ghp_local){.op = conv, .n = 2, .c = 6, .h = 6, .w = 5, .k = 4, .window = grouped});
+    struct ghp_window depthwise = WINDOW(3, 3, 2, 1);
+    depthwise.groups = 16;
+    add_window((struct ghp_local){
+        .op = conv, .n = 2, .c = 16, .h = 9, .w = 9, .k = 16, .window = depthwise});
+    depthwise.groups = 6;
+    add_window((struct ghp_local){
+        .op = conv, .n = 1, .c = 6, .h = 9, .w = 9, .k = 12, .window = depthwise});
+}
+
+static void add_pools(void)
+{
+    const enum ghp_op max = GHP_OP_MAX_POOL, avg = GHP_OP_AVG_POOL;
+    add_window((struct ghp_local){
+        .op = max, .n = 2, .c = 5, .h = 8, .w = 6, .window = WINDOW(2, 2, 2, 0)});
+    add_window((struct ghp_local){
+        .op = max, .n = 3, .c = 16, .h = 9, .w = 9, .window = WINDOW(3, 3, 2, 1)});
+    add_window((struct ghp_local){
+        .op = max, .n = 1, .c = 2, .h = 18, .w = 17, .window = WINDOW(17, 16, 1, 0)});
+    add_window((struct ghp_local){
+        .op = avg, .n = 2, .c = 6, .h = 9, .w = 8, .window = WINDOW(3, 3, 2, 1)});
+    struct ghp_window padded = WINDOW(3, 3, 2, 1);
+    padded.count_pad = true;
+    add_window((struct ghp_local){.op = avg, .n = 2, .c = 6, .h = 9, .w = 8, .window = padded});
+    add((struct ghp_local){
+        .op = GHP_OP_GLOBAL_AVG_POOL, .n = 3, .c = 10, .h = 7, .w = 5, .p = 1, .q = 1});
+}
+
+static void add_norms(void)
+{
+    struct ghp_norm batch = {.epsilon = 1e-5, .momentum = 0.1};
+    struct ghp_norm response = {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2.0};
+    add((struct ghp_local){.op = GHP_OP_BATCH_NORM, .n = 5, .c = 6, .h = 4, .w = 3, .norm = batch});
+    add((struct ghp_local){
+        .op = GHP_OP_BATCH_NORM, .n = 3, .c = 33, .h = 5, .w = 5, .norm = batch});
+    add((struct ghp_local){.op = GHP_OP_BATCH_NORM, .n = 7, .c = 20, .norm = batch});
+    add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 16, .h = 3, .w = 3, .norm = response});
+    response.beta = 0.6;
+    response.size = 3;
+    add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 2, .h = 3, .w = 4, .norm = response});
+    response.size = 9;
+    add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 3, .h = 2, .w = 1, .norm = response});
+}
+
+const struct ghp_local *op_case_all(int *n)
+{
+    if (n_cases == 0) {
+        add_convolutions();
+        add_pools();
+        add_norms();
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 120, .k = 84});
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 9, .c = 1, .k = 3});
+        add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
+        add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
+        add((struct ghp_local){.op = GHP_OP_RELU, .n = 3, .c = 7, .h = 5, .w = 3});
+        add((struct ghp_local){
+            .op = GHP_OP_DROPOUT, .n = 3, .c = 7, .h = 5, .w = 3, .norm = {.ratio = 0.4}});
+        add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});
+        add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 2});
+        add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 4});
+        add((struct ghp_local){.op = GHP_OP_CONCAT,
+                               .n = 2,
+                               .c = 12,
+                               .h = 4,
+                               .w = 3,
+                               .n_inputs = 3,
+                               .slice = {3, 8, 1}});
+        add((struct ghp_local){
+            .op = GHP_OP_FLATTEN, .n = 3, .c = 21, .h = 4, .w = 3, .k = 252, .p = 1, .q = 1});
+        add((struct ghp_local){.op = GHP_OP_FLATTEN, .n = 3, .c = 21});
+        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
+        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
+    }
+    *n = n_cases;
+    return cases;
+}
+
+const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)
+{
+    static char text[GHP_KEY_BYTES + 32];
+    char key[GHP_KEY_BYTES];
+    ghp_local_key(local, key);
+    snprintf(text, sizeof text, "%s %s", key, ghp_pass_name(pass));
+    return text;
+}
+
+int op_case_written(const struct ghp_opset *set, enum ghp_pass pass, struct op_tensor *tensors)
+{
+    const struct ghp_local *local = &set->local;
+    const struct ghp_tensors *at = &set->call.at;
+    int n = 0, weights = ghp_opset_weights(local);
+    if (pass == GHP_PASS_FORWARD) {
+        tensors[n++] = (struct op_tensor){"y", at->y, ghp_local_out_elements(local)};
+        for (int i = 0; local->op == GHP_OP_BATCH_NORM && i < 2; i++)
+            tensors[n++] = (struct op_tensor){"state", at->state[i], local->c};
+    }
+    for (int i = 0; pass == GHP_PASS_BACKWARD_DATA && i < ghp_opset_inputs(local); i++)
+        tensors[n++] = (struct op_tensor){"dx", at->dx[i], ghp_opset_input_elements(local, i)};
+    for (int i = 0; pass == GHP_PASS_BACKWARD_WEIGHT && i < weights; i++)
+        tensors[n++] =
+            (struct op_tensor){"dw", at->dw[i], ghp_local_weight_elements(local) / weights};
+    return n;
+}
+
+static void poison_outputs(struct ghp_opset *set, enum ghp_pass pass)
+{
+    struct op_tensor tensors[OP_MAX_TENSORS];
+    int n = op_case_written(set, pass, tensors);
+    for (int i = 0; i < n; i++)
+        if (strcmp(tensors[i].name, "state") != 0)
+            memset(tensors[i].data, 0xff, (size_t)(tensors[i].elements * set->element_bytes));
+}
+
+static void must(bool ok, const struct ghp_opset *set, enum ghp_pass pass, const char *what)
+{
+    if (ok) return;
+    fprintf(stderr, "%s: %s\n", op_case_text(&set->local, pass), what);
+    exit(1);
+}
+
+void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+                 struct ghp_backend *backend, enum ghp_pass pass, char *algorithm)
+{
+    enum { GUARD_BYTES = 64 };
+    struct ghp_kernel *kernel = NULL;
+    must(ops->prepare(backend, &set->local, pass, &kernel) == GHP_OK, set, pass,
+         ghp_status_message());
+    size_t bytes = (size_t)ops->scratch_bytes(kernel);
+    unsigned char *scratch = ghp_opset_block((int64_t)bytes + GUARD_BYTES);
+    must(scratch != NULL, set, pass, "out of memory");
+    memset(scratch, 0xff, bytes + GUARD_BYTES);
+    poison_outputs(set, pass);
+    set->call.at.scratch = scratch;
+    must(ops->run(kernel, &set->call) == GHP_OK, set, pass, ghp_status_message());
+    for (int i = 0; i < GUARD_BYTES; i++)
+        must(scratch[bytes + (size_t)i] == 0xff, set, pass, "writes behind its scratch");
+    if (algorithm != NULL) snprintf(algorithm, 64, "%s", ops->algorithm(kernel));
+    set->call.at.scratch = NULL;
+    free(scratch);
+    ops->release(kernel);
+}
+
+void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+                     struct ghp_backend *backend)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (ghp_local_has_pass(&set->local, order[i]))
+            op_case_run(set, ops, backend, order[i], NULL);
+}
+
+double op_case_get(const struct ghp_opset *set, const void *tensor, int64_t i)
+{
+    return set->element_bytes == 4 ? (double)((const float *)tensor)[i]
+                                   : ((const double *)tensor)[i];
+}
+
+void op_case_set(const struct ghp_opset *set, void *tensor, int64_t i, double value)
+{
+    if (set->element_bytes == 4)
+        ((float *)tensor)[i] = (float)value;
+    else
+        ((double *)tensor)[i] = value;
+}

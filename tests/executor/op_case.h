@@ -1,0 +1,43 @@
+/* tests/executor/op_case.h - operations at odd shapes, and running one pass of one so that mistakes show.
+ *
+ * Used by the tests of the backends. */
+#ifndef GHP_TESTS_EXECUTOR_OP_CASE_H
+#define GHP_TESTS_EXECUTOR_OP_CASE_H
+
+#include "executor/opset.h"
+
+struct op_tensor { /* what a pass writes, or a test compares */
+    const char *name;
+    void *data;
+    int64_t elements;
+};
+
+enum { OP_MAX_TENSORS = GHP_MAX_INPUTS + 4 };
+
+/* Operations of every kind, few elements each; *n receives their number. */
+const struct ghp_local *op_case_all(int *n);
+
+/* A convolution's output sizes are filled in; window: everything but groups, which is given. */
+struct ghp_local op_case_conv(struct ghp_local sizes);
+
+/* "conv2d n2 c3 ... backward_data" */
+const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass);
+
+/* Tensors of elements (float or double) that a pass writes; returns their number. */
+int op_case_written(const struct ghp_opset *set, enum ghp_pass pass, struct op_tensor *tensors);
+
+/* Runs a pass with its outputs and scratch full of NaN, and checks that nothing behind the scratch was touched. The
+ * kernel's algorithm goes to `algorithm` (64 bytes) unless NULL. Ends the test program on failure. */
+void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                 enum ghp_pass pass, char *algorithm);
+
+/* All passes of an operation in the order of training. */
+void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops, struct ghp_backend *backend);
+
+double op_case_get(const struct ghp_opset *set, const void *tensor, int64_t i);
+void op_case_set(const struct ghp_opset *set, void *tensor, int64_t i, double value);
+
+/* Forward result by the definition of the operation, in double, from the set's inputs; y: ghp_local_out_elements. */
+void op_case_define(const struct ghp_opset *set, double *y);
+
+#endif

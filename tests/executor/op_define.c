@@ -1,0 +1,172 @@
+/* tests/executor/op_define.c - what each operation is, written down as plainly as it goes: one output element at a time,
+ * by index, in double. */
+#include "op_case.h"
+
+#include "executor/random.h"
+
+#include <math.h>
+
+struct place { /* of one output element */
+    int64_t n, p, q, k;
+};
+
+static double x_at(const struct ghp_opset *set, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    const struct ghp_local *l = &set->local;
+    return op_case_get(set, set->call.at.x[0], ((n * l->h + h) * l->w + w) * l->c + c);
+}
+
+static double conv_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_window *win = &l->window;
+    int64_t group_c = l->c / win->groups, group = o.k / (l->k / win->groups);
+    double sum = 0.0;
+    for (int64_t c = 0; c < group_c; c++)
+        for (int64_t r = 0; r < win->r; r++)
+            for (int64_t s = 0; s < win->s; s++) {
+                int64_t h = o.p * win->stride_h - win->pad_top + r * win->dilation_h;
+                int64_t w = o.q * win->stride_w - win->pad_left + s * win->dilation_w;
+                if (h < 0 || h >= l->h || w < 0 || w >= l->w) continue;
+                sum += x_at(set, o.n, h, w, group * group_c + c) *
+                       op_case_get(set, set->call.at.w[0], ((o.k * group_c + c) * win->r + r) * win->s + s);
+            }
+    return sum;
+}
+
+static double linear_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    double sum = 0.0;
+    for (int64_t c = 0; c < l->c; c++)
+        sum += x_at(set, o.n, 0, 0, c) * op_case_get(set, set->call.at.w[0], o.k * l->c + c);
+    return sum;
+}
+
+static double pool_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_window *win = &l->window;
+    double greatest = -HUGE_VAL, sum = 0.0;
+    int64_t count = 0;
+    for (int64_t r = 0; r < win->r; r++)
+        for (int64_t s = 0; s < win->s; s++) {
+            int64_t h = o.p * win->stride_h - win->pad_top + r;
+            int64_t w = o.q * win->stride_w - win->pad_left + s;
+            if (h < 0 || h >= l->h || w < 0 || w >= l->w) continue;
+            greatest = fmax(greatest, x_at(set, o.n, h, w, o.k));
+            sum += x_at(set, o.n, h, w, o.k);
+            count++;
+        }
+    if (l->op == GHP_OP_MAX_POOL) return greatest;
+    return sum / (double)(win->count_pad ? win->r * win->s : count);
+}
+
+static double mean_over(const struct ghp_opset *set, struct place o, bool all_samples, double about,
+                        int power)
+{
+    const struct ghp_local *l = &set->local;
+    int64_t first = all_samples ? 0 : o.n, end = all_samples ? l->n : o.n + 1;
+    double sum = 0.0;
+    for (int64_t n = first; n < end; n++)
+        for (int64_t h = 0; h < l->h; h++)
+            for (int64_t w = 0; w < l->w; w++) {
+                double d = x_at(set, n, h, w, o.k) - about;
+                sum += power == 2 ? d * d : d;
+            }
+    return sum / (double)((end - first) * l->h * l->w);
+}
+
+static double norm_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_tensors *at = &set->call.at;
+    double mean = op_case_get(set, at->state[0], o.k), variance = op_case_get(set, at->state[1], o.k);
+    if (set->call.training) {
+        mean = mean_over(set, o, true, 0.0, 1);
+        variance = mean_over(set, o, true, mean, 2);
+    }
+    return (x_at(set, o.n, o.p, o.q, o.k) - mean) / sqrt(variance + set->local.norm.epsilon) *
+               op_case_get(set, at->w[0], o.k) +
+           op_case_get(set, at->w[1], o.k);
+}
+
+static double lrn_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_norm *norm = &set->local.norm;
+    double sum = 0.0;
+    for (int64_t c = o.k - norm->size / 2; c <= o.k + norm->size / 2; c++)
+        if (c >= 0 && c < set->local.c) sum += pow(x_at(set, o.n, o.p, o.q, c), 2.0);
+    return x_at(set, o.n, o.p, o.q, o.k) /
+           pow(norm->k + norm->alpha / (double)norm->size * sum, norm->beta);
+}
+
+static double dropout_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_call *call = &set->call;
+    double x = x_at(set, o.n, o.p, o.q, o.k), ratio = set->local.norm.ratio;
+    int64_t element = (o.p * set->local.w + o.q) * call->global_channels + call->first_channel + o.k;
+    if (!call->training) return x;
+    struct ghp_random_block block =
+        ghp_random_philox(call->seed, (uint32_t)(element / 4), (uint32_t)(call->first_sample + o.n),
+                          (uint32_t)call->step, (uint32_t)call->layer);
+    return (double)block.v[element % 4] < ratio * 0x1p32 ? 0.0 : x / (1.0 - ratio);
+}
+
+static double softmax_at(const struct ghp_opset *set, struct place o)
+{
+    double sum = 0.0;
+    for (int64_t c = 0; c < set->local.c; c++)
+        sum += exp(x_at(set, o.n, 0, 0, c));
+    return exp(x_at(set, o.n, 0, 0, o.k)) / sum;
+}
+
+static double join_at(const struct ghp_opset *set, struct place o, int64_t element)
+{
+    const struct ghp_local *l = &set->local;
+    if (l->op == GHP_OP_CONCAT) {
+        int input = 0;
+        int64_t channel = o.k;
+        while (channel >= l->slice[input])
+            channel -= l->slice[input++];
+        int64_t pixel = (o.n * l->h + o.p) * l->w + o.q;
+        return op_case_get(set, set->call.at.x[input], pixel * l->slice[input] + channel);
+    }
+    double sum = 0.0;
+    for (int input = 0; input < l->n_inputs; input++)
+        sum += op_case_get(set, set->call.at.x[input], element);
+    return sum;
+}
+
+static double element_at(const struct ghp_opset *set, struct place o, int64_t element)
+{
+    const struct ghp_local *l = &set->local;
+    switch (l->op) {
+    case GHP_OP_CONV2D: return conv_at(set, o);
+    case GHP_OP_LINEAR: return linear_at(set, o);
+    case GHP_OP_BIAS: return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->call.at.w[0], o.k);
+    case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
+    case GHP_OP_MAX_POOL:
+    case GHP_OP_AVG_POOL: return pool_at(set, o);
+    case GHP_OP_GLOBAL_AVG_POOL: return mean_over(set, o, false, 0.0, 1);
+    case GHP_OP_BATCH_NORM: return norm_at(set, o);
+    case GHP_OP_LRN: return lrn_at(set, o);
+    case GHP_OP_DROPOUT: return dropout_at(set, o);
+    case GHP_OP_FLATTEN: {
+        int64_t pixels = l->h * l->w, pixel = o.k % pixels;
+        return x_at(set, o.n, pixel / l->w, pixel % l->w, o.k / pixels);
+    }
+    case GHP_OP_SOFTMAX_CE: return softmax_at(set, o);
+    default: return join_at(set, o, element);
+    }
+}
+
+void op_case_define(const struct ghp_opset *set, double *y)
+{
+    const struct ghp_local *l = &set->local;
+    int64_t element = 0;
+    for (int64_t n = 0; n < l->n; n++)
+        for (int64_t p = 0; p < l->p; p++)
+            for (int64_t q = 0; q < l->q; q++)
+                for (int64_t k = 0; k < l->k; k++, element++)
+                    y[element] = element_at(set, (struct place){n, p, q, k}, element);
+}

@@ -1,0 +1,178 @@
+/* ghp-test: np=1,2,3,4 timeout=300
+ *
+ * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits
+ * of a plain and a residual network (batch norm, dropout), in double on the reference backend and in float on the fast
+ * one; a second run gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
+#include "executor/parameters.h"
+#include "executor/verify.h"
+#include "tests/check.h"
+#include "tests/executor/cases.h"
+
+enum { STEPS = 4, SEED = 5 };
+
+static struct ghp_transport *transport;
+static int workers;
+
+struct bench { /* a model, its backend and recipe, and what one worker makes of them */
+    struct ghp_model model;
+    struct ghp_backend *backend;
+    struct ghp_data *data;
+    struct ghp_recipe recipe;
+    struct ghp_snapshot lone;
+    struct ghp_team team;
+    struct ghp_work work;
+};
+
+static void bench_open(struct bench *b, const char *model, const char *backend, int element_bytes)
+{
+    struct ghp_backend_config config = {.element_bytes = element_bytes, .threads = 1, .exact = true};
+    int64_t batch = 2 * (int64_t)workers * workers;
+    struct ghp_data_request request = {.spec = "synthetic", .seed = SEED, .global_batch = batch};
+
+    *b = (struct bench){0};
+    case_model(model, &b->model);
+    b->team.backend_ops = ghp_backend_find(backend);
+    CHECK_STATUS(b->team.backend_ops->open(&config, &b->backend), GHP_OK);
+    b->team.backend = b->backend;
+    b->team.transport_ops = &ghp_transport_mpi;
+    b->team.transport = transport;
+    request.shape = b->model.layers[0].out;
+    request.classes = b->model.classes;
+    CHECK_STATUS(ghp_data_open(&request, &b->data), GHP_OK);
+    b->recipe = (struct ghp_recipe){.data = b->data,
+                                    .schedule = {.base = 0.05, .steps = STEPS, .warmup_steps = 2},
+                                    .momentum = 0.9,
+                                    .weight_decay = 1e-4};
+    CHECK_STATUS(ghp_order_init(&b->recipe.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch, SEED), GHP_OK);
+    b->work = (struct ghp_work){.model = &b->model,
+                                .extent = {.workers = workers, .global_batch = batch},
+                                .rank = ghp_transport_mpi.rank(transport),
+                                .element_bytes = element_bytes,
+                                .bucket_bytes = 20000,
+                                .seed = SEED,
+                                .groups = workers};
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, STEPS, &b->lone), GHP_OK);
+    CHECK_STATUS(ghp_verify_lone(&b->team, &b->work, &b->recipe, STEPS, &b->lone), GHP_OK);
+}
+
+static void bench_close(struct bench *b)
+{
+    ghp_snapshot_release(&b->lone);
+    ghp_order_release(&b->recipe.order);
+    ghp_data_close(b->data);
+    b->team.backend_ops->close(b->backend);
+    ghp_model_release(&b->model);
+}
+
+/* Trains by splits and compares with the lone worker; hash: of this worker's bits. False where the fault cannot act. */
+static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v, uint64_t *hash)
+{
+    struct ghp_work work = b->work;
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    int different = 0;
+    uint64_t hashes[256];
+
+    work.splits = splits;
+    if (work.fault != GHP_FAULT_NONE) {
+        if (ghp_worker_open(&b->team, &work, &worker) != GHP_OK) return false;
+    } else {
+        CHECK_STATUS(ghp_worker_open(&b->team, &work, &worker), GHP_OK);
+    }
+    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
+    CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
+    CHECK_STATUS(ghp_parameters_init(worker, SEED), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->lone, work.element_bytes, v), GHP_OK);
+    for (int t = 0; work.fault == GHP_FAULT_NONE && t < STEPS; t++)
+        CHECK_NEAR(plan.losses[t], b->lone.losses[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+    CHECK(plan.list.n <= 256);
+    ghp_parameters_hash(worker, &plan.list, hashes);
+    *hash = 0;
+    for (int i = 0; i < plan.list.n; i++) *hash = *hash * 31 + hashes[i];
+    CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
+    if (work.fault == GHP_FAULT_NONE) CHECK_EQ(different, -1);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+    return true;
+}
+
+static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
+{
+    struct ghp_split *splits = case_splits(&b->model, b->work.extent, kind, seed, most);
+    struct ghp_verification v = {0};
+    uint64_t first = 0, second = 0;
+
+    train(b, splits, &v, &first);
+    if (!CHECK(v.passed)) {
+        fprintf(stderr, "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n", b->model.name,
+                case_name(kind), seed, most, b->team.backend_ops->name, workers, v.weight_difference,
+                v.gradient_difference);
+        for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
+            fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name, v.verdicts[i].weight_difference,
+                    v.verdicts[i].gradient_difference);
+    }
+    ghp_verification_release(&v);
+    train(b, splits, &v, &second);
+    CHECK(first == second);
+    ghp_verification_release(&v);
+    free(splits);
+}
+
+static void check_model(const char *model, const char *backend, int element_bytes)
+{
+    struct bench b;
+
+    bench_open(&b, model, backend, element_bytes);
+    for (int kind = CASE_DATA; kind < CASE_MIXED; kind++) check_case(&b, (enum case_kind)kind, 0, workers);
+    for (unsigned seed = 1; workers > 1 && seed <= 4; seed++) check_case(&b, CASE_MIXED, seed, workers);
+    if (workers == 4) check_case(&b, CASE_MIXED, 9, 2);
+    bench_close(&b);
+}
+
+/* Each fault, in some plan where it can act, is caught; and each acts somewhere. */
+static void check_faults(const char *model, int *acted)
+{
+    struct bench b;
+
+    bench_open(&b, model, "reference", 8);
+    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
+        for (int kind = CASE_DATA; kind < CASE_MIXED; kind++) {
+            struct ghp_split *splits = case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, workers);
+            struct ghp_verification v = {0};
+            uint64_t hash;
+
+            b.work.fault = (enum ghp_fault)fault;
+            if (train(&b, splits, &v, &hash)) {
+                acted[fault]++;
+                if (!CHECK(!v.passed))
+                    fprintf(stderr, "the fault '%s' in '%s' was not seen\n", ghp_fault_names[fault],
+                            case_name((enum case_kind)kind));
+            }
+            ghp_verification_release(&v);
+            free(splits);
+        }
+    bench_close(&b);
+}
+
+int main(int argc, char **argv)
+{
+    int acted[GHP_FAULT_COUNT] = {0};
+
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = ghp_transport_mpi.size(transport);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
+    if (workers > 1) {
+        check_faults(GHP_SOURCE_DIR "/models/small-resnet.json", acted);
+        check_faults(GHP_SOURCE_DIR "/models/lenet5.json", acted);
+        for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
+            if (!CHECK(acted[fault] > 0)) fprintf(stderr, "the fault '%s' acted nowhere\n", ghp_fault_names[fault]);
+    }
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

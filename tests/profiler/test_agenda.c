@@ -1,0 +1,128 @@
+/* tests/profiler/test_agenda.c - what is measured: each thing once, the most valuable first, sizes on a grid. */
+#include "profiler/agenda.h"
+#include "tests/check.h"
+
+static struct ghp_model models[2];
+static const int64_t batches[2] = {32, 64};
+
+static struct ghp_agenda_request request(void)
+{
+    return (struct ghp_agenda_request){.models = models,
+                                       .n_models = 1,
+                                       .batches = batches,
+                                       .n_batches = 1,
+                                       .workers = 4,
+                                       .ranks = 4,
+                                       .element_bytes = 4,
+                                       .bucket_bytes = 1 << 20};
+}
+
+static int count_value(const struct ghp_agenda *agenda, enum ghp_value value)
+{
+    int n = 0;
+
+    for (int i = 0; i < agenda->n_ops; ++i) n += agenda->ops[i].value == value;
+    return n;
+}
+
+static const struct ghp_agenda_op *find(const struct ghp_agenda *agenda,
+                                        const struct ghp_agenda_op *op)
+{
+    for (int i = 0; i < agenda->n_ops; ++i)
+        if (agenda->ops[i].pass == op->pass && strcmp(agenda->ops[i].key, op->key) == 0)
+            return &agenda->ops[i];
+    return NULL;
+}
+
+static void test_order(void)
+{
+    struct ghp_agenda_request wanted = request();
+    struct ghp_agenda agenda = {0};
+
+    CHECK_STATUS(ghp_agenda_collect(&wanted, &agenda), GHP_OK);
+    CHECK(agenda.n_ops > 100);
+    for (int i = 1; i < agenda.n_ops; ++i) {
+        const struct ghp_agenda_op *a = &agenda.ops[i - 1], *b = &agenda.ops[i];
+
+        CHECK(a->value <= b->value);
+        if (a->value == b->value) CHECK(a->flops >= b->flops);
+        CHECK(a->pass != b->pass || strcmp(a->key, b->key) != 0);
+    }
+    for (int v = 0; v < GHP_VALUE_COUNT; ++v) CHECK(count_value(&agenda, (enum ghp_value)v) > 0);
+    CHECK_EQ(agenda.ops[0].value, GHP_VALUE_DATA);
+    CHECK_EQ(agenda.ops[0].local.n, 32 / 4);
+    CHECK_EQ(agenda.ops[0].local.op, GHP_OP_CONV2D);
+    ghp_agenda_release(&agenda);
+}
+
+/* A larger request asks for everything that a smaller one asks for. */
+static void test_grows(void)
+{
+    struct ghp_agenda_request small = request(), large = request();
+    struct ghp_agenda a = {0}, b = {0};
+
+    large.n_models = 2;
+    large.n_batches = 2;
+    CHECK_STATUS(ghp_agenda_collect(&small, &a), GHP_OK);
+    CHECK_STATUS(ghp_agenda_collect(&large, &b), GHP_OK);
+    CHECK(b.n_ops > a.n_ops);
+    for (int i = 0; i < a.n_ops; ++i) {
+        const struct ghp_agenda_op *same = find(&b, &a.ops[i]);
+
+        CHECK(same != NULL);
+        if (same != NULL) CHECK(same->value <= a.ops[i].value || a.ops[i].value == GHP_VALUE_SECOND);
+    }
+    ghp_agenda_release(&a);
+    ghp_agenda_release(&b);
+}
+
+static void test_comms(int ranks)
+{
+    struct ghp_agenda_request wanted = request();
+    struct ghp_agenda agenda = {0};
+    int kinds = 0;
+
+    wanted.ranks = ranks;
+    CHECK_STATUS(ghp_agenda_collect(&wanted, &agenda), GHP_OK);
+    CHECK_EQ(agenda.n_comms > 0, ranks > 1);
+    for (int i = 0; i < agenda.n_comms; ++i) {
+        const struct ghp_agenda_comm *a = &agenda.comms[i], *before = a - 1;
+        bool fresh = i == 0 || before->op != a->op || before->count != a->count ||
+                     before->stride != a->stride;
+
+        kinds += fresh;
+        CHECK(a->count >= 2 && a->count * a->stride <= ranks);
+        CHECK(a->bytes > 0);
+        CHECK(fresh || a->bytes > before->bytes);
+        if (a->op != GHP_COMM_ALL_REDUCE) CHECK_EQ(a->bytes % (a->count * 4), 0);
+    }
+    /* all_reduce over 4, 2 and 2 apart; the three others over 2 and over 4 */
+    CHECK_EQ(kinds, ranks == 4 ? 3 + 3 * 2 : ranks >= 2 ? 1 + 3 : 0);
+    ghp_agenda_release(&agenda);
+}
+
+static void test_refusal(void)
+{
+    struct ghp_agenda_request wanted = request();
+    struct ghp_agenda agenda = {0};
+
+    wanted.workers = 5;
+    CHECK_STATUS(ghp_agenda_collect(&wanted, &agenda), GHP_ERR_INPUT);
+    CHECK_EQ(agenda.n_ops, 0);
+}
+
+int main(void)
+{
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &models[0]), GHP_OK);
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &models[1]), GHP_OK);
+    test_order();
+    test_grows();
+    test_comms(1);
+    test_comms(2);
+    test_comms(3);
+    test_comms(4);
+    test_refusal();
+    ghp_model_release(&models[1]);
+    ghp_model_release(&models[0]);
+    return check_end();
+}

@@ -1,0 +1,110 @@
+/* tests/profiler/test_measure.c - samples, medians, and that a failure of one rank reaches all of them.
+ * ghp-test: np=1,2,3 timeout=60 */
+#include "profiler/measure.h"
+#include "tests/check.h"
+
+#include <time.h>
+
+static struct ghp_measure m;
+
+static void test_quantiles(void)
+{
+    double values[5] = {5, 1, 4, 2, 3}, pair[2] = {3, 1}, one[1] = {7};
+    struct ghp_timed timed = ghp_measure_summary(values, 5);
+
+    CHECK_NEAR(timed.seconds, 3, 0);
+    CHECK_NEAR(timed.spread, 2.0 / 3, 1e-15);
+    CHECK_EQ(timed.samples, 5);
+    CHECK_NEAR(ghp_measure_quantile(values, 5, 0), 1, 0);
+    CHECK_NEAR(ghp_measure_quantile(values, 5, 1), 5, 0);
+    CHECK_NEAR(ghp_measure_quantile(values, 5, 0.125), 1.5, 1e-15);
+    CHECK_NEAR(ghp_measure_summary(pair, 2).seconds, 2, 0);
+    CHECK_NEAR(ghp_measure_summary(one, 1).seconds, 7, 0);
+    CHECK_NEAR(ghp_measure_summary(one, 1).spread, 0, 0);
+}
+
+struct nap {
+    int64_t runs;   /* so far */
+    double seconds; /* of one */
+    int fails_on;   /* rank, -1: none */
+};
+
+static enum ghp_status sleep_some(void *context, int64_t repeats)
+{
+    struct nap *nap = context;
+
+    if (nap->fails_on == m.rank) return GHP_FAIL(GHP_ERR_BACKEND, "worn out; let it rest");
+    nap->runs += repeats;
+    for (int64_t i = 0; i < repeats; ++i) {
+        struct timespec pause = {.tv_nsec = (long)(nap->seconds * 1e9)};
+
+        nanosleep(&pause, NULL);
+    }
+    return GHP_OK;
+}
+
+/* The slowest rank's time is everybody's, and all ranks do the same number of runs. */
+static void test_task(void)
+{
+    static const struct ghp_effort effort = {.sample_s = 0.02, .min_samples = 3, .max_samples = 5};
+    struct nap nap = {.seconds = m.rank == m.size - 1 ? 2e-3 : 1e-3, .fails_on = -1};
+    struct ghp_timed timed = {0};
+    double runs = 0, seconds = 0;
+
+    CHECK_STATUS(ghp_measure_task(&m, (struct ghp_task){sleep_some, &nap}, effort, &timed), GHP_OK);
+    CHECK(timed.seconds >= 2e-3);
+    CHECK(timed.samples >= 3 && timed.samples <= 5);
+    CHECK(timed.repeats >= 1 && timed.repeats <= 10);
+    CHECK_EQ(nap.runs, 2 + timed.samples * timed.repeats);
+    runs = (double)nap.runs;
+    seconds = timed.seconds;
+    CHECK_STATUS(ghp_measure_max(&m, GHP_OK, &runs), GHP_OK);
+    CHECK_STATUS(ghp_measure_max(&m, GHP_OK, &seconds), GHP_OK);
+    CHECK_NEAR(runs, (double)nap.runs, 0);
+    CHECK_NEAR(seconds, timed.seconds, 0);
+}
+
+static void test_failure(void)
+{
+    static const struct ghp_effort effort = {.sample_s = 0.01, .min_samples = 3, .max_samples = 3};
+    struct nap nap = {.seconds = 1e-4, .fails_on = m.size - 1};
+    struct ghp_timed timed = {0};
+    enum ghp_status expected = m.rank == m.size - 1 ? GHP_ERR_BACKEND : GHP_ERR_COMM;
+
+    CHECK_STATUS(ghp_measure_task(&m, (struct ghp_task){sleep_some, &nap}, effort, &timed), expected);
+    CHECK_EQ(ghp_measure_is_echo(), m.rank != m.size - 1);
+    CHECK_MESSAGE(m.rank == m.size - 1 ? "worn out" : "see its message");
+}
+
+static void test_share(void)
+{
+    int words[3] = {m.rank, 10 + m.rank, 20 + m.rank};
+
+    CHECK_STATUS(ghp_measure_share(&m, GHP_OK, words, (int64_t)sizeof words), GHP_OK);
+    CHECK_EQ(words[0], 0);
+    CHECK_EQ(words[1], 10);
+    CHECK_EQ(words[2], 20);
+    if (m.rank == 0) (void)GHP_FAIL(GHP_ERR_IO, "disk full; empty it");
+    CHECK_STATUS(ghp_measure_share(&m, m.rank == 0 ? GHP_ERR_IO : GHP_OK, words,
+                                   (int64_t)sizeof words),
+                 m.rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
+}
+
+int main(int argc, char **argv)
+{
+    struct ghp_ranks all = {.stride = 1};
+
+    m.transport_ops = &ghp_transport_mpi;
+    if (!CHECK_STATUS(m.transport_ops->open(&argc, &argv, 30, &m.transport), GHP_OK))
+        return check_end();
+    m.rank = m.transport_ops->rank(m.transport);
+    m.size = m.transport_ops->size(m.transport);
+    all.count = m.size;
+    CHECK_STATUS(m.transport_ops->group(m.transport, all, GHP_STREAM_COMPUTE, &m.world), GHP_OK);
+    test_quantiles();
+    test_task();
+    test_failure();
+    test_share();
+    m.transport_ops->close(m.transport);
+    return check_end();
+}

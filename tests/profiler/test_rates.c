@@ -1,0 +1,95 @@
+/* tests/profiler/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is there.
+ * ghp-test: np=1,2 timeout=120 */
+#include "profiler/measure_overlap.h"
+#include "profiler/measure_rates.h"
+#include "executor/opbench.h"
+#include "tests/check.h"
+
+static struct ghp_measure m;
+
+static void test_line(void)
+{
+    double bytes[2] = {1000, 101000};
+    struct ghp_timed timed[2] = {{.seconds = 2e-6}, {.seconds = 12e-6, .spread = 0.1}};
+    struct ghp_rate rate = ghp_measure_line(bytes, timed);
+
+    CHECK_NEAR(rate.bandwidth_Bps, 1e10, 1);
+    CHECK_NEAR(rate.latency_s, 1.9e-6, 1e-12);
+    CHECK_NEAR(rate.spread, 0.1, 0);
+    timed[0].seconds = 1e-9; /* would start below 0 */
+    rate = ghp_measure_line(bytes, timed);
+    CHECK_NEAR(rate.latency_s, 0, 0);
+    CHECK_NEAR(bytes[1] / rate.bandwidth_Bps, 12e-6, 1e-12);
+    timed[0].seconds = 20e-6; /* would fall */
+    rate = ghp_measure_line(bytes, timed);
+    CHECK_NEAR(rate.latency_s, 0, 0);
+    CHECK(rate.bandwidth_Bps > 0);
+}
+
+static void check_rate(struct ghp_rate rate)
+{
+    CHECK(rate.latency_s >= 0 && rate.latency_s < 0.1);
+    CHECK(rate.bandwidth_Bps > 1e5 && rate.bandwidth_Bps < 1e13);
+    CHECK(rate.spread >= 0);
+    CHECK_EQ(rate.source, GHP_SOURCE_MEASURED);
+}
+
+static void test_rates(void)
+{
+    struct ghp_model model = {0};
+    struct ghp_profile profile = {0};
+
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK);
+    CHECK_STATUS(ghp_measure_rates(&m, &model, 8, &profile), GHP_OK);
+    check_rate(profile.copy);
+    check_rate(profile.update);
+    check_rate(profile.load);
+    check_rate(profile.accumulate);
+    ghp_model_release(&model);
+}
+
+static enum ghp_status bench_run(void *context, int64_t repeats)
+{
+    return ghp_opbench_run(context, (int)repeats);
+}
+
+static void test_overlap(void)
+{
+    struct ghp_local local = {.op = GHP_OP_LINEAR, .n = 64, .c = 256, .h = 1, .w = 1, .k = 256,
+                              .p = 1, .q = 1, .n_inputs = 1};
+    struct ghp_opbench *bench = NULL;
+    struct ghp_overlap overlap = {0};
+
+    if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &local, GHP_PASS_FORWARD, &bench),
+                      GHP_OK))
+        return;
+    CHECK_STATUS(ghp_measure_overlap(&m, (struct ghp_task){bench_run, bench}, &overlap), GHP_OK);
+    CHECK(overlap.compute >= 1 && overlap.compute < 100);
+    CHECK(overlap.comm >= 1 && overlap.comm < 100);
+    CHECK(overlap.link >= 1 && overlap.link < 100);
+    if (m.size == 1) CHECK_NEAR(overlap.compute + overlap.comm + overlap.link, 3, 0);
+    ghp_opbench_close(bench);
+}
+
+int main(int argc, char **argv)
+{
+    struct ghp_ranks all = {.stride = 1};
+    struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};
+
+    m.transport_ops = &ghp_transport_mpi;
+    m.backend_ops = &ghp_backend_reference;
+    m.element_bytes = 4;
+    if (!CHECK_STATUS(m.transport_ops->open(&argc, &argv, 60, &m.transport), GHP_OK))
+        return check_end();
+    m.rank = m.transport_ops->rank(m.transport);
+    m.size = m.transport_ops->size(m.transport);
+    all.count = m.size;
+    CHECK_STATUS(m.transport_ops->group(m.transport, all, GHP_STREAM_COMPUTE, &m.world), GHP_OK);
+    CHECK_STATUS(m.backend_ops->open(&config, &m.backend), GHP_OK);
+    test_line();
+    test_rates();
+    test_overlap();
+    m.backend_ops->close(m.backend);
+    m.transport_ops->close(m.transport);
+    return check_end();
+}

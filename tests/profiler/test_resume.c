@@ -1,0 +1,138 @@
+/* tests/profiler/test_resume.c - an earlier file is continued where it fits and refused where it does not. */
+#include "profiler/resume.h"
+#include "tests/check.h"
+
+#include <unistd.h>
+
+static char path[] = "/tmp/ghp-resume-XXXXXX";
+
+static void open_profile(struct ghp_profile *profile)
+{
+    CHECK_STATUS(ghp_profile_init(profile, "reference", "fast", 4), GHP_OK);
+    profile->workers = 2;
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9};
+    profile->machine.memory_bytes = 1 << 30;
+}
+
+static void add_op(struct ghp_profile *profile, int64_t n, enum ghp_source source)
+{
+    struct ghp_local local = {.op = GHP_OP_RELU, .n = n, .c = 4, .h = 1, .w = 1, .k = 4, .p = 1, .q = 1};
+    char key[GHP_KEY_BYTES], algorithm[] = "loop";
+    struct ghp_op_entry entry = {.key = key, .seconds = 1e-3, .source = source, .algorithm = algorithm};
+
+    ghp_local_key(&local, key);
+    CHECK_STATUS(ghp_profile_add_op(profile, &entry), GHP_OK);
+}
+
+static void write_file(void)
+{
+    struct ghp_profile old = {0};
+    struct ghp_comm_entry comm = {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 1024,
+                                  .seconds = 1e-4};
+
+    open_profile(&old);
+    add_op(&old, 1, GHP_SOURCE_MEASURED);
+    add_op(&old, 2, GHP_SOURCE_INTERPOLATED);
+    add_op(&old, 3, GHP_SOURCE_LAW);
+    add_op(&old, 4, GHP_SOURCE_MEASURED);
+    CHECK_STATUS(ghp_profile_add_comm(&old, &comm), GHP_OK);
+    CHECK_STATUS(ghp_profile_seal(&old), GHP_OK);
+    CHECK_STATUS(ghp_profile_save(path, &old), GHP_OK);
+    ghp_profile_release(&old);
+}
+
+/* What was measured stays, estimates go, and the agenda's entries are marked. */
+static void test_continue(void)
+{
+    struct ghp_profile profile = {0};
+    struct ghp_agenda_op ops[4] = {{.local = {.op = GHP_OP_RELU}}};
+    struct ghp_agenda_comm comms[2] = {{GHP_COMM_ALL_REDUCE, 2, 1, 1024, false},
+                                       {GHP_COMM_ALL_REDUCE, 2, 1, 2048, false}};
+    struct ghp_agenda agenda = {.n_ops = 4, .ops = ops, .n_comms = 2, .comms = comms};
+    bool resumed = false;
+
+    open_profile(&profile);
+    CHECK_STATUS(ghp_resume_load(path, &profile, &resumed), GHP_OK);
+    CHECK(resumed);
+    CHECK_EQ(profile.n_ops, 2);
+    CHECK_EQ(profile.n_comms, 1);
+    for (int i = 0; i < 4; ++i) {
+        ops[i].local = (struct ghp_local){.op = GHP_OP_RELU, .n = i + 1, .c = 4, .h = 1, .w = 1};
+        ghp_local_key(&ops[i].local, ops[i].key);
+    }
+    CHECK_EQ(ghp_resume_mark(&profile, &agenda), 1);
+    CHECK(ops[0].done && !ops[1].done && !ops[2].done && ops[3].done);
+    CHECK(comms[0].done && !comms[1].done);
+    ghp_profile_release(&profile);
+}
+
+static void test_absent(void)
+{
+    struct ghp_profile profile = {0};
+    bool resumed = true;
+
+    open_profile(&profile);
+    CHECK_STATUS(ghp_resume_load("/tmp/ghp-no-such-profile", &profile, &resumed), GHP_OK);
+    CHECK(!resumed);
+    CHECK_EQ(profile.workers, 2);
+    ghp_profile_release(&profile);
+}
+
+static void refused(struct ghp_profile *profile, const char *part)
+{
+    bool resumed = false;
+
+    CHECK_STATUS(ghp_resume_load(path, profile, &resumed), GHP_ERR_INPUT);
+    CHECK_MESSAGE(part);
+    CHECK_MESSAGE("--fresh");
+    ghp_profile_release(profile);
+}
+
+static void test_differs(void)
+{
+    struct ghp_profile profile = {0};
+
+    open_profile(&profile);
+    profile.workers = 4;
+    refused(&profile, "ranks 2, not 4");
+    open_profile(&profile);
+    profile.element_bytes = 8;
+    refused(&profile, "precision float, not double");
+    open_profile(&profile);
+    profile.backend[0] = 'X';
+    refused(&profile, "backend reference");
+    open_profile(&profile);
+    profile.numerics[0] = 'l';
+    refused(&profile, "numerics fast, not last");
+    open_profile(&profile);
+    profile.machine.nodes = 3;
+    refused(&profile, "nodes 1, not 3");
+}
+
+static void test_broken(void)
+{
+    struct ghp_profile profile = {0};
+    bool resumed = false;
+    FILE *file = fopen(path, "w");
+
+    CHECK(file != NULL && fputs("{\"format\": ", file) >= 0 && fclose(file) == 0);
+    open_profile(&profile);
+    CHECK_STATUS(ghp_resume_load(path, &profile, &resumed), GHP_ERR_FORMAT);
+    CHECK_MESSAGE("--fresh");
+    ghp_profile_release(&profile);
+}
+
+int main(void)
+{
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    close(fd);
+    write_file();
+    test_continue();
+    test_absent();
+    test_differs();
+    test_broken();
+    unlink(path);
+    return check_end();
+}
