@@ -89,7 +89,8 @@ static void put_line(struct text *out, const json_t *value, const char *space)
 
     if (json_is_object(value)) {
         put_text(out, "{");
-        json_object_foreach((json_t *)items, key, child) {
+        json_object_foreach((json_t *)items, key, child)
+        {
             if (i++ > 0) {
                 put_text(out, ",");
                 put_text(out, space);
@@ -102,7 +103,8 @@ static void put_line(struct text *out, const json_t *value, const char *space)
         put_text(out, "}");
     } else if (json_is_array(value)) {
         put_text(out, "[");
-        json_array_foreach(value, i, child) {
+        json_array_foreach(value, i, child)
+        {
             if (i > 0) {
                 put_text(out, ",");
                 put_text(out, space);
@@ -118,7 +120,8 @@ static void put_line(struct text *out, const json_t *value, const char *space)
 static void new_line(struct text *out, size_t indent)
 {
     put_text(out, "\n");
-    for (size_t i = 0; i < indent; ++i) put_text(out, " ");
+    for (size_t i = 0; i < indent; ++i)
+        put_text(out, " ");
 }
 
 /* Whether the value is a list of plain values, which stays on one line however long it is. */
@@ -128,7 +131,8 @@ static bool is_flat(const json_t *value)
     size_t i;
 
     if (!json_is_array(value)) return false;
-    json_array_foreach(value, i, child) {
+    json_array_foreach(value, i, child)
+    {
         if (json_is_object(child) || json_is_array(child)) return false;
     }
     return true;
@@ -149,7 +153,8 @@ static void put_broken(struct text *out, const json_t *value, size_t indent, siz
     out->n = start;
     put_text(out, json_is_object(value) ? "{" : "[");
     if (json_is_object(value)) {
-        json_object_foreach((json_t *)items, key, child) {
+        json_object_foreach((json_t *)items, key, child)
+        {
             size_t line = out->n;
 
             if (i++ > 0) put_text(out, ",");
@@ -159,7 +164,8 @@ static void put_broken(struct text *out, const json_t *value, size_t indent, siz
             put_broken(out, child, indent + INDENT, out->n - line);
         }
     } else {
-        json_array_foreach(value, i, child) {
+        json_array_foreach(value, i, child)
+        {
             if (i > 0) put_text(out, ",");
             new_line(out, indent + INDENT);
             put_broken(out, child, indent + INDENT, indent + INDENT);

@@ -30,7 +30,8 @@ enum ghp_status ghp_embed_hash(const struct ghp_node *at, const char *key, uint6
     GHP_TRY(ghp_json_text_n(at, key, text, sizeof text));
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) {
         GHP_TRY(ghp_json_get(at, key, &node));
-        return ghp_json_fail(&node, GHP_ERR_FORMAT, "'%s' is no hash; write 16 hexadecimal digits", text);
+        return ghp_json_fail(&node, GHP_ERR_FORMAT, "'%s' is no hash; write 16 hexadecimal digits",
+                             text);
     }
     *hash = strtoull(text, NULL, 16);
     return GHP_OK;
@@ -49,7 +50,8 @@ enum ghp_status ghp_embed_hash_of(json_t *value, uint64_t *hash)
 
 static json_t *link_json(const struct ghp_link *link)
 {
-    return json_pack("{s:f, s:f}", "latency_s", link->latency_s, "bandwidth_Bps", link->bandwidth_Bps);
+    return json_pack("{s:f, s:f}", "latency_s", link->latency_s, "bandwidth_Bps",
+                     link->bandwidth_Bps);
 }
 
 json_t *ghp_machine_json(const struct ghp_machine *machine)
@@ -63,14 +65,15 @@ json_t *ghp_machine_json(const struct ghp_machine *machine)
         return NULL;
     }
     root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I}", "format", FORMAT, "name",
-                     machine->name != NULL ? machine->name : "", "nodes", machine->nodes, "packages",
-                     machine->packages, "cores", machine->cores, "threads", machine->threads, "memory_bytes",
-                     (json_int_t)machine->memory_bytes);
+                     machine->name != NULL ? machine->name : "", "nodes", machine->nodes,
+                     "packages", machine->packages, "cores", machine->cores, "threads",
+                     machine->threads, "memory_bytes", (json_int_t)machine->memory_bytes);
     if (root == NULL) {
         json_decref(pus);
         return NULL;
     }
-    if ((json_object_set_new(root, "pus", pus) | json_object_set_new(root, "intra", link_json(&machine->intra)) |
+    if ((json_object_set_new(root, "pus", pus) |
+         json_object_set_new(root, "intra", link_json(&machine->intra)) |
          json_object_set_new(root, "inter", link_json(&machine->inter))) == 0)
         return root;
     json_decref(root);
@@ -89,7 +92,8 @@ static enum ghp_status read_link(const struct ghp_node *at, const char *key, str
 }
 
 /* A whole number that fits int. */
-static enum ghp_status read_count(const struct ghp_node *at, const char *key, int min, int max, int *out)
+static enum ghp_status read_count(const struct ghp_node *at, const char *key, int min, int max,
+                                  int *out)
 {
     int64_t value = 0;
 
@@ -105,7 +109,8 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
 
     GHP_TRY(ghp_json_array(at, "pus", &array, &n));
     if (n != (size_t)machine->cores)
-        return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu numbers, but %d cores; give one for each core", n,
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu numbers, but %d cores; give one for each core", n,
                              machine->cores);
     machine->pus = ghp_alloc(n, sizeof *machine->pus);
     if (machine->pus == NULL) return GHP_NO_MEMORY();
@@ -116,7 +121,8 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
         GHP_TRY(ghp_json_item(&array, i, &item));
         value = json_integer_value(item.value);
         if (!json_is_integer(item.value) || value < 0 || value > MAX_CORES)
-            return ghp_json_fail(&item, GHP_ERR_INPUT, "this is no processor; use a whole number from 0 to %d",
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "this is no processor; use a whole number from 0 to %d",
                                  MAX_CORES);
         machine->pus[i] = (int)value;
     }
@@ -125,8 +131,9 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine *machine)
 {
-    static const char *const keys[] = {"format", "name",         "nodes", "packages", "cores", "threads",
-                                       "pus",    "memory_bytes", "intra", "inter",    NULL};
+    static const char *const keys[] = {"format", "name",    "nodes", "packages",
+                                       "cores",  "threads", "pus",   "memory_bytes",
+                                       "intra",  "inter",   NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_embed_format(at, FORMAT));

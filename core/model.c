@@ -33,7 +33,8 @@ int64_t ghp_layer_weights(const struct ghp_layer *layer)
 {
     int64_t sum = 0;
 
-    for (int i = 0; i < layer->n_params; ++i) sum += layer->params[i].elements;
+    for (int i = 0; i < layer->n_params; ++i)
+        sum += layer->params[i].elements;
     return sum;
 }
 
@@ -45,7 +46,8 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer)
 
 bool ghp_op_needs_input(enum ghp_op op)
 {
-    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR || op == GHP_OP_BATCH_NORM || op == GHP_OP_LRN;
+    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR || op == GHP_OP_BATCH_NORM ||
+           op == GHP_OP_LRN;
 }
 
 bool ghp_op_needs_output(enum ghp_op op)
@@ -73,13 +75,15 @@ int ghp_model_find(const struct ghp_model *model, const char *layer)
 
 static enum ghp_status fail_layer(const struct ghp_layer *layer, const char *problem)
 {
-    return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) %s", layer->name, ghp_op_name(layer->op), problem);
+    return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) %s", layer->name, ghp_op_name(layer->op),
+                    problem);
 }
 
 /* "64x32x32" */
 static const char *shape_text(struct ghp_shape shape, char text[72])
 {
-    snprintf(text, 72, "%lldx%lldx%lld", (long long)shape.c, (long long)shape.h, (long long)shape.w);
+    snprintf(text, 72, "%lldx%lldx%lld", (long long)shape.c, (long long)shape.h,
+             (long long)shape.w);
     return text;
 }
 
@@ -99,7 +103,8 @@ static bool windows_touch(int64_t size, int64_t pad, int64_t kernel, int64_t str
 static enum ghp_status window_shape(struct ghp_layer *layer)
 {
     const struct ghp_window *win = &layer->window;
-    int64_t reach_h = (win->r - 1) * win->dilation_h + 1, reach_w = (win->s - 1) * win->dilation_w + 1;
+    int64_t reach_h = (win->r - 1) * win->dilation_h + 1,
+            reach_w = (win->s - 1) * win->dilation_w + 1;
     struct ghp_shape *out = &layer->out;
     char text[72];
 
@@ -107,14 +112,16 @@ static enum ghp_status window_shape(struct ghp_layer *layer)
     out->w = positions(layer->in.w, win->pad_left + win->pad_right, reach_w, win->stride_w);
     if (out->h == 0 || out->w == 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (%s) covers %lldx%lld pixels, but its padded input of %s is smaller; use a smaller "
+                        "layer '%s' (%s) covers %lldx%lld pixels, but its padded input of %s is "
+                        "smaller; use a smaller "
                         "kernel or more padding",
                         layer->name, ghp_op_name(layer->op), (long long)reach_h, (long long)reach_w,
                         shape_text(layer->in, text));
     if (layer->op != GHP_OP_CONV2D &&
         (!windows_touch(layer->in.h, win->pad_top, win->r, win->stride_h, out->h) ||
          !windows_touch(layer->in.w, win->pad_left, win->s, win->stride_w, out->w)))
-        return fail_layer(layer, "has windows that see padding only; use padding smaller than the kernel");
+        return fail_layer(layer,
+                          "has windows that see padding only; use padding smaller than the kernel");
     return GHP_OK;
 }
 
@@ -124,9 +131,11 @@ static enum ghp_status conv2d_shape(struct ghp_layer *layer)
 
     if (layer->in.c % groups != 0 || layer->out.c % groups != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (conv2d) has %lld groups, but %lld input and %lld output channels; use groups that "
+                        "layer '%s' (conv2d) has %lld groups, but %lld input and %lld output "
+                        "channels; use groups that "
                         "divide both",
-                        layer->name, (long long)groups, (long long)layer->in.c, (long long)layer->out.c);
+                        layer->name, (long long)groups, (long long)layer->in.c,
+                        (long long)layer->out.c);
     return window_shape(layer);
 }
 
@@ -136,7 +145,8 @@ static enum ghp_status linear_shape(struct ghp_layer *layer)
 
     if (layer->in.h * layer->in.w != 1)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (linear) takes a vector, but its input is %s; put a flatten layer before it",
+                        "layer '%s' (linear) takes a vector, but its input is %s; put a flatten "
+                        "layer before it",
                         layer->name, shape_text(layer->in, text));
     layer->out.h = layer->out.w = 1;
     return GHP_OK;
@@ -148,7 +158,8 @@ static enum ghp_status softmax_shape(struct ghp_layer *layer)
 
     if (layer->in.h * layer->in.w != 1 || layer->in.c < 2 || layer->in.c > MAX_CLASSES)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (softmax_cross_entropy) takes a vector of 2 to 2^24 classes, but its input is %s; "
+                        "layer '%s' (softmax_cross_entropy) takes a vector of 2 to 2^24 classes, "
+                        "but its input is %s; "
                         "put a linear or global_avg_pool layer before it",
                         layer->name, shape_text(layer->in, text));
     layer->out = layer->in;
@@ -166,11 +177,12 @@ static enum ghp_status join_shape(const struct ghp_model *model, struct ghp_laye
         struct ghp_shape shape = model->layers[layer->inputs[i]].out;
 
         if (shape.h != layer->in.h || shape.w != layer->in.w || (!concat && shape.c != layer->in.c))
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "layer '%s' (%s) joins '%s' of shape %s with '%s' of shape %s; make %s equal", layer->name,
-                            ghp_op_name(layer->op), model->layers[layer->inputs[0]].name, shape_text(layer->in, mine),
-                            model->layers[layer->inputs[i]].name, shape_text(shape, other),
-                            concat ? "their heights and widths" : "their shapes");
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "layer '%s' (%s) joins '%s' of shape %s with '%s' of shape %s; make %s equal",
+                layer->name, ghp_op_name(layer->op), model->layers[layer->inputs[0]].name,
+                shape_text(layer->in, mine), model->layers[layer->inputs[i]].name,
+                shape_text(shape, other), concat ? "their heights and widths" : "their shapes");
         if (concat) layer->out.c += shape.c;
     }
     return GHP_OK;
@@ -184,11 +196,12 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
     if (index == 0 || layer->op == GHP_OP_INPUT)
         return fail_layer(layer, "is out of place; make the input layer, and it alone, layer 0");
     if (join ? layer->n_inputs < 2 : layer->n_inputs != 1)
-        return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %s", layer->name, ghp_op_name(layer->op),
-                        layer->n_inputs, join ? "2 to 16" : "one");
+        return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %s", layer->name,
+                        ghp_op_name(layer->op), layer->n_inputs, join ? "2 to 16" : "one");
     for (int i = 0; i < layer->n_inputs; ++i) {
         if (layer->inputs[i] < 0 || layer->inputs[i] >= index)
-            return fail_layer(layer, "reads a layer that is not before it; put the layers in order");
+            return fail_layer(layer,
+                              "reads a layer that is not before it; put the layers in order");
         for (int j = 0; j < i; ++j)
             if (layer->inputs[i] == layer->inputs[j])
                 return fail_layer(layer, "reads the same layer twice; name different layers");
@@ -207,7 +220,9 @@ static enum ghp_status shape_of(const struct ghp_model *model, struct ghp_layer 
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: layer->out.c = layer->in.c; return window_shape(layer);
     case GHP_OP_GLOBAL_AVG_POOL: layer->out = (struct ghp_shape){layer->in.c, 1, 1}; return GHP_OK;
-    case GHP_OP_FLATTEN: layer->out = (struct ghp_shape){ghp_shape_elements(layer->in), 1, 1}; return GHP_OK;
+    case GHP_OP_FLATTEN:
+        layer->out = (struct ghp_shape){ghp_shape_elements(layer->in), 1, 1};
+        return GHP_OK;
     default: layer->out = layer->in; return GHP_OK;
     }
 }
@@ -216,17 +231,20 @@ static enum ghp_status check_size(const struct ghp_layer *layer)
 {
     struct ghp_shape out = layer->out;
 
-    if (out.c < 1 || out.h < 1 || out.w < 1) return fail_layer(layer, "has no output; give sizes of at least 1");
+    if (out.c < 1 || out.h < 1 || out.w < 1)
+        return fail_layer(layer, "has no output; give sizes of at least 1");
     if (out.c > MAX_ELEMENTS / out.h || out.c * out.h > MAX_ELEMENTS / out.w)
         return fail_layer(layer, "has more than 2^40 outputs a sample; use smaller sizes");
     return GHP_OK;
 }
 
 /* Fills one tensor: its name is the layer's and `.part`. */
-static enum ghp_status make_param(const struct ghp_layer *layer, const char *part, struct ghp_param *param)
+static enum ghp_status make_param(const struct ghp_layer *layer, const char *part,
+                                  struct ghp_param *param)
 {
     size_t n = strlen(layer->name), n_part = strlen(part);
-    bool named = n > n_part && layer->name[n - n_part - 1] == '.' && strcmp(layer->name + n - n_part, part) == 0;
+    bool named = n > n_part && layer->name[n - n_part - 1] == '.' &&
+                 strcmp(layer->name + n - n_part, part) == 0;
 
     param->elements = 1;
     for (int i = 0; i < param->n_dims; ++i) {
@@ -238,7 +256,8 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
     param->name = ghp_alloc(n + n_part + 2, 1);
     if (param->name == NULL) return GHP_NO_MEMORY();
     /* the bias layer that belongs to conv1 is called conv1.bias already */
-    snprintf(param->name, n + n_part + 2, "%s%s%s", layer->name, named ? "" : ".", named ? "" : part);
+    snprintf(param->name, n + n_part + 2, "%s%s%s", layer->name, named ? "" : ".",
+             named ? "" : part);
     return GHP_OK;
 }
 
@@ -254,14 +273,15 @@ static enum ghp_status params_of(struct ghp_layer *layer)
 
     switch (layer->op) {
     case GHP_OP_CONV2D:
-        layer->params[0] = (struct ghp_param){.n_dims = 4,
-                                              .dims = {layer->out.c, layer->in.c / win->groups, win->r, win->s},
-                                              .init = GHP_INIT_KAIMING};
+        layer->params[0] =
+            (struct ghp_param){.n_dims = 4,
+                               .dims = {layer->out.c, layer->in.c / win->groups, win->r, win->s},
+                               .init = GHP_INIT_KAIMING};
         layer->n_params = 1;
         return make_param(layer, "weight", &layer->params[0]);
     case GHP_OP_LINEAR:
-        layer->params[0] =
-            (struct ghp_param){.n_dims = 2, .dims = {layer->out.c, layer->in.c}, .init = GHP_INIT_KAIMING};
+        layer->params[0] = (struct ghp_param){
+            .n_dims = 2, .dims = {layer->out.c, layer->in.c}, .init = GHP_INIT_KAIMING};
         layer->n_params = 1;
         return make_param(layer, "weight", &layer->params[0]);
     case GHP_OP_BIAS:
@@ -285,8 +305,10 @@ static enum ghp_status params_of(struct ghp_layer *layer)
 /* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
 static void drop_derived(struct ghp_layer *layer)
 {
-    for (int i = 0; i < GHP_MAX_PARAMS; ++i) free(layer->params[i].name);
-    for (int i = 0; i < GHP_MAX_STATES; ++i) free(layer->states[i].name);
+    for (int i = 0; i < GHP_MAX_PARAMS; ++i)
+        free(layer->params[i].name);
+    for (int i = 0; i < GHP_MAX_STATES; ++i)
+        free(layer->states[i].name);
     memset(layer->params, 0, sizeof layer->params);
     memset(layer->states, 0, sizeof layer->states);
     free(layer->out_edges);
@@ -304,7 +326,8 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
     if (index > 0) GHP_TRY(shape_of(model, layer));
     GHP_TRY(check_size(layer));
     GHP_TRY(params_of(layer));
-    if (layer->n_params > 0 && layer->params[0].elements > MAX_FLOPS / 2 / (layer->out.h * layer->out.w))
+    if (layer->n_params > 0 &&
+        layer->params[0].elements > MAX_FLOPS / 2 / (layer->out.h * layer->out.w))
         return fail_layer(layer, "takes more than 2^60 operations a sample; use smaller sizes");
     return GHP_OK;
 }
@@ -326,13 +349,16 @@ static enum ghp_status check_names(const struct ghp_model *model)
     for (int i = 0; i < model->n_layers; ++i) {
         const struct ghp_layer *layer = &model->layers[i];
 
-        for (int j = 0; j < layer->n_params; ++j) names[n++] = layer->params[j].name;
-        for (int j = 0; j < layer->n_states; ++j) names[n++] = layer->states[j].name;
+        for (int j = 0; j < layer->n_params; ++j)
+            names[n++] = layer->params[j].name;
+        for (int j = 0; j < layer->n_states; ++j)
+            names[n++] = layer->states[j].name;
     }
     qsort(names, n, sizeof *names, compare_names);
     for (size_t i = 1; i < n && status == GHP_OK; ++i)
         if (strcmp(names[i - 1], names[i]) == 0)
-            status = GHP_FAIL(GHP_ERR_INPUT, "two tensors are called '%s'; rename a layer", names[i]);
+            status =
+                GHP_FAIL(GHP_ERR_INPUT, "two tensors are called '%s'; rename a layer", names[i]);
     free(names);
     return status;
 }
@@ -386,10 +412,12 @@ static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
 
         *wrong = i;
         if ((layer->op == GHP_OP_SOFTMAX_CE) != last)
-            return fail_layer(layer, last ? "ends the network; end it with a softmax_cross_entropy layer"
-                                          : "is the loss, but not the last layer; move it to the end");
+            return fail_layer(layer,
+                              last ? "ends the network; end it with a softmax_cross_entropy layer"
+                                   : "is the loss, but not the last layer; move it to the end");
         if (!last && layer->n_consumers == 0)
-            return fail_layer(layer, "is read by no layer; name it in the inputs of one, or remove it");
+            return fail_layer(layer,
+                              "is read by no layer; name it in the inputs of one, or remove it");
         for (int j = 0; j < i; ++j)
             if (strcmp(model->layers[j].name, layer->name) == 0)
                 return fail_layer(layer, "has the name of an earlier layer; rename it");
@@ -409,7 +437,8 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     model->edges = NULL;
     model->n_edges = 0;
     if (model->n_layers < 2)
-        return GHP_FAIL(GHP_ERR_INPUT, "the network has no layers; give it at least softmax_cross_entropy");
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the network has no layers; give it at least softmax_cross_entropy");
     for (int i = 0; i < model->n_layers; ++i) {
         free(model->layers[i].out_edges);
         model->layers[i].out_edges = NULL;
@@ -425,7 +454,8 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
 
 enum ghp_status ghp_model_complete(struct ghp_model *model)
 {
-    for (int i = 0; i < model->n_layers; ++i) GHP_TRY(ghp_model_complete_layer(model, i));
+    for (int i = 0; i < model->n_layers; ++i)
+        GHP_TRY(ghp_model_complete_layer(model, i));
     return ghp_model_connect(model, NULL);
 }
 

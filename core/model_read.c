@@ -34,7 +34,8 @@ struct reader {
 };
 
 /* A number, or an array of n numbers; a single number fills all. */
-static enum ghp_status read_numbers(const struct ghp_node *object, const char *key, int64_t min, int n, int64_t *out)
+static enum ghp_status read_numbers(const struct ghp_node *object, const char *key, int64_t min,
+                                    int n, int64_t *out)
 {
     struct ghp_node at;
     size_t items;
@@ -43,13 +44,15 @@ static enum ghp_status read_numbers(const struct ghp_node *object, const char *k
     GHP_TRY(ghp_json_get(object, key, &at));
     if (!json_is_array(at.value)) {
         GHP_TRY(ghp_json_int(object, key, min, MAX_SIZE, &out[0]));
-        for (int i = 1; i < n; ++i) out[i] = out[0];
+        for (int i = 1; i < n; ++i)
+            out[i] = out[0];
         return GHP_OK;
     }
     items = json_array_size(at.value);
     if (items != (size_t)n && !(n == 4 && items == 2))
-        return ghp_json_fail(&at, GHP_ERR_FORMAT, "there are %zu numbers; write one number%s", items,
-                             n == 4 ? ", [height, width] or [top, left, bottom, right]" : " or [height, width]");
+        return ghp_json_fail(
+            &at, GHP_ERR_FORMAT, "there are %zu numbers; write one number%s", items,
+            n == 4 ? ", [height, width] or [top, left, bottom, right]" : " or [height, width]");
     for (size_t i = 0; i < items; ++i) {
         struct ghp_node item;
         json_int_t value;
@@ -57,7 +60,8 @@ static enum ghp_status read_numbers(const struct ghp_node *object, const char *k
         GHP_TRY(ghp_json_item(&at, i, &item));
         value = json_integer_value(item.value);
         if (!json_is_integer(item.value) || value < min || value > MAX_SIZE)
-            return ghp_json_fail(&item, GHP_ERR_INPUT, "this is no size; use a whole number from %lld to %d",
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "this is no size; use a whole number from %lld to %d",
                                  (long long)min, MAX_SIZE);
         out[i] = value;
     }
@@ -79,7 +83,8 @@ static void ceil_pad(int64_t size, int64_t pad, int64_t kernel, int64_t stride, 
     if (need > *pad_after) *pad_after = need;
 }
 
-static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_model *model, struct ghp_layer *layer)
+static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_model *model,
+                                   struct ghp_layer *layer)
 {
     int64_t kernel[2] = {0, 0}, stride[2] = {1, 1}, pad[4] = {0}, dilation[2] = {1, 1};
     bool pool = layer->op != GHP_OP_CONV2D, ceil = false;
@@ -139,8 +144,9 @@ static enum ghp_status read_lrn(const struct ghp_node *at, struct ghp_norm *norm
     GHP_TRY(ghp_json_int(at, "size", 1, MAX_SIZE, &norm->size));
     if (norm->size % 2 == 0) {
         GHP_TRY(ghp_json_get(at, "size", &size));
-        return ghp_json_fail(&size, GHP_ERR_INPUT, "the window of %lld channels has no middle; use %lld or %lld",
-                             (long long)norm->size, (long long)norm->size - 1, (long long)norm->size + 1);
+        return ghp_json_fail(
+            &size, GHP_ERR_INPUT, "the window of %lld channels has no middle; use %lld or %lld",
+            (long long)norm->size, (long long)norm->size - 1, (long long)norm->size + 1);
     }
     GHP_TRY(ghp_json_opt_real(at, "alpha", 0, 1e6, &norm->alpha));
     GHP_TRY(ghp_json_opt_real(at, "beta", 0, 100, &norm->beta));
@@ -172,7 +178,8 @@ static enum ghp_status check_keys(const struct ghp_node *at, enum ghp_op op)
     const char *keys[MAX_KEYS] = {"name", "op", "inputs"};
     size_t n = 3;
 
-    for (size_t i = 0; attributes[op][i] != NULL; ++i) keys[n++] = attributes[op][i];
+    for (size_t i = 0; attributes[op][i] != NULL; ++i)
+        keys[n++] = attributes[op][i];
     keys[n] = NULL;
     return ghp_json_only_keys(at, keys);
 }
@@ -193,7 +200,8 @@ static enum ghp_status add_layer(struct reader *reader, const char *name, struct
 }
 
 /* Names are letters, digits and _ - . /, so that they can be file keys and parts of option values. */
-static enum ghp_status read_name(const struct ghp_node *at, const struct ghp_model *model, char **name)
+static enum ghp_status read_name(const struct ghp_node *at, const struct ghp_model *model,
+                                 char **name)
 {
     struct ghp_node node;
     const char *text;
@@ -202,14 +210,17 @@ static enum ghp_status read_name(const struct ghp_node *at, const struct ghp_mod
     GHP_TRY(ghp_json_get(at, "name", &node));
     text = *name;
     if (text[0] == '\0' || strlen(text) > 96 ||
-        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != strlen(text))
-        return ghp_json_fail(&node, GHP_ERR_INPUT, "'%.96s' is no name; use 1 to 96 letters, digits and _ - . /", text);
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") !=
+            strlen(text))
+        return ghp_json_fail(&node, GHP_ERR_INPUT,
+                             "'%.96s' is no name; use 1 to 96 letters, digits and _ - . /", text);
     if (ghp_model_find(model, text) >= 0)
         return ghp_json_fail(&node, GHP_ERR_INPUT, "the name '%s' is taken; choose another", text);
     return GHP_OK;
 }
 
-static enum ghp_status read_inputs(const struct ghp_node *at, const struct reader *reader, struct ghp_layer *layer)
+static enum ghp_status read_inputs(const struct ghp_node *at, const struct reader *reader,
+                                   struct ghp_layer *layer)
 {
     const struct ghp_model *model = reader->model;
     struct ghp_node inputs, item;
@@ -222,7 +233,8 @@ static enum ghp_status read_inputs(const struct ghp_node *at, const struct reade
     }
     GHP_TRY(ghp_json_array(at, "inputs", &inputs, &n));
     if (n < 1 || n > GHP_MAX_INPUTS)
-        return ghp_json_fail(&inputs, GHP_ERR_INPUT, "there are %zu inputs; name 1 to %d", n, GHP_MAX_INPUTS);
+        return ghp_json_fail(&inputs, GHP_ERR_INPUT, "there are %zu inputs; name 1 to %d", n,
+                             GHP_MAX_INPUTS);
     for (size_t i = 0; i < n; ++i) {
         const char *name;
         int found;
@@ -231,9 +243,10 @@ static enum ghp_status read_inputs(const struct ghp_node *at, const struct reade
         name = json_string_value(item.value);
         found = name != NULL ? ghp_model_find(model, name) : -1;
         if (found < 0 || found == model->n_layers - 1)
-            return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "there is no layer '%s' before this one; name an earlier layer or 'input'",
-                                 name != NULL ? name : "(no text)");
+            return ghp_json_fail(
+                &item, GHP_ERR_INPUT,
+                "there is no layer '%s' before this one; name an earlier layer or 'input'",
+                name != NULL ? name : "(no text)");
         layer->inputs[i] = reader->heads[found];
     }
     layer->n_inputs = (int)n;
@@ -254,7 +267,8 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
     if (!bias) return GHP_OK;
     snprintf(name, sizeof name, "%s.bias", reader->model->layers[owner].name);
     if (ghp_model_find(reader->model, name) >= 0)
-        return ghp_json_fail(at, GHP_ERR_INPUT, "the name '%s' is taken, but this layer's bias needs it; rename one",
+        return ghp_json_fail(at, GHP_ERR_INPUT,
+                             "the name '%s' is taken, but this layer's bias needs it; rename one",
                              name);
     GHP_TRY(add_layer(reader, name, &layer));
     layer->op = GHP_OP_BIAS;
@@ -324,12 +338,14 @@ static enum ghp_status read_layers(const struct ghp_node *root, struct reader *r
 
     GHP_TRY(ghp_json_array(root, "layers", &layers, &n));
     if (n < 1 || n > MAX_LAYERS)
-        return ghp_json_fail(&layers, GHP_ERR_INPUT, "there are %zu layers; give 1 to %d", n, MAX_LAYERS);
+        return ghp_json_fail(&layers, GHP_ERR_INPUT, "there are %zu layers; give 1 to %d", n,
+                             MAX_LAYERS);
     reader->max_layers = 1 + 2 * (int)n;
     reader->model->layers = ghp_alloc((size_t)reader->max_layers, sizeof *reader->model->layers);
     reader->heads = ghp_alloc((size_t)reader->max_layers, sizeof *reader->heads);
     reader->item = ghp_alloc((size_t)reader->max_layers, sizeof *reader->item);
-    if (reader->model->layers == NULL || reader->heads == NULL || reader->item == NULL) return GHP_NO_MEMORY();
+    if (reader->model->layers == NULL || reader->heads == NULL || reader->item == NULL)
+        return GHP_NO_MEMORY();
     GHP_TRY(read_input(root, reader));
     for (size_t i = 0; i < n; ++i) {
         reader->now = i;

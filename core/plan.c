@@ -44,7 +44,8 @@ static int gcd(int a, int b)
     return a;
 }
 
-int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits, struct ghp_extent extent)
+int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
+                              struct ghp_extent extent)
 {
     int multiple = 1; /* least common multiple of the degrees; divides N as they do */
 
@@ -60,25 +61,31 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
     GHP_TRY(ghp_extent_check(plan->extent));
     if (plan->groups < 1 || plan->group_size < 1 || workers % plan->groups != 0 ||
         workers / plan->groups != plan->group_size)
-        return GHP_FAIL(GHP_ERR_INPUT, "%d groups of %d workers are not %d workers; make groups x group_size the workers",
-                        plan->groups, plan->group_size, workers);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "%d groups of %d workers are not %d workers; make groups x group_size the workers",
+            plan->groups, plan->group_size, workers);
     for (int i = 0; i < plan->model.n_layers; ++i) {
         GHP_TRY(ghp_split_check(&plan->model.layers[i], plan->splits[i], plan->extent));
         if (plan->group_size % plan->splits[i].degree != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "layer '%s' is split over %d workers, but its group has %d; use a degree that divides %d, or "
+                            "layer '%s' is split over %d workers, but its group has %d; use a "
+                            "degree that divides %d, or "
                             "larger groups",
-                            plan->model.layers[i].name, plan->splits[i].degree, plan->group_size, plan->group_size);
+                            plan->model.layers[i].name, plan->splits[i].degree, plan->group_size,
+                            plan->group_size);
     }
     return GHP_OK;
 }
 
-static enum ghp_status scratch_of(void *context, const struct ghp_local *local, enum ghp_pass pass, int64_t *bytes)
+static enum ghp_status scratch_of(void *context, const struct ghp_local *local, enum ghp_pass pass,
+                                  int64_t *bytes)
 {
     return ghp_profile_scratch(context, local, pass, bytes);
 }
 
-struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan, const struct ghp_profile *profile)
+struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
+                                      const struct ghp_profile *profile)
 {
     return (struct ghp_lowering){
         .model = &plan->model,
@@ -90,7 +97,8 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan, const struct 
 }
 
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                 const struct ghp_profile *profile, struct ghp_prediction *predicted)
+                                 const struct ghp_profile *profile,
+                                 struct ghp_prediction *predicted)
 {
     struct ghp_program program;
     struct ghp_timing timing;
@@ -124,7 +132,8 @@ static bool same(double a, double b, double scale)
 static enum ghp_status fail_seconds(const char *field, double said, double found)
 {
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "the plan does not hold: '%s' says %.9g, but it comes to %.9g; make the plan again with ghp-plan",
+                    "the plan does not hold: '%s' says %.9g, but it comes to %.9g; make the plan "
+                    "again with ghp-plan",
                     field, said, found);
 }
 
@@ -137,7 +146,8 @@ static enum ghp_status fail_bytes(const char *field, int64_t said, int64_t found
 }
 
 /* What the plan says against what was found. */
-static enum ghp_status compare(const struct ghp_prediction *said, const struct ghp_prediction *found)
+static enum ghp_status compare(const struct ghp_prediction *said,
+                               const struct ghp_prediction *found)
 {
     const struct {
         const char *field;
@@ -154,7 +164,8 @@ static enum ghp_status compare(const struct ghp_prediction *said, const struct g
         if (!same(seconds[i].said, seconds[i].found, found->step_s))
             return fail_seconds(seconds[i].field, seconds[i].said, seconds[i].found);
     if (!same(said->measured_share, found->measured_share, 1))
-        return fail_seconds("predicted.measured_share", said->measured_share, found->measured_share);
+        return fail_seconds("predicted.measured_share", said->measured_share,
+                            found->measured_share);
     if (said->peak_bytes != found->peak_bytes)
         return fail_bytes("predicted.peak_bytes", said->peak_bytes, found->peak_bytes);
     if (said->sent_bytes != found->sent_bytes)
@@ -178,14 +189,16 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
         return fail_seconds("certificate.step_s", c->step_s, step_s);
     if (c->bound_s < 0 || (c->bound_s > c->step_s && !same(c->bound_s, c->step_s, c->step_s)))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan does not hold: 'certificate.bound_s' of %.9g is no lower bound of %.9g; make the plan "
+                        "the plan does not hold: 'certificate.bound_s' of %.9g is no lower bound "
+                        "of %.9g; make the plan "
                         "again with ghp-plan",
                         c->bound_s, c->step_s);
     gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);
     if (fabs(c->gap - gap) > 1e-8) return fail_seconds("certificate.gap", c->gap, gap);
     if (strcmp(c->status, "optimal") == 0 && c->gap > 1e-6)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan does not hold: it calls itself optimal with a gap of %.3g; make the plan again with "
+                        "the plan does not hold: it calls itself optimal with a gap of %.3g; make "
+                        "the plan again with "
                         "ghp-plan",
                         c->gap);
     return GHP_OK;
@@ -198,11 +211,13 @@ static enum ghp_status check_baselines(const struct ghp_plan *plan)
     for (int i = 0; i < plan->n_baselines; ++i) {
         const struct ghp_baseline *b = &plan->baselines[i];
 
-        if (!b->feasible || strcmp(b->strategy, "data") != 0 || plan->predicted.step_s <= b->predicted.step_s ||
+        if (!b->feasible || strcmp(b->strategy, "data") != 0 ||
+            plan->predicted.step_s <= b->predicted.step_s ||
             same(plan->predicted.step_s, b->predicted.step_s, b->predicted.step_s))
             continue;
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan does not hold: its step of %.9g s is slower than data parallelism's %.9g s; make the "
+                        "the plan does not hold: its step of %.9g s is slower than data "
+                        "parallelism's %.9g s; make the "
                         "plan again with ghp-plan",
                         plan->predicted.step_s, b->predicted.step_s);
     }
@@ -222,13 +237,15 @@ static enum ghp_status check_cost(const struct ghp_plan *plan, const struct ghp_
 enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_profile *profile)
 {
     GHP_TRY(ghp_plan_check(plan));
-    if (plan->profile.element_bytes != profile->element_bytes || strcmp(plan->profile.backend, profile->backend) != 0 ||
+    if (plan->profile.element_bytes != profile->element_bytes ||
+        strcmp(plan->profile.backend, profile->backend) != 0 ||
         strcmp(plan->profile.numerics, profile->numerics) != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan was made for %s, %s, %d-byte numbers, but this profile is of %s, %s, %d-byte numbers; "
+                        "the plan was made for %s, %s, %d-byte numbers, but this profile is of %s, "
+                        "%s, %d-byte numbers; "
                         "give the profile that the plan was made with",
-                        plan->profile.backend, plan->profile.numerics, plan->profile.element_bytes, profile->backend,
-                        profile->numerics, profile->element_bytes);
+                        plan->profile.backend, plan->profile.numerics, plan->profile.element_bytes,
+                        profile->backend, profile->numerics, profile->element_bytes);
     GHP_TRY(check_cost(plan, profile));
     if (profile != &plan->profile) {
         /* the prices that ghp-run will compare with are the same */
@@ -241,7 +258,8 @@ enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_pr
     }
     if (plan->memory_limit_bytes > 0 && plan->predicted.peak_bytes > plan->memory_limit_bytes)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan does not hold: it needs %" PRId64 " bytes a worker, but its limit is %" PRId64
+                        "the plan does not hold: it needs %" PRId64
+                        " bytes a worker, but its limit is %" PRId64
                         "; make the plan again with ghp-plan --memory",
                         plan->predicted.peak_bytes, plan->memory_limit_bytes);
     GHP_TRY(check_certificate(plan));

@@ -35,10 +35,10 @@ static void put_text(json_t *object, const char *key, const char *text, int *fai
 
 static json_t *prediction_json(const struct ghp_prediction *p)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s, "compute_s",
-                     p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s, "error_s", p->error_s,
-                     "measured_share", p->measured_share, "peak_bytes", (json_int_t)p->peak_bytes, "sent_bytes",
-                     (json_int_t)p->sent_bytes);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s,
+                     "compute_s", p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s,
+                     "error_s", p->error_s, "measured_share", p->measured_share, "peak_bytes",
+                     (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
 }
 
 static json_t *split_json(const struct ghp_plan *plan, int layer, struct ghp_split split)
@@ -87,9 +87,10 @@ static json_t *alternatives_json(const struct ghp_plan *plan, int *failed)
 
 static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
 {
-    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status", c->status != NULL ? c->status : "given",
-                               "step_s", c->step_s, "bound_s", c->bound_s, "gap", c->gap, "plans",
-                               (json_int_t)c->plans, "nodes", (json_int_t)c->nodes, "search_s", c->seconds);
+    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status",
+                               c->status != NULL ? c->status : "given", "step_s", c->step_s,
+                               "bound_s", c->bound_s, "gap", c->gap, "plans", (json_int_t)c->plans,
+                               "nodes", (json_int_t)c->nodes, "search_s", c->seconds);
 
     put_text(object, "preferred", c->preferred, failed);
     return object;
@@ -111,11 +112,12 @@ static json_t *hash_json(uint64_t hash)
 
 static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
 {
-    json_t *root = json_pack("{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
-                             plan->strategy != NULL ? plan->strategy : "given", "workers", plan->extent.workers,
-                             "global_batch", (json_int_t)plan->extent.global_batch, "groups", plan->groups,
-                             "group_size", plan->group_size, "bucket_bytes", (json_int_t)plan->bucket_bytes,
-                             "memory_limit_bytes", (json_int_t)plan->memory_limit_bytes);
+    json_t *root = json_pack(
+        "{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
+        plan->strategy != NULL ? plan->strategy : "given", "workers", plan->extent.workers,
+        "global_batch", (json_int_t)plan->extent.global_batch, "groups", plan->groups, "group_size",
+        plan->group_size, "bucket_bytes", (json_int_t)plan->bucket_bytes, "memory_limit_bytes",
+        (json_int_t)plan->memory_limit_bytes);
     int failed = root == NULL;
 
     put(root, "splits", splits_json(plan, &failed), &failed);
@@ -139,12 +141,13 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
 static bool all_finite(const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
-    double sum = plan->predicted.step_s + plan->predicted.error_s + plan->predicted.exposed_s + c->step_s + c->bound_s +
-                 c->gap + c->seconds;
+    double sum = plan->predicted.step_s + plan->predicted.error_s + plan->predicted.exposed_s +
+                 c->step_s + c->bound_s + c->gap + c->seconds;
 
     for (int i = 0; i < plan->n_baselines; ++i)
         if (plan->baselines[i].feasible) sum += plan->baselines[i].predicted.step_s;
-    for (int i = 0; i < plan->n_alternatives; ++i) sum += plan->alternatives[i].step_s;
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        sum += plan->alternatives[i].step_s;
     return isfinite(sum);
 }
 
@@ -153,7 +156,8 @@ enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
     uint64_t machine_hash = 0;
 
     if (!all_finite(plan) || plan->model.text == NULL)
-        return GHP_FAIL(GHP_ERR_INTERNAL, "the plan holds an endless number or no model text; report this");
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "the plan holds an endless number or no model text; report this");
     GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
     return ghp_json_lines_save(path, plan_json(plan, machine_hash));
 }
@@ -162,8 +166,9 @@ enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
 
 static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_prediction *p)
 {
-    static const char *const keys[] = {"predicted_step_s", "compute_s",  "comm_s",     "exposed_s", "error_s",
-                                       "measured_share",   "peak_bytes", "sent_bytes", NULL};
+    static const char *const keys[] = {"predicted_step_s", "compute_s",  "comm_s",
+                                       "exposed_s",        "error_s",    "measured_share",
+                                       "peak_bytes",       "sent_bytes", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_real(at, "predicted_step_s", 0, MAX_SECONDS, &p->step_s));
@@ -183,7 +188,8 @@ static enum ghp_status read_split(const struct ghp_node *at, struct ghp_split *s
     int64_t degree = 0;
     int kind = 0;
 
-    for (int i = 0; i < N_SPLIT_KINDS; ++i) kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
+    for (int i = 0; i < N_SPLIT_KINDS; ++i)
+        kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
     GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
     GHP_TRY(ghp_json_int(at, "degree", 1, MAX_WORKERS, &degree));
     *split = (struct ghp_split){(enum ghp_split_kind)kind, (int)degree};
@@ -200,8 +206,9 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
     GHP_TRY(ghp_json_array(root, "splits", &array, &n));
     if (n != (size_t)model->n_layers)
         return ghp_json_fail(&array, GHP_ERR_INPUT,
-                             "there are %zu splits, but the model has %d layers with input and biases; give one for each", n,
-                             model->n_layers);
+                             "there are %zu splits, but the model has %d layers with input and "
+                             "biases; give one for each",
+                             n, model->n_layers);
     plan->splits = ghp_alloc(n, sizeof *plan->splits);
     if (plan->splits == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; ++i) {
@@ -211,14 +218,17 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
         GHP_TRY(ghp_json_only_keys(&item, keys));
         GHP_TRY(ghp_json_get(&item, "layer", &name));
         if (!json_is_string(name.value) || strcmp(json_string_value(name.value), layer->name) != 0)
-            return ghp_json_fail(&name, GHP_ERR_INPUT, "this is the place of layer '%s'; list the layers in the model's order",
-                                 layer->name);
+            return ghp_json_fail(
+                &name, GHP_ERR_INPUT,
+                "this is the place of layer '%s'; list the layers in the model's order",
+                layer->name);
         GHP_TRY(read_split(&item, &plan->splits[i]));
         if (ghp_split_check(layer, plan->splits[i], plan->extent) != GHP_OK ||
             plan->group_size % plan->splits[i].degree != 0) {
             if (plan->group_size % plan->splits[i].degree == 0)
                 return ghp_json_fail(&item, GHP_ERR_INPUT, "%s", ghp_status_message());
-            return ghp_json_fail(&item, GHP_ERR_INPUT, "the degree %d does not divide the group of %d; use one that does",
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "the degree %d does not divide the group of %d; use one that does",
                                  plan->splits[i].degree, plan->group_size);
         }
     }
@@ -252,8 +262,8 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
 
 static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
 {
-    static const char *const keys[] = {"status", "step_s", "bound_s",  "gap",
-                                       "plans",  "nodes",  "search_s", "preferred", NULL};
+    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap", "plans",
+                                       "nodes",  "search_s", "preferred", NULL};
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
@@ -286,7 +296,8 @@ static enum ghp_status read_alternatives(const struct ghp_node *root, struct ghp
         GHP_TRY(ghp_json_text_n(&item, "layer", name, sizeof name));
         a->layer = ghp_model_find(&plan->model, name);
         if (a->layer < 0)
-            return ghp_json_fail(&item, GHP_ERR_INPUT, "the model has no layer '%s'; name one of its layers", name);
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "the model has no layer '%s'; name one of its layers", name);
         GHP_TRY(read_split(&item, &a->split));
         GHP_TRY(ghp_json_real(&item, "predicted_step_s", 0, MAX_SECONDS, &a->step_s));
         plan->n_alternatives = (int)i + 1;
@@ -309,8 +320,10 @@ static enum ghp_status read_extent(const struct ghp_node *root, struct ghp_plan 
     plan->group_size = (int)group_size;
     if (groups * group_size != workers) {
         GHP_TRY(ghp_json_get(root, "groups", &at));
-        return ghp_json_fail(&at, GHP_ERR_INPUT, "%d groups of %d are not %d workers; make groups x group_size the workers",
-                             plan->groups, plan->group_size, plan->extent.workers);
+        return ghp_json_fail(
+            &at, GHP_ERR_INPUT,
+            "%d groups of %d are not %d workers; make groups x group_size the workers",
+            plan->groups, plan->group_size, plan->extent.workers);
     }
     if (ghp_extent_check(plan->extent) != GHP_OK) {
         GHP_TRY(ghp_json_get(root, "global_batch", &at));
@@ -320,7 +333,8 @@ static enum ghp_status read_extent(const struct ghp_node *root, struct ghp_plan 
     return ghp_json_int(root, "memory_limit_bytes", 0, INT64_MAX, &plan->memory_limit_bytes);
 }
 
-static enum ghp_status check_hash(const struct ghp_node *root, const char *key, uint64_t said, uint64_t found)
+static enum ghp_status check_hash(const struct ghp_node *root, const char *key, uint64_t said,
+                                  uint64_t found)
 {
     struct ghp_node at;
     char text[17];
@@ -328,8 +342,11 @@ static enum ghp_status check_hash(const struct ghp_node *root, const char *key, 
     if (said == found) return GHP_OK;
     GHP_TRY(ghp_json_get(root, key, &at));
     ghp_hash_text(found, text);
-    return ghp_json_fail(&at, GHP_ERR_INPUT, "the part of the file that this hash is of was edited (it is %s now); make the "
-                         "plan again with ghp-plan", text);
+    return ghp_json_fail(
+        &at, GHP_ERR_INPUT,
+        "the part of the file that this hash is of was edited (it is %s now); make the "
+        "plan again with ghp-plan",
+        text);
 }
 
 static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *plan)
@@ -353,10 +370,27 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
 
 static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"format",       "strategy",     "workers",     "global_batch", "groups",
-                                       "group_size",   "bucket_bytes", "memory_limit_bytes", "splits", "predicted",
-                                       "baselines",    "certificate",  "alternatives", "model_path",  "profile_path",
-                                       "model_hash",   "profile_hash", "machine_hash", "model",       "profile", NULL};
+    static const char *const keys[] = {"format",
+                                       "strategy",
+                                       "workers",
+                                       "global_batch",
+                                       "groups",
+                                       "group_size",
+                                       "bucket_bytes",
+                                       "memory_limit_bytes",
+                                       "splits",
+                                       "predicted",
+                                       "baselines",
+                                       "certificate",
+                                       "alternatives",
+                                       "model_path",
+                                       "profile_path",
+                                       "model_hash",
+                                       "profile_hash",
+                                       "machine_hash",
+                                       "model",
+                                       "profile",
+                                       NULL};
     struct ghp_node at;
     int strategy = 0;
 
@@ -372,7 +406,8 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     GHP_TRY(read_baselines(root, plan));
     GHP_TRY(read_certificate(root, &plan->certificate));
     GHP_TRY(read_alternatives(root, plan));
-    if (ghp_plan_check(plan) != GHP_OK) return ghp_json_fail(root, GHP_ERR_INPUT, "%s", ghp_status_message());
+    if (ghp_plan_check(plan) != GHP_OK)
+        return ghp_json_fail(root, GHP_ERR_INPUT, "%s", ghp_status_message());
     return GHP_OK;
 }
 

@@ -18,8 +18,8 @@ const char *ghp_source_name(enum ghp_source source)
     return names[source];
 }
 
-enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backend, const char *numerics,
-                                 int element_bytes)
+enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backend,
+                                 const char *numerics, int element_bytes)
 {
     *profile = (struct ghp_profile){.element_bytes = element_bytes, .overlap = {1, 1, 1}};
     profile->backend = strdup(backend);
@@ -27,11 +27,12 @@ enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backen
     profile->created = strdup("");
     profile->host = strdup("");
     profile->machine.name = strdup("");
-    profile->machine.nodes = profile->machine.packages = profile->machine.cores = profile->machine.threads = 1;
+    profile->machine.nodes = profile->machine.packages = profile->machine.cores =
+        profile->machine.threads = 1;
     profile->machine.pus = ghp_alloc(1, sizeof *profile->machine.pus);
     profile->machine.n_pus = 1;
-    if (profile->backend != NULL && profile->numerics != NULL && profile->created != NULL && profile->host != NULL &&
-        profile->machine.name != NULL && profile->machine.pus != NULL)
+    if (profile->backend != NULL && profile->numerics != NULL && profile->created != NULL &&
+        profile->host != NULL && profile->machine.name != NULL && profile->machine.pus != NULL)
         return GHP_OK;
     ghp_profile_release(profile);
     return GHP_NO_MEMORY();
@@ -72,14 +73,16 @@ static int compare_comms(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key, enum ghp_pass pass)
+const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
+                                            enum ghp_pass pass)
 {
     struct ghp_op_entry wanted = {.pass = pass};
     int low = 0, high = profile->n_ops;
 
     if (!profile->sealed) {
         for (int i = 0; i < profile->n_ops; ++i)
-            if (profile->ops[i].pass == pass && strcmp(profile->ops[i].key, key) == 0) return &profile->ops[i];
+            if (profile->ops[i].pass == pass && strcmp(profile->ops[i].key, key) == 0)
+                return &profile->ops[i];
         return NULL;
     }
     wanted.key = (char *)(uintptr_t)key; /* only compared */
@@ -121,12 +124,14 @@ enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp
     void *ops = profile->ops;
 
     if (!is_duration(entry->seconds, entry->spread) || entry->scratch_bytes < 0)
-        return GHP_FAIL(GHP_ERR_INPUT, "the entry of '%s' (%s) has a negative or endless value; measure it again",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the entry of '%s' (%s) has a negative or endless value; measure it again",
                         entry->key, ghp_pass_name(entry->pass));
     copy.key = strdup(entry->key);
     copy.algorithm = strdup(entry->algorithm != NULL ? entry->algorithm : "");
     if (copy.key == NULL || copy.algorithm == NULL ||
-        (old == NULL && !make_room(&ops, profile->n_ops, &profile->max_ops, sizeof *profile->ops))) {
+        (old == NULL &&
+         !make_room(&ops, profile->n_ops, &profile->max_ops, sizeof *profile->ops))) {
         free(copy.key);
         free(copy.algorithm);
         return GHP_NO_MEMORY();
@@ -145,13 +150,16 @@ enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp
     return GHP_OK;
 }
 
-enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile, const struct ghp_comm_entry *entry)
+enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
+                                     const struct ghp_comm_entry *entry)
 {
     void *comms = profile->comms;
 
-    if (!is_duration(entry->seconds, entry->spread) || entry->bytes < 1 || entry->count < 2 || entry->stride < 1)
+    if (!is_duration(entry->seconds, entry->spread) || entry->bytes < 1 || entry->count < 2 ||
+        entry->stride < 1)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the entry of %s over %d ranks at stride %d has a size or time that cannot be; measure it again",
+                        "the entry of %s over %d ranks at stride %d has a size or time that cannot "
+                        "be; measure it again",
                         ghp_comm_name(entry->op), entry->count, entry->stride);
     profile->sealed = false;
     for (int i = 0; i < profile->n_comms; ++i) {
@@ -159,7 +167,8 @@ enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile, const struct g
         profile->comms[i] = *entry;
         return GHP_OK;
     }
-    if (!make_room(&comms, profile->n_comms, &profile->max_comms, sizeof *profile->comms)) return GHP_NO_MEMORY();
+    if (!make_room(&comms, profile->n_comms, &profile->max_comms, sizeof *profile->comms))
+        return GHP_NO_MEMORY();
     profile->comms = comms;
     profile->comms[profile->n_comms++] = *entry;
     return GHP_OK;
@@ -167,19 +176,21 @@ enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile, const struct g
 
 enum ghp_status ghp_profile_seal(struct ghp_profile *profile)
 {
-    if (profile->n_ops > 0) qsort(profile->ops, (size_t)profile->n_ops, sizeof *profile->ops, compare_ops);
+    if (profile->n_ops > 0)
+        qsort(profile->ops, (size_t)profile->n_ops, sizeof *profile->ops, compare_ops);
     if (profile->n_comms > 0)
         qsort(profile->comms, (size_t)profile->n_comms, sizeof *profile->comms, compare_comms);
     for (int i = 1; i < profile->n_ops; ++i)
         if (compare_ops(&profile->ops[i - 1], &profile->ops[i]) == 0)
-            return GHP_FAIL(GHP_ERR_INPUT, "the profile has two entries of '%s' (%s); remove one", profile->ops[i].key,
-                            ghp_pass_name(profile->ops[i].pass));
+            return GHP_FAIL(GHP_ERR_INPUT, "the profile has two entries of '%s' (%s); remove one",
+                            profile->ops[i].key, ghp_pass_name(profile->ops[i].pass));
     for (int i = 1; i < profile->n_comms; ++i)
         if (compare_comms(&profile->comms[i - 1], &profile->comms[i]) == 0)
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "the profile has two entries of %s over %d ranks at stride %d with %lld bytes; remove one",
-                            ghp_comm_name(profile->comms[i].op), profile->comms[i].count, profile->comms[i].stride,
-                            (long long)profile->comms[i].bytes);
+                            "the profile has two entries of %s over %d ranks at stride %d with "
+                            "%lld bytes; remove one",
+                            ghp_comm_name(profile->comms[i].op), profile->comms[i].count,
+                            profile->comms[i].stride, (long long)profile->comms[i].bytes);
     GHP_TRY(ghp_embed_hash_of(ghp_profile_json(profile), &profile->hash));
     profile->sealed = true;
     return GHP_OK;

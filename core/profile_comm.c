@@ -31,7 +31,8 @@ static int crossing_groups(const struct ghp_machine *machine, struct kind kind)
             int64_t first = base + (rank - base) % kind.stride;
             int64_t last = first + (int64_t)(kind.count - 1) * kind.stride;
 
-            if (before >= a && before >= base) continue; /* the group was counted at its member before */
+            if (before >= a && before >= base)
+                continue; /* the group was counted at its member before */
             if (last >= kind.workers) last = kind.workers - 1;
             crossing += first < a || last >= b;
         }
@@ -70,15 +71,18 @@ double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op
 }
 
 /* The workers that ran when an entry of this kind was measured. */
-static struct kind measured_kind(const struct ghp_profile *profile, const struct ghp_comm_entry *entry, int workers)
+static struct kind measured_kind(const struct ghp_profile *profile,
+                                 const struct ghp_comm_entry *entry, int workers)
 {
     int64_t span = (int64_t)entry->count * entry->stride;
 
-    return (struct kind){entry->count, entry->stride, profile->workers >= span ? profile->workers : workers};
+    return (struct kind){entry->count, entry->stride,
+                         profile->workers >= span ? profile->workers : workers};
 }
 
 /* First entry of the table of (op, count, stride), or of any later one. */
-static int table_start(const struct ghp_profile *profile, enum ghp_comm_op op, int count, int stride)
+static int table_start(const struct ghp_profile *profile, enum ghp_comm_op op, int count,
+                       int stride)
 {
     int low = 0, high = profile->n_comms;
 
@@ -101,7 +105,8 @@ static bool in_table(const struct ghp_profile *profile, int i, const struct ghp_
 {
     const struct ghp_comm_entry *e = &profile->comms[i];
 
-    return i < profile->n_comms && e->op == like->op && e->count == like->count && e->stride == like->stride;
+    return i < profile->n_comms && e->op == like->op && e->count == like->count &&
+           e->stride == like->stride;
 }
 
 /* The entries around `bytes` in the table that starts at `start`. */
@@ -110,7 +115,8 @@ static struct ghp_pick_comm pick_around(const struct ghp_profile *profile, int s
     const struct ghp_comm_entry *like = &profile->comms[start];
     int i = start;
 
-    while (in_table(profile, i + 1, like) && profile->comms[i + 1].bytes <= bytes) ++i;
+    while (in_table(profile, i + 1, like) && profile->comms[i + 1].bytes <= bytes)
+        ++i;
     if (profile->comms[i].bytes >= bytes || !in_table(profile, i + 1, like))
         return (struct ghp_pick_comm){1, {&profile->comms[i]}};
     return (struct ghp_pick_comm){2, {&profile->comms[i], &profile->comms[i + 1]}};
@@ -124,23 +130,26 @@ static int nearest_table(const struct ghp_profile *profile, enum ghp_comm_op op,
     double least = INFINITY;
     int best = -1;
 
-    for (int i = table_start(profile, op, 0, 0); i < profile->n_comms && profile->comms[i].op == op;) {
+    for (int i = table_start(profile, op, 0, 0);
+         i < profile->n_comms && profile->comms[i].op == op;) {
         const struct ghp_comm_entry *e = &profile->comms[i];
         struct kind theirs = measured_kind(profile, e, kind.workers);
-        double distance = fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / kind.stride));
+        double distance =
+            fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / kind.stride));
 
         if ((crossing_groups(&profile->machine, theirs) > 0) != inter) distance += 1e3;
         if (distance < least) {
             least = distance;
             best = i;
         }
-        while (i < profile->n_comms && in_table(profile, i, e)) ++i;
+        while (i < profile->n_comms && in_table(profile, i, e))
+            ++i;
     }
     return best;
 }
 
-struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op, int64_t bytes,
-                                           struct ghp_ranks ranks, int workers)
+struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+                                           int64_t bytes, struct ghp_ranks ranks, int workers)
 {
     struct ghp_comm_entry wanted = {.op = op, .count = ranks.count, .stride = ranks.stride};
     int start = table_start(profile, op, ranks.count, ranks.stride);
@@ -152,7 +161,8 @@ struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, en
 }
 
 /* Seconds at `bytes` on the line through two entries, logarithms on both axes. */
-static double between_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b, int64_t bytes)
+static double between_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
+                        int64_t bytes)
 {
     double part = log((double)bytes / (double)a->bytes) / log((double)b->bytes / (double)a->bytes);
 
@@ -167,14 +177,17 @@ static enum ghp_source worse(enum ghp_source a, enum ghp_source b)
 
 static enum ghp_status fail_link(enum ghp_comm_op op, struct ghp_ranks ranks)
 {
-    return GHP_FAIL(GHP_ERR_MISSING,
-                    "the profile cannot price %s over %d ranks at stride %d: no entry fits and the machine's link has no "
-                    "bandwidth; measure it with ghp-profile --workers, or set bandwidth_Bps in the machine",
-                    ghp_comm_name(op), ranks.count, ranks.stride);
+    return GHP_FAIL(
+        GHP_ERR_MISSING,
+        "the profile cannot price %s over %d ranks at stride %d: no entry fits and the machine's "
+        "link has no "
+        "bandwidth; measure it with ghp-profile --workers, or set bandwidth_Bps in the machine",
+        ghp_comm_name(op), ranks.count, ranks.stride);
 }
 
-enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op, int64_t bytes,
-                                 struct ghp_ranks ranks, int workers, struct ghp_price *price)
+enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+                                 int64_t bytes, struct ghp_ranks ranks, int workers,
+                                 struct ghp_price *price)
 {
     struct kind kind = {ranks.count, ranks.stride, workers};
     const struct ghp_comm_entry *entry;
@@ -207,8 +220,10 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
         price->seconds = law_s;
         return GHP_OK;
     }
-    if (entry->count != ranks.count || entry->stride != ranks.stride) kind = measured_kind(profile, entry, workers);
-    entry_law_s = ring_s(op, pick.n == 2 ? bytes : entry->bytes, entry->count, link_of(&profile->machine, kind));
+    if (entry->count != ranks.count || entry->stride != ranks.stride)
+        kind = measured_kind(profile, entry, workers);
+    entry_law_s = ring_s(op, pick.n == 2 ? bytes : entry->bytes, entry->count,
+                         link_of(&profile->machine, kind));
     if (!isfinite(entry_law_s)) return fail_link(op, ranks);
     price->seconds *= law_s / entry_law_s;
     return GHP_OK;

@@ -21,7 +21,8 @@ static const char *const rate_names[] = {"copy", "update", "load", "accumulate",
 
 static const struct ghp_rate *rate_of(const struct ghp_profile *profile, int i)
 {
-    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load, &profile->accumulate};
+    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
+                                            &profile->accumulate};
 
     return rates[i];
 }
@@ -37,8 +38,9 @@ static json_t *rates_json(const struct ghp_profile *profile)
 
     for (int i = 0; rates != NULL && rate_names[i] != NULL; ++i) {
         const struct ghp_rate *rate = rate_of(profile, i);
-        json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s, "bandwidth_Bps",
-                                 rate->bandwidth_Bps, "spread", rate->spread, "source", ghp_source_name(rate->source));
+        json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
+                                 "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
+                                 "source", ghp_source_name(rate->source));
 
         if (json_object_set_new(rates, rate_names[i], item) == 0) continue;
         json_decref(rates);
@@ -53,10 +55,10 @@ static json_t *ops_json(const struct ghp_profile *profile)
 
     for (int i = 0; array != NULL && i < profile->n_ops; ++i) {
         const struct ghp_op_entry *op = &profile->ops[i];
-        json_t *item = json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
-                                 ghp_pass_name(op->pass), "median_s", op->seconds, "spread", op->spread, "source",
-                                 ghp_source_name(op->source), "scratch_bytes", (json_int_t)op->scratch_bytes,
-                                 "algorithm", text_of(op->algorithm));
+        json_t *item = json_pack(
+            "{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass", ghp_pass_name(op->pass),
+            "median_s", op->seconds, "spread", op->spread, "source", ghp_source_name(op->source),
+            "scratch_bytes", (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
@@ -71,9 +73,10 @@ static json_t *comms_json(const struct ghp_profile *profile)
 
     for (int i = 0; array != NULL && i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *comm = &profile->comms[i];
-        json_t *item = json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
-                                 comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes, "median_s",
-                                 comm->seconds, "spread", comm->spread, "source", ghp_source_name(comm->source));
+        json_t *item = json_pack(
+            "{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
+            comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes, "median_s",
+            comm->seconds, "spread", comm->spread, "source", ghp_source_name(comm->source));
 
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
@@ -85,19 +88,20 @@ static json_t *comms_json(const struct ghp_profile *profile)
 json_t *ghp_profile_json(const struct ghp_profile *profile)
 {
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
-                             text_of(profile->backend), "numerics", text_of(profile->numerics), "element_bytes",
-                             profile->element_bytes, "workers", profile->workers, "created",
-                             text_of(profile->created), "host", text_of(profile->host));
+                             text_of(profile->backend), "numerics", text_of(profile->numerics),
+                             "element_bytes", profile->element_bytes, "workers", profile->workers,
+                             "created", text_of(profile->created), "host", text_of(profile->host));
     int failed = root == NULL;
 
     if (failed) return NULL;
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
     failed |= json_object_set_new(root, "law",
-                                  json_pack("{s:f, s:f}", "flops_per_s", profile->law.flops_per_s, "memory_Bps",
-                                            profile->law.memory_Bps));
+                                  json_pack("{s:f, s:f}", "flops_per_s", profile->law.flops_per_s,
+                                            "memory_Bps", profile->law.memory_Bps));
     failed |= json_object_set_new(root, "overlap",
-                                  json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute, "comm",
-                                            profile->overlap.comm, "link", profile->overlap.link));
+                                  json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute,
+                                            "comm", profile->overlap.comm, "link",
+                                            profile->overlap.link));
     failed |= json_object_set_new(root, "rates", rates_json(profile));
     failed |= json_object_set_new(root, "operations", ops_json(profile));
     failed |= json_object_set_new(root, "collectives", comms_json(profile));
@@ -111,7 +115,8 @@ static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *s
     const char *names[GHP_SOURCE_COUNT + 1] = {NULL};
     int choice = 0;
 
-    for (int i = 0; i < GHP_SOURCE_COUNT; ++i) names[i] = ghp_source_name((enum ghp_source)i);
+    for (int i = 0; i < GHP_SOURCE_COUNT; ++i)
+        names[i] = ghp_source_name((enum ghp_source)i);
     GHP_TRY(ghp_json_choice(at, "source", names, &choice));
     *source = (enum ghp_source)choice;
     return GHP_OK;
@@ -120,7 +125,8 @@ static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *s
 static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {"latency_s", "bandwidth_Bps", "spread", "source", NULL};
-    struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load, &profile->accumulate};
+    struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
+                                      &profile->accumulate};
     struct ghp_node group, node;
 
     GHP_TRY(ghp_json_get(at, "rates", &group));
@@ -160,7 +166,8 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
 
-    for (int i = 0; i < GHP_PASS_COUNT; ++i) passes[i] = ghp_pass_name((enum ghp_pass)i);
+    for (int i = 0; i < GHP_PASS_COUNT; ++i)
+        passes[i] = ghp_pass_name((enum ghp_pass)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_text(at, "key", &op->key));
     GHP_TRY(ghp_json_choice(at, "pass", passes, &pass));
@@ -178,7 +185,8 @@ static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *p
     size_t n;
 
     GHP_TRY(ghp_json_array(at, "operations", &array, &n));
-    if (n > INT32_MAX / 2) return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
+    if (n > INT32_MAX / 2)
+        return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
     profile->ops = ghp_alloc(n, sizeof *profile->ops);
     if (profile->ops == NULL) return GHP_NO_MEMORY();
     profile->max_ops = (int)n;
@@ -192,12 +200,14 @@ static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *p
 
 static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entry *comm)
 {
-    static const char *const keys[] = {"op", "count", "stride", "bytes", "median_s", "spread", "source", NULL};
+    static const char *const keys[] = {"op",       "count",  "stride", "bytes",
+                                       "median_s", "spread", "source", NULL};
     const char *ops[GHP_COMM_COUNT] = {NULL};
     int64_t count = 0, stride = 0;
     int op = 0;
 
-    for (int i = 1; i < GHP_COMM_COUNT; ++i) ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
+    for (int i = 1; i < GHP_COMM_COUNT; ++i)
+        ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_choice(at, "op", ops, &op));
     GHP_TRY(ghp_json_int(at, "count", 2, MAX_WORKERS, &count));
@@ -217,7 +227,8 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
     size_t n;
 
     GHP_TRY(ghp_json_array(at, "collectives", &array, &n));
-    if (n > INT32_MAX / 2) return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
+    if (n > INT32_MAX / 2)
+        return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
     profile->comms = ghp_alloc(n, sizeof *profile->comms);
     if (profile->comms == NULL) return GHP_NO_MEMORY();
     profile->max_comms = profile->n_comms = (int)n;
@@ -230,8 +241,9 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const keys[] = {"format", "backend", "numerics", "element_bytes", "workers",    "created",     "host",
-                                       "machine", "law",    "overlap",  "rates",         "operations", "collectives", NULL};
+    static const char *const keys[] = {
+        "format",  "backend", "numerics", "element_bytes", "workers",    "created",     "host",
+        "machine", "law",     "overlap",  "rates",         "operations", "collectives", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -242,7 +254,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_json_int(at, "element_bytes", 4, 8, &element_bytes));
     if (element_bytes != 4 && element_bytes != 8) {
         GHP_TRY(ghp_json_get(at, "element_bytes", &node));
-        return ghp_json_fail(&node, GHP_ERR_INPUT, "no number has %d bytes; use 4 or 8", (int)element_bytes);
+        return ghp_json_fail(&node, GHP_ERR_INPUT, "no number has %d bytes; use 4 or 8",
+                             (int)element_bytes);
     }
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;

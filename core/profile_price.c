@@ -54,7 +54,8 @@ struct around {
     int64_t below_n[2], above_n[2];
 };
 
-static void note_entry(struct around *around, const struct ghp_op_entry *entry, int64_t samples, int64_t wanted)
+static void note_entry(struct around *around, const struct ghp_op_entry *entry, int64_t samples,
+                       int64_t wanted)
 {
     bool under = samples < wanted;
     const struct ghp_op_entry **side = under ? around->below : around->above;
@@ -72,12 +73,13 @@ static void note_entry(struct around *around, const struct ghp_op_entry *entry, 
 }
 
 /* Visits each number of samples that the operation has entries for; all keys of one number are skipped at once. */
-static void look_around(const struct ghp_profile *profile, const struct family *family, enum ghp_pass pass,
-                        int64_t wanted, struct around *around)
+static void look_around(const struct ghp_profile *profile, const struct family *family,
+                        enum ghp_pass pass, int64_t wanted, struct around *around)
 {
     int i = first_from(profile, family->prefix);
 
-    while (i < profile->n_ops && strncmp(profile->ops[i].key, family->prefix, family->n_prefix) == 0) {
+    while (i < profile->n_ops &&
+           strncmp(profile->ops[i].key, family->prefix, family->n_prefix) == 0) {
         const char *digits = profile->ops[i].key + family->n_prefix;
         int width = (int)strspn(digits, "0123456789");
         char key[GHP_KEY_BYTES + 32];
@@ -95,8 +97,8 @@ static void look_around(const struct ghp_profile *profile, const struct family *
     }
 }
 
-struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile, const struct ghp_local *local,
-                                       enum ghp_pass pass)
+struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
+                                       const struct ghp_local *local, enum ghp_pass pass)
 {
     struct ghp_pick_op pick = {0};
     struct around around = {0};
@@ -123,8 +125,10 @@ struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile, const 
     if (around.above[1] != NULL)
         return (struct ghp_pick_op){
             2, {around.above[0], around.above[1]}, {around.above_n[0], around.above_n[1]}};
-    if (around.below[0] != NULL) return (struct ghp_pick_op){1, {around.below[0]}, {around.below_n[0]}};
-    if (around.above[0] != NULL) return (struct ghp_pick_op){1, {around.above[0]}, {around.above_n[0]}};
+    if (around.below[0] != NULL)
+        return (struct ghp_pick_op){1, {around.below[0]}, {around.below_n[0]}};
+    if (around.above[0] != NULL)
+        return (struct ghp_pick_op){1, {around.above[0]}, {around.above_n[0]}};
     return pick;
 }
 
@@ -141,7 +145,9 @@ static double on_line(int64_t n, const int64_t at[2], double a, double b)
 static double picked(const struct ghp_pick_op *pick, int64_t n, double a, double b)
 {
     if (pick->n == 2) return on_line(n, pick->samples, a, b);
-    return pick->samples[0] == n || pick->samples[0] == 0 ? a : a * (double)n / (double)pick->samples[0];
+    return pick->samples[0] == n || pick->samples[0] == 0
+               ? a
+               : a * (double)n / (double)pick->samples[0];
 }
 
 static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass)
@@ -150,14 +156,15 @@ static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass
 
     ghp_local_key(local, key);
     return GHP_FAIL(GHP_ERR_MISSING,
-                    "the profile has no entry for '%s' (%s) and no law; measure it with ghp-profile --model, --workers "
+                    "the profile has no entry for '%s' (%s) and no law; measure it with "
+                    "ghp-profile --model, --workers "
                     "and --batch as in this plan, into the same profile",
                     key, ghp_pass_name(pass));
 }
 
 /* Seconds by the law alone. */
-static enum ghp_status law_price(const struct ghp_profile *profile, const struct ghp_local *local, enum ghp_pass pass,
-                                 struct ghp_price *price)
+static enum ghp_status law_price(const struct ghp_profile *profile, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_price *price)
 {
     const struct ghp_law *law = &profile->law;
     double flops_s, memory_s = 0;
@@ -170,8 +177,8 @@ static enum ghp_status law_price(const struct ghp_profile *profile, const struct
     return GHP_OK;
 }
 
-enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local, enum ghp_pass pass,
-                               struct ghp_price *price)
+enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
+                               enum ghp_pass pass, struct ghp_price *price)
 {
     struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
     const struct ghp_op_entry *a = pick.entry[0], *b = pick.entry[1];
@@ -185,15 +192,18 @@ enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct g
                                     exact ? a->source : GHP_SOURCE_LAW};
         return GHP_OK;
     }
-    source = local->n > pick.samples[0] && local->n < pick.samples[1] ? GHP_SOURCE_INTERPOLATED : GHP_SOURCE_LAW;
+    source = local->n > pick.samples[0] && local->n < pick.samples[1] ? GHP_SOURCE_INTERPOLATED
+                                                                      : GHP_SOURCE_LAW;
     if (a->source > source) source = a->source;
     if (b->source > source) source = b->source;
-    *price = (struct ghp_price){picked(&pick, local->n, a->seconds, b->seconds), fmax(a->spread, b->spread), source};
+    *price = (struct ghp_price){picked(&pick, local->n, a->seconds, b->seconds),
+                                fmax(a->spread, b->spread), source};
     return GHP_OK;
 }
 
-enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile, const struct ghp_local *local,
-                                    enum ghp_pass pass, int64_t *bytes)
+enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
+                                    const struct ghp_local *local, enum ghp_pass pass,
+                                    int64_t *bytes)
 {
     struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
     double a, b;
@@ -210,7 +220,8 @@ static struct ghp_price rate_price(const struct ghp_rate *rate, int64_t bytes)
 {
     struct ghp_price price = {.spread = rate->spread, .source = rate->source};
 
-    if (bytes > 0 && rate->bandwidth_Bps > 0) price.seconds = rate->latency_s + (double)bytes / rate->bandwidth_Bps;
+    if (bytes > 0 && rate->bandwidth_Bps > 0)
+        price.seconds = rate->latency_s + (double)bytes / rate->bandwidth_Bps;
     return price;
 }
 
@@ -226,14 +237,16 @@ static struct ghp_price sum_prices(struct ghp_price a, struct ghp_price b)
     return sum;
 }
 
-enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr, int workers,
-                                  struct ghp_price *price)
+enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_price *price)
 {
     switch (instr->kind) {
     case GHP_INSTR_COMPUTE: return ghp_profile_op(profile, &instr->local, instr->pass, price);
     case GHP_INSTR_LOAD: *price = rate_price(&profile->load, instr->bytes); return GHP_OK;
     case GHP_INSTR_UPDATE: *price = rate_price(&profile->update, instr->bytes); return GHP_OK;
-    case GHP_INSTR_ACCUMULATE: *price = rate_price(&profile->accumulate, instr->bytes); return GHP_OK;
+    case GHP_INSTR_ACCUMULATE:
+        *price = rate_price(&profile->accumulate, instr->bytes);
+        return GHP_OK;
     default:
         GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, price));
         if (instr->kind == GHP_INSTR_RESHARD)
@@ -257,8 +270,8 @@ static enum ghp_status copy_head(const struct ghp_profile *from, struct ghp_prof
     head.numerics = strdup(from->numerics != NULL ? from->numerics : "");
     head.created = strdup(from->created != NULL ? from->created : "");
     head.host = strdup(from->host != NULL ? from->host : "");
-    if (ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL || head.numerics == NULL ||
-        head.created == NULL || head.host == NULL) {
+    if (ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
+        head.numerics == NULL || head.created == NULL || head.host == NULL) {
         ghp_profile_release(&head);
         return GHP_NO_MEMORY();
     }
@@ -267,30 +280,33 @@ static enum ghp_status copy_head(const struct ghp_profile *from, struct ghp_prof
 }
 
 /* Adds the entries that price one instruction. */
-static enum ghp_status add_needed(const struct ghp_profile *profile, const struct ghp_instr *instr, int workers,
-                                  struct ghp_profile *subset)
+static enum ghp_status add_needed(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_profile *subset)
 {
     if (instr->kind == GHP_INSTR_COMPUTE) {
         struct ghp_pick_op pick = ghp_profile_pick_op(profile, &instr->local, instr->pass);
 
-        for (int i = 0; i < pick.n; ++i) GHP_TRY(ghp_profile_add_op(subset, pick.entry[i]));
+        for (int i = 0; i < pick.n; ++i)
+            GHP_TRY(ghp_profile_add_op(subset, pick.entry[i]));
     } else if (instr->comm != GHP_COMM_NONE && instr->ranks.count > 1 && instr->bytes > 0) {
         struct ghp_pick_comm pick =
             ghp_profile_pick_comm(profile, instr->comm, instr->bytes, instr->ranks, workers);
 
-        for (int i = 0; i < pick.n; ++i) GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
+        for (int i = 0; i < pick.n; ++i)
+            GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_profile_subset(const struct ghp_profile *profile, const struct ghp_program *program,
-                                   struct ghp_profile *subset)
+enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
+                                   const struct ghp_program *program, struct ghp_profile *subset)
 {
     enum ghp_status status;
 
     GHP_TRY(copy_head(profile, subset));
     for (int i = 0; i < program->n_instrs; ++i)
-        GHP_TRY_GOTO(status, add_needed(profile, &program->instrs[i], program->extent.workers, subset), out);
+        GHP_TRY_GOTO(
+            status, add_needed(profile, &program->instrs[i], program->extent.workers, subset), out);
     status = ghp_profile_seal(subset);
 
 out:

@@ -8,22 +8,23 @@
 #include "core/profile.h"
 
 struct ghp_pick_op {
-    int n;                              /* entries: 0 law, 1 exact or proportional, 2 affine */
+    int n;                               /* entries: 0 law, 1 exact or proportional, 2 affine */
     const struct ghp_op_entry *entry[2]; /* ascending in samples */
     int64_t samples[2];
 };
 
 struct ghp_pick_comm {
-    int n;                                /* entries: 0 law, 1 exact or beyond the table, 2 between */
-    const struct ghp_comm_entry *entry[2]; /* ascending in bytes; perhaps of another count and stride than asked */
+    int n; /* entries: 0 law, 1 exact or beyond the table, 2 between */
+    const struct ghp_comm_entry
+        *entry[2]; /* ascending in bytes; perhaps of another count and stride than asked */
 };
 
 /* The entries that a pass of a local operation is priced by. */
-struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile, const struct ghp_local *local,
-                                       enum ghp_pass pass);
+struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
+                                       const struct ghp_local *local, enum ghp_pass pass);
 
 /* The entries that a collective (ranks.count > 1, bytes > 0) is priced by. */
-struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op, int64_t bytes,
-                                           struct ghp_ranks ranks, int workers);
+struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+                                           int64_t bytes, struct ghp_ranks ranks, int workers);
 
 #endif

@@ -17,20 +17,25 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident, struct ghp_arena *arena)
+enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
+                               struct ghp_arena *arena)
 {
     void *base;
 
     *arena = (struct ghp_arena){.bytes = program->peak_bytes, .point = -1};
     if (arena->bytes == 0) return GHP_OK;
-    base = mmap(NULL, (size_t)arena->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    base = mmap(NULL, (size_t)arena->bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
         *arena = (struct ghp_arena){.point = -1};
-        return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot allocate the worker's %lld bytes; use more workers, a smaller batch or a "
-                                           "plan made with a lower --memory",
-                        (long long)program->peak_bytes);
+        return GHP_FAIL(
+            GHP_ERR_NO_MEMORY,
+            "cannot allocate the worker's %lld bytes; use more workers, a smaller batch or a "
+            "plan made with a lower --memory",
+            (long long)program->peak_bytes);
     }
-    madvise(base, (size_t)arena->bytes, MADV_HUGEPAGE); /* a hint: failing changes nothing but speed */
+    madvise(base, (size_t)arena->bytes,
+            MADV_HUGEPAGE); /* a hint: failing changes nothing but speed */
     if (resident) memset(base, 0, (size_t)arena->bytes);
     arena->base = base;
     return GHP_OK;
@@ -54,7 +59,10 @@ void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *prog
 
 #ifdef ARENA_POISONS
 /* The other stream may be in these at any time. */
-static bool is_shared(enum ghp_role role) { return role == GHP_ROLE_BUCKET || role == GHP_ROLE_COMM || role == GHP_ROLE_METRICS; }
+static bool is_shared(enum ghp_role role)
+{
+    return role == GHP_ROLE_BUCKET || role == GHP_ROLE_COMM || role == GHP_ROLE_METRICS;
+}
 
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point)
 {
@@ -64,10 +72,12 @@ void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program,
         ASAN_UNPOISON_MEMORY_REGION(arena->base, (size_t)arena->bytes);
         return;
     }
-    for (int pass = 0; pass < 2; pass++) /* close the dead, then open the living: they may share memory */
+    for (int pass = 0; pass < 2;
+         pass++) /* close the dead, then open the living: they may share memory */
         for (int i = 0; i < program->n_buffers; i++) {
             const struct ghp_buffer *b = &program->buffers[i];
-            bool lives = (b->first_point <= point && point <= b->last_point) || b->persistent || is_shared(b->role);
+            bool lives = (b->first_point <= point && point <= b->last_point) || b->persistent ||
+                         is_shared(b->role);
 
             if (lives != (pass == 1)) continue;
             if (lives)

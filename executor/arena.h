@@ -24,7 +24,8 @@ struct ghp_arena {
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes
  * Local
  * Tested    tests/executor/test_worker.c */
-enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident, struct ghp_arena *arena);
+enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
+                               struct ghp_arena *arena);
 
 /* Accepts a zeroed arena. */
 void ghp_arena_close(struct ghp_arena *arena);

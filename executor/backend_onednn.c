@@ -112,10 +112,11 @@ static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_ca
         GHP_TRY(GHP_ONEDNN(dnnl_memory_set_data_handle(memory->memory, address)));
         memory->bound = address;
     }
+    if (mine->unfold) ghp_onednn_unfold(mine, call->at.x[0], mine->memories[0].bound);
     for (int i = 0; i < mine->n_steps; i++) {
         const struct ghp_onednn_step *step = &mine->steps[i];
-        GHP_TRY(GHP_ONEDNN(dnnl_primitive_execute(step->primitive, library->stream, step->n_args,
-                                                  step->args)));
+        GHP_TRY(GHP_ONEDNN(
+            dnnl_primitive_execute(step->primitive, library->stream, step->n_args, step->args)));
     }
     return GHP_ONEDNN(dnnl_stream_wait(library->stream));
 }

@@ -47,6 +47,13 @@ static bool winograd_pays(const struct ghp_local *l, enum ghp_pass pass)
     return fits && l->c >= 32 && l->k >= 32 && tiles >= 32 && outputs >= least * tiles;
 }
 
+/* The direct weight gradient takes its time per image row: on images of at most 4 x 4, 5 times as long as a product. */
+static bool unfolding_pays(const struct ghp_backend *backend, const struct ghp_local *l)
+{
+    bool winograd = !backend->config.exact && winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
+    return !winograd && l->window.groups == 1 && l->p * l->q <= 16 && l->c >= 16 && l->k >= 16;
+}
+
 /* Ways to try, best first. */
 static int candidates(const struct ghp_kernel *kernel, struct description *list)
 {
@@ -79,9 +86,9 @@ static enum ghp_status describe(const struct ghp_kernel *kernel, struct descript
     dnnl_memory_desc_t md[3];
     dnnl_status_t status;
     layouts(&z, how.blocked, md);
-    status = dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training,
-                                                        how.algorithm, &md[0], &md[1], NULL, &md[2],
-                                                        z.stride, z.dilation, z.pad_begin, z.pad_end);
+    status = dnnl_dilated_convolution_forward_desc_init(
+        &forward, dnnl_forward_training, how.algorithm, &md[0], &md[1], NULL, &md[2], z.stride,
+        z.dilation, z.pad_begin, z.pad_end);
     if (status == dnnl_success)
         status = dnnl_primitive_desc_create(&hint, &forward, attributes, library->engine, NULL);
     if (status != dnnl_success) return GHP_OK;
@@ -145,6 +152,8 @@ enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struc
     dnnl_primitive_desc_t described = NULL;
     struct description list[3];
     enum ghp_status status = GHP_OK;
+    if (pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local))
+        return ghp_onednn_unfold_prepare(backend, local, kernel);
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &made));
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&attributes), done);
     operands_of(&made->base, operands);

@@ -45,21 +45,21 @@ void ghp_onednn_kernel_close(struct ghp_onednn_kernel *kernel)
 }
 
 /* A memory without data, bound at each run. In scratch it lies behind what is there already. */
-static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel, const dnnl_memory_desc_t *layout,
-                                  enum ghp_onednn_where where, dnnl_memory_t *memory)
+static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel,
+                                  const dnnl_memory_desc_t *layout, enum ghp_onednn_where where,
+                                  dnnl_memory_t *memory)
 {
     const struct ghp_onednn *library = kernel->base.backend->library;
     struct ghp_onednn_memory *made = &kernel->memories[kernel->n_memories];
     GHP_ASSERT(kernel->n_memories < GHP_ONEDNN_MEMORIES);
-    GHP_TRY(GHP_ONEDNN(
-        dnnl_memory_create(&made->memory, layout, library->engine, DNNL_MEMORY_NONE)));
+    GHP_TRY(
+        GHP_ONEDNN(dnnl_memory_create(&made->memory, layout, library->engine, DNNL_MEMORY_NONE)));
     kernel->n_memories++;
     made->where = where;
     *memory = made->memory;
     if (where != GHP_ONEDNN_SCRATCH) return GHP_OK;
     made->offset = kernel->base.scratch_bytes;
-    kernel->base.scratch_bytes +=
-        ghp_loop_row_bytes((int64_t)dnnl_memory_desc_get_size(layout));
+    kernel->base.scratch_bytes += ghp_loop_row_bytes((int64_t)dnnl_memory_desc_get_size(layout));
     return GHP_OK;
 }
 
@@ -79,10 +79,9 @@ static enum ghp_status add_pad(struct ghp_onednn_kernel *kernel,
     if (bytes == 0) return GHP_OK;
     GHP_ASSERT(bytes <= kernel->pad_bytes && kernel->n_memories < GHP_ONEDNN_MEMORIES);
     struct ghp_onednn_memory *made = &kernel->memories[kernel->n_memories];
-    GHP_TRY(GHP_ONEDNN(
-        dnnl_memory_create(&made->memory,
-                           dnnl_primitive_desc_query_md(described, dnnl_query_scratchpad_md, 0),
-                           library->engine, DNNL_MEMORY_NONE)));
+    GHP_TRY(GHP_ONEDNN(dnnl_memory_create(
+        &made->memory, dnnl_primitive_desc_query_md(described, dnnl_query_scratchpad_md, 0),
+        library->engine, DNNL_MEMORY_NONE)));
     kernel->n_memories++;
     made->where = GHP_ONEDNN_SCRATCH;
     step->args[step->n_args++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, made->memory};
@@ -102,7 +101,7 @@ static enum ghp_status add_step(struct ghp_onednn_kernel *kernel,
     return add_pad(kernel, described, made);
 }
 
-struct reorder { /* between a tensor as it lies and as the primitive wants it */
+struct reorder {                     /* between a tensor as it lies and as the primitive wants it */
     dnnl_primitive_desc_t described; /* NULL: none is needed */
     dnnl_memory_t plain, wanted;
 };

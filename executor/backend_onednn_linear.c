@@ -24,7 +24,7 @@ static dnnl_status_t describe_matmul(const struct ghp_kernel *kernel, struct mat
 {
     const struct ghp_onednn *library = kernel->backend->library;
     dnnl_matmul_desc_t product;
-    dnnl_dims_t dims = {kernel->local.c, kernel->local.k};
+    dnnl_dims_t dims = {m->w.dims[1], m->w.dims[0]};
     dnnl_memory_desc_init_by_tag(&m->w, 2, dims, dnnl_f32, dnnl_ba);
     dnnl_status_t status = dnnl_matmul_desc_init(&product, &m->x, &m->w, NULL, &m->y);
     if (status != dnnl_success) return status;
@@ -51,26 +51,27 @@ static dnnl_status_t describe_inner_product(const struct ghp_kernel *kernel,
     if (kernel->pass == GHP_PASS_BACKWARD_DATA)
         status = dnnl_inner_product_backward_data_desc_init(&backward, &m->x, &m->w, &m->y);
     else
-        status = dnnl_inner_product_backward_weights_desc_init(&backward, &m->x, &m->w, NULL, &m->y);
+        status =
+            dnnl_inner_product_backward_weights_desc_init(&backward, &m->x, &m->w, NULL, &m->y);
     if (status == dnnl_success)
         status = dnnl_primitive_desc_create(made, &backward, attributes, library->engine, hint);
     dnnl_primitive_desc_destroy(hint);
     return status;
 }
 
-static void operands_of(enum ghp_pass pass, const struct matrices *m,
+static void operands_of(enum ghp_pass pass, const struct matrices *m, enum ghp_onednn_where x,
                         struct ghp_onednn_operand operands[3])
 {
     const struct ghp_onednn_operand forward[3] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, m->x, false},
+        {DNNL_ARG_SRC, dnnl_query_src_md, x, m->x, false},
         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, m->w, false},
         {DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, m->y, true}};
     const struct ghp_onednn_operand data[3] = {
-        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, GHP_ONEDNN_DX, m->x, true},
+        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, x, m->x, true},
         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, m->w, false},
         {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, m->y, false}};
     const struct ghp_onednn_operand weight[3] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, m->x, false},
+        {DNNL_ARG_SRC, dnnl_query_src_md, x, m->x, false},
         {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, GHP_ONEDNN_DW, m->w, true},
         {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, m->y, false}};
     memcpy(operands,
@@ -80,35 +81,48 @@ static void operands_of(enum ghp_pass pass, const struct matrices *m,
            sizeof forward);
 }
 
-enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                          enum ghp_pass pass, struct ghp_onednn_kernel **kernel)
+enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
+                                        const struct ghp_onednn_product *product)
 {
-    struct ghp_onednn_kernel *made = NULL;
+    enum ghp_pass pass = kernel->base.pass;
     struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t described = NULL;
     struct matrices m;
     enum ghp_status status = GHP_OK;
-    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &made));
-    GHP_TRY_GOTO(status, ghp_onednn_attributes(&attributes), done);
-    plain(&m.x, local->n, local->c);
-    plain(&m.w, local->k, local->c);
-    plain(&m.y, local->n, local->k);
-    bool matmul = pass == GHP_PASS_FORWARD && local->n >= MATMUL_ROWS;
+    GHP_TRY(ghp_onednn_attributes(&attributes));
+    plain(&m.x, product->n, product->c);
+    plain(&m.w, product->k, product->c);
+    plain(&m.y, product->n, product->k);
+    bool matmul = pass == GHP_PASS_FORWARD && product->n >= MATMUL_ROWS;
     if (matmul)
-        GHP_TRY_GOTO(status,
-                     GHP_ONEDNN(describe_matmul(&made->base, &m, attributes, &described)), done);
+        GHP_TRY_GOTO(status, GHP_ONEDNN(describe_matmul(&kernel->base, &m, attributes, &described)),
+                     done);
     else
-        GHP_TRY_GOTO(
-            status, GHP_ONEDNN(describe_inner_product(&made->base, &m, attributes, &described)),
-            done);
-    operands_of(pass, &m, operands);
-    GHP_TRY_GOTO(status, ghp_onednn_kernel_fill(made, described, operands), done);
-    *kernel = made;
-    made = NULL;
+        GHP_TRY_GOTO(status,
+                     GHP_ONEDNN(describe_inner_product(&kernel->base, &m, attributes, &described)),
+                     done);
+    operands_of(pass, &m, product->x_where, operands);
+    status = ghp_onednn_kernel_fill(kernel, described, operands);
 done:
     if (described != NULL) dnnl_primitive_desc_destroy(described);
-    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
-    ghp_onednn_kernel_close(made);
+    dnnl_primitive_attr_destroy(attributes);
+    return status;
+}
+
+enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
+                                          const struct ghp_local *local, enum ghp_pass pass,
+                                          struct ghp_onednn_kernel **kernel)
+{
+    struct ghp_onednn_kernel *made = NULL;
+    const struct ghp_onednn_product product = {local->n, local->c, local->k,
+                                               pass == GHP_PASS_BACKWARD_DATA ? GHP_ONEDNN_DX
+                                                                              : GHP_ONEDNN_X};
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &made));
+    enum ghp_status status = ghp_onednn_product_fill(made, &product);
+    if (status == GHP_OK)
+        *kernel = made;
+    else
+        ghp_onednn_kernel_close(made);
     return status;
 }

@@ -16,13 +16,13 @@ struct ghp_onednn { /* ghp_backend.library */
 };
 
 enum ghp_onednn_where { /* what a memory is bound to */
-    GHP_ONEDNN_X,
-    GHP_ONEDNN_DX,
-    GHP_ONEDNN_Y,
-    GHP_ONEDNN_DY,
-    GHP_ONEDNN_W,
-    GHP_ONEDNN_DW,
-    GHP_ONEDNN_SCRATCH
+                        GHP_ONEDNN_X,
+                        GHP_ONEDNN_DX,
+                        GHP_ONEDNN_Y,
+                        GHP_ONEDNN_DY,
+                        GHP_ONEDNN_W,
+                        GHP_ONEDNN_DW,
+                        GHP_ONEDNN_SCRATCH
 };
 
 enum { GHP_ONEDNN_STEPS = 4, GHP_ONEDNN_MEMORIES = 12, GHP_ONEDNN_OPERANDS = 3 };
@@ -45,7 +45,10 @@ struct ghp_onednn_kernel {
     int n_steps, n_memories;
     struct ghp_onednn_step steps[GHP_ONEDNN_STEPS];
     struct ghp_onednn_memory memories[GHP_ONEDNN_MEMORIES];
-    int64_t pad_bytes; /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
+    bool
+        unfold; /* memories[0], in scratch, is filled from x by ghp_onednn_unfold before the steps */
+    int64_t
+        pad_bytes; /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
     char name[64];
 };
 
@@ -80,8 +83,25 @@ const char *ghp_onednn_implementation(const_dnnl_primitive_desc_t described);
 /* A kernel of the pass; *kernel stays NULL, with GHP_OK, where the library has nothing better than plain loops. */
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                         enum ghp_pass pass, struct ghp_onednn_kernel **kernel);
-enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                          enum ghp_pass pass, struct ghp_onednn_kernel **kernel);
+enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
+                                          const struct ghp_local *local, enum ghp_pass pass,
+                                          struct ghp_onednn_kernel **kernel);
+
+/* A convolution's weight gradient as one matrix product over the unfolded input: for small images and no groups. */
+enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
+                                          const struct ghp_local *local,
+                                          struct ghp_onednn_kernel **kernel);
+
+/* unfolded [n p q][c r s] = for each output pixel what its window sees, 0 in the padding. */
+void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const float *x, float *unfolded);
+
+/* An inner product's pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. */
+struct ghp_onednn_product {
+    int64_t n, c, k;
+    enum ghp_onednn_where x_where;
+};
+enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
+                                        const struct ghp_onednn_product *product);
 
 /* Turns a library status into ours; `what` names the call. */
 enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what);

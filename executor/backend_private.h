@@ -29,10 +29,12 @@ struct ghp_loop {
     enum ghp_pass pass;
     const char *name; /* NULL ends a table */
     struct ghp_loop_stages stages[GHP_PRECISION_COUNT];
-    int64_t (*scratch_bytes)(const struct ghp_local *local, int parts, int element_bytes); /* NULL: 0 */
+    int64_t (*scratch_bytes)(const struct ghp_local *local, int parts,
+                             int element_bytes); /* NULL: 0 */
 };
 
-extern const struct ghp_loop ghp_loops_point[];  /* bias, relu, dropout, add, concat, flatten, softmax */
+extern const struct ghp_loop
+    ghp_loops_point[]; /* bias, relu, dropout, add, concat, flatten, softmax */
 extern const struct ghp_loop ghp_loops_pool[];   /* max, avg and global avg pool */
 extern const struct ghp_loop ghp_loops_norm[];   /* batch_norm, lrn */
 extern const struct ghp_loop ghp_loops_matrix[]; /* conv2d, linear */
@@ -45,7 +47,7 @@ struct ghp_backend {
     void *library; /* the library's handles; NULL for reference */
 };
 
-struct ghp_kernel { /* first member of a backend's own kernel, where it has one */
+struct ghp_kernel {              /* first member of a backend's own kernel, where it has one */
     struct ghp_backend *backend; /* borrowed */
     struct ghp_local local;
     enum ghp_pass pass;
@@ -67,8 +69,10 @@ void ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *updat
 void ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from, int64_t elements);
 
 /* Bodies of the two above, one part of them; in loops_point.c. */
-void ghp_loop_update_part(const struct ghp_update *update, int element_bytes, struct ghp_share share);
-void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range, int element_bytes);
+void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
+                          struct ghp_share share);
+void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range,
+                              int element_bytes);
 
 /* Rows of `bytes` each, every row starting on a cache line of its own: per-part scratch. */
 static inline int64_t ghp_loop_row_bytes(int64_t bytes)

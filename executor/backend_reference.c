@@ -16,8 +16,7 @@ static enum ghp_status reference_open(const struct ghp_backend_config *config,
                                       struct ghp_backend **backend)
 {
     if (!reference_has_precision(config->element_bytes))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "backend 'reference' has no numbers of %d bytes; use 4 or 8",
+        return GHP_FAIL(GHP_ERR_INPUT, "backend 'reference' has no numbers of %d bytes; use 4 or 8",
                         config->element_bytes);
     struct ghp_backend *opened = ghp_alloc(1, sizeof *opened);
     if (opened == NULL) return GHP_NO_MEMORY();

@@ -17,26 +17,29 @@ static int cores_here(hwloc_topology_t topology)
 }
 
 /* The place's hardware threads; false (with the reason in binding->text) where this node has not got them. */
-static bool find_cores(hwloc_topology_t topology, const struct ghp_machine *machine, struct ghp_place place,
-                       struct ghp_binding *binding, hwloc_bitmap_t set)
+static bool find_cores(hwloc_topology_t topology, const struct ghp_machine *machine,
+                       struct ghp_place place, struct ghp_binding *binding, hwloc_bitmap_t set)
 {
     hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
     int here = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
 
     if (machine->n_pus < place.first_core + place.n_cores) {
-        snprintf(binding->text, sizeof(binding->text), "not bound: the plan's machine '%s' names no cores", machine->name);
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: the plan's machine '%s' names no cores", machine->name);
         return false;
     }
     if (here != machine->cores) {
-        snprintf(binding->text, sizeof(binding->text), "not bound: the plan's machine has %d cores a node, this one %d",
-                 machine->cores, here);
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: the plan's machine has %d cores a node, this one %d", machine->cores,
+                 here);
         return false;
     }
     for (int i = 0; i < place.n_cores; i++) {
         int pu = machine->pus[place.first_core + i];
 
         if (!hwloc_bitmap_isset(allowed, (unsigned)pu)) {
-            snprintf(binding->text, sizeof(binding->text), "not bound: processor %d of the plan may not be used here", pu);
+            snprintf(binding->text, sizeof(binding->text),
+                     "not bound: processor %d of the plan may not be used here", pu);
             return false;
         }
         hwloc_bitmap_set(set, (unsigned)pu);
@@ -44,22 +47,25 @@ static bool find_cores(hwloc_topology_t topology, const struct ghp_machine *mach
     return true;
 }
 
-static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set, struct ghp_binding *binding)
+static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
+                           struct ghp_binding *binding)
 {
     hwloc_bitmap_t now = hwloc_bitmap_alloc();
     char list[128] = "";
     bool good = now != NULL && hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
-                hwloc_get_cpubind(topology, now, HWLOC_CPUBIND_PROCESS) == 0 && hwloc_bitmap_isequal(now, set);
+                hwloc_get_cpubind(topology, now, HWLOC_CPUBIND_PROCESS) == 0 &&
+                hwloc_bitmap_isequal(now, set);
 
     hwloc_bitmap_list_snprintf(list, sizeof(list), set);
-    snprintf(binding->text, sizeof(binding->text), good ? "bound to processor(s) %s" : "not bound: the system refused processor(s) %s",
+    snprintf(binding->text, sizeof(binding->text),
+             good ? "bound to processor(s) %s" : "not bound: the system refused processor(s) %s",
              list);
     hwloc_bitmap_free(now);
     return good;
 }
 
-enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew, enum ghp_bind_mode mode,
-                                struct ghp_binding *binding)
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
+                                enum ghp_bind_mode mode, struct ghp_binding *binding)
 {
     struct ghp_place place = ghp_machine_place(machine, crew.workers, crew.rank);
     enum ghp_status status = GHP_OK;
@@ -68,20 +74,28 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_cr
     int cores;
 
     *binding = (struct ghp_binding){.n_cores = 1};
-    if (hwloc_topology_init(&topology) != 0) return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start hwloc; try again with --bind none");
+    if (hwloc_topology_init(&topology) != 0)
+        return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start hwloc; try again with --bind none");
     set = hwloc_bitmap_alloc();
     if (set == NULL || hwloc_topology_load(topology) != 0)
-        GHP_TRY_GOTO(status, GHP_FAIL(GHP_ERR_INTERNAL, "hwloc cannot read this machine; try again with --bind none"), done);
+        GHP_TRY_GOTO(status,
+                     GHP_FAIL(GHP_ERR_INTERNAL,
+                              "hwloc cannot read this machine; try again with --bind none"),
+                     done);
     cores = cores_here(topology);
     if (mode == GHP_BIND_NONE)
         snprintf(binding->text, sizeof(binding->text), "not bound, as asked for");
     else
-        binding->bound =
-            find_cores(topology, machine, place, binding, set) && bind_and_check(topology, set, binding);
-    binding->n_cores = binding->bound ? place.n_cores : cores / crew.here > 0 ? cores / crew.here : 1;
+        binding->bound = find_cores(topology, machine, place, binding, set) &&
+                         bind_and_check(topology, set, binding);
+    binding->n_cores = binding->bound          ? place.n_cores
+                       : cores / crew.here > 0 ? cores / crew.here
+                                               : 1;
     binding->oversubscribed = binding->bound ? place.oversubscribed : crew.here > cores;
     if (mode == GHP_BIND_REQUIRE && !binding->bound)
-        status = GHP_FAIL(GHP_ERR_INPUT, "%s; plan with a profile of this machine, or give --bind auto", binding->text);
+        status =
+            GHP_FAIL(GHP_ERR_INPUT, "%s; plan with a profile of this machine, or give --bind auto",
+                     binding->text);
 done:
     hwloc_bitmap_free(set);
     hwloc_topology_destroy(topology);

@@ -31,7 +31,7 @@ struct ghp_binding {
 struct ghp_crew {
     int workers, rank, here;
 };
-enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew, enum ghp_bind_mode mode,
-                                struct ghp_binding *binding);
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
+                                enum ghp_bind_mode mode, struct ghp_binding *binding);
 
 #endif

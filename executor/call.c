@@ -1,7 +1,8 @@
 /* executor/call.c - see call.h. */
 #include "executor/call.h"
 
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels, struct ghp_extent extent, int rank)
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
+                                   struct ghp_extent extent, int rank)
 {
     struct ghp_window_at at = {.samples = ghp_layout_samples(layout, extent),
                                .channels = ghp_layout_channels(layout, channels)};
@@ -11,7 +12,10 @@ struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels, s
     return at;
 }
 
-static void *of(void *const *address, int buffer) { return buffer < 0 ? NULL : address[buffer]; }
+static void *of(void *const *address, int buffer)
+{
+    return buffer < 0 ? NULL : address[buffer];
+}
 
 struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address)
 {
@@ -32,7 +36,8 @@ struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *
         t.w[i] = of(address, at->w[i]);
         t.dw[i] = of(address, at->dw[i]);
     }
-    for (int i = 0; i < GHP_MAX_STATES; i++) t.state[i] = of(address, at->state[i]);
+    for (int i = 0; i < GHP_MAX_STATES; i++)
+        t.state[i] = of(address, at->state[i]);
     return t;
 }
 
@@ -44,7 +49,8 @@ static int64_t valid_in(struct ghp_window_at at, int64_t valid)
     return n < 0 ? 0 : n > at.samples ? at.samples : n;
 }
 
-struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr, const struct ghp_step *step)
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr,
+                            const struct ghp_step *step)
 {
     const struct ghp_layer *layer = &work->model->layers[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
@@ -62,6 +68,7 @@ struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr 
 
     if (work->fault == GHP_FAULT_GROUP_SCALE) call.loss_scale *= work->groups;
     if (work->fault == GHP_FAULT_RANK_MASKS) call.first_sample = call.first_channel = 0;
-    if (work->fault == GHP_FAULT_LOCAL_STATISTICS) call.stat_count = instr->local.n * instr->local.h * instr->local.w;
+    if (work->fault == GHP_FAULT_LOCAL_STATISTICS)
+        call.stat_count = instr->local.n * instr->local.h * instr->local.w;
     return call;
 }

@@ -13,12 +13,14 @@ struct ghp_window_at {
 };
 
 /* Of a tensor with `channels` channels in `layout`, on `rank`. Local. Tested tests/executor/test_worker.c */
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels, struct ghp_extent extent, int rank);
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
+                                   struct ghp_extent extent, int rank);
 
 /* Addresses of an instruction's operands. `address` has one entry a buffer. */
 struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address);
 
 /* The call of a COMPUTE instruction in a step, without tensors. */
-struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr, const struct ghp_step *step);
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr,
+                            const struct ghp_step *step);
 
 #endif

@@ -31,13 +31,15 @@ struct contents { /* all entries, in file order; owned */
 
 static void contents_release(struct contents *c)
 {
-    for (int i = 0; c->tensors != NULL && i < c->n; i++) free((char *)(uintptr_t)c->tensors[i].name);
+    for (int i = 0; c->tensors != NULL && i < c->n; i++)
+        free((char *)(uintptr_t)c->tensors[i].name);
     free(c->tensors);
     free(c->entries);
     ghp_tensors_release(&c->list);
 }
 
-static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, enum ghp_role role, int element_bytes)
+static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, enum ghp_role role,
+                                 int element_bytes)
 {
     struct ghp_safetensor *s = &c->tensors[c->n];
     size_t room = strlen(t->param->name) + sizeof(momentum_prefix);
@@ -45,7 +47,8 @@ static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t,
 
     if (name == NULL) return GHP_NO_MEMORY();
     snprintf(name, room, "%s%s", role == GHP_ROLE_MOMENTUM ? momentum_prefix : "", t->param->name);
-    *s = (struct ghp_safetensor){.name = name, .element_bytes = element_bytes, .n_dims = t->param->n_dims};
+    *s = (struct ghp_safetensor){
+        .name = name, .element_bytes = element_bytes, .n_dims = t->param->n_dims};
     memcpy(s->dims, t->param->dims, sizeof(s->dims));
     c->entries[c->n++] = (struct entry){t, role};
     if (t->param->elements > c->largest) c->largest = t->param->elements;
@@ -65,20 +68,23 @@ static enum ghp_status contents_init(const struct ghp_work *work, struct content
     for (int i = 0; i < c->list.n; i++) {
         const struct ghp_tensor *t = &c->list.items[i];
 
-        GHP_TRY(add_entry(c, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, work->element_bytes));
+        GHP_TRY(
+            add_entry(c, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, work->element_bytes));
     }
     for (int i = 0; i < c->list.n_params; i++)
         GHP_TRY(add_entry(c, &c->list.items[i], GHP_ROLE_MOMENTUM, work->element_bytes));
     return GHP_OK;
 }
 
-static enum ghp_status begin(const char *folder, const struct ghp_work *work, struct ghp_checkpoint checkpoint,
-                             const struct contents *c, struct ghp_safetensors_writer **writer)
+static enum ghp_status begin(const char *folder, const struct ghp_work *work,
+                             struct ghp_checkpoint checkpoint, const struct contents *c,
+                             struct ghp_safetensors_writer **writer)
 {
     char path[PATH_BYTES], step[NUMBER_BYTES], seed[NUMBER_BYTES];
     struct ghp_metadatum metadata[] = {
         {"format", format}, {"model", work->model->name}, {"step", step}, {"seed", seed}};
-    struct ghp_safetensors_list list = {.n = c->n, .tensors = c->tensors, .n_metadata = 4, .metadata = metadata};
+    struct ghp_safetensors_list list = {
+        .n = c->n, .tensors = c->tensors, .n_metadata = 4, .metadata = metadata};
 
     mkdir(folder, 0777); /* opening the file says what is wrong, if anything */
     snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
@@ -96,7 +102,8 @@ static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **wor
 }
 
 /* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all are. */
-static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c, struct ghp_safetensors_writer *writer)
+static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c,
+                                  struct ghp_safetensors_writer *writer)
 {
     int element_bytes = ghp_worker_work(worker)->element_bytes;
     enum ghp_status status = GHP_OK, written = GHP_OK;
@@ -108,7 +115,8 @@ static enum ghp_status gather_all(struct ghp_worker *worker, const struct conten
 
         GHP_TRY_GOTO(status, ghp_parameters_gather(worker, e->tensor, e->role, whole), done);
         if (writer != NULL && written == GHP_OK)
-            written = ghp_safetensors_append(writer, whole, e->tensor->param->elements * element_bytes);
+            written =
+                ghp_safetensors_append(writer, whole, e->tensor->param->elements * element_bytes);
     }
     status = written;
 done:
@@ -116,7 +124,8 @@ done:
     return status;
 }
 
-enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker, struct ghp_checkpoint checkpoint)
+enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint checkpoint)
 {
     const struct ghp_team *team = ghp_worker_team(worker);
     const struct ghp_work *work = ghp_worker_work(worker);
@@ -144,48 +153,65 @@ done:
 
 /* ---- loading ---- */
 
-static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file, const struct contents *c)
+static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file,
+                                      const struct contents *c)
 {
     for (int i = 0; i < c->n; i++) {
-        const struct ghp_safetensor *want = &c->tensors[i], *have = ghp_safetensors_find(file, want->name);
+        const struct ghp_safetensor *want = &c->tensors[i],
+                                    *have = ghp_safetensors_find(file, want->name);
 
         if (have == NULL)
-            return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
-                            path, want->name);
-        if (have->n_dims != want->n_dims || memcmp(have->dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) != 0)
-            return GHP_FAIL(GHP_ERR_INPUT, "'%s': tensor '%s' has other dimensions than the model's; resume with the plan's own model",
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
+                path, want->name);
+        if (have->n_dims != want->n_dims ||
+            memcmp(have->dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) != 0)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s': tensor '%s' has other dimensions than the model's; resume with "
+                            "the plan's own model",
                             path, want->name);
     }
     for (int i = 0; i < ghp_safetensors_count(file); i++) {
         const char *name = ghp_safetensors_item(file, i)->name;
         bool known = false;
 
-        for (int j = 0; j < c->n && !known; j++) known = strcmp(name, c->tensors[j].name) == 0;
+        for (int j = 0; j < c->n && !known; j++)
+            known = strcmp(name, c->tensors[j].name) == 0;
         if (!known)
-            return GHP_FAIL(GHP_ERR_INPUT, "'%s' has a tensor '%s' that the model has not; resume with the model it was made by",
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has a tensor '%s' that the model has not; resume with the model "
+                            "it was made by",
                             path, name);
     }
     return GHP_OK;
 }
 
-static enum ghp_status read_metadata(const char *path, const struct ghp_safetensors *file, struct ghp_checkpoint *checkpoint)
+static enum ghp_status read_metadata(const char *path, const struct ghp_safetensors *file,
+                                     struct ghp_checkpoint *checkpoint)
 {
-    const char *is = ghp_safetensors_metadata(file, "format"), *step = ghp_safetensors_metadata(file, "step");
+    const char *is = ghp_safetensors_metadata(file, "format"),
+               *step = ghp_safetensors_metadata(file, "step");
     const char *seed = ghp_safetensors_metadata(file, "seed");
     char *end_of_step = NULL, *end_of_seed = NULL;
 
     if (is == NULL || strcmp(is, format) != 0 || step == NULL || seed == NULL)
-        return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is no %s: its metadata lacks format, step or seed; use one that ghp-run wrote", path,
-                        format);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "'%s' is no %s: its metadata lacks format, step or seed; use one that ghp-run wrote",
+            path, format);
     checkpoint->step = strtoll(step, &end_of_step, 10);
     checkpoint->seed = strtoull(seed, &end_of_seed, 10);
     if (*end_of_step != '\0' || *end_of_seed != '\0' || checkpoint->step < 0)
-        return GHP_FAIL(GHP_ERR_FORMAT, "'%s': step '%s' or seed '%s' is no number; use a checkpoint that ghp-run wrote", path, step,
-                        seed);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "'%s': step '%s' or seed '%s' is no number; use a checkpoint that ghp-run wrote", path,
+            step, seed);
     return GHP_OK;
 }
 
-static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file, const struct contents *c)
+static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file,
+                                   const struct contents *c)
 {
     int element_bytes = ghp_worker_work(worker)->element_bytes;
     enum ghp_status status = GHP_OK;
@@ -203,7 +229,8 @@ done:
     return status;
 }
 
-enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker, struct ghp_checkpoint *checkpoint)
+enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint *checkpoint)
 {
     struct ghp_safetensors *file = NULL;
     struct contents c = {0};

@@ -17,12 +17,14 @@ struct ghp_checkpoint {
  * Returns   GHP_OK; GHP_ERR_IO (on every worker)
  * Collective over all workers; rank 0 writes
  * Tested    tests/executor/test_checkpoint.c */
-enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker, struct ghp_checkpoint checkpoint);
+enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint checkpoint);
 
 /* Reads it into the worker's weights, statistics and momenta.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (another model's: names the first tensor that differs)
  * Local: every worker reads the file */
-enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker, struct ghp_checkpoint *checkpoint);
+enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint *checkpoint);
 
 #endif

@@ -14,17 +14,19 @@
 enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 
 struct ghp_data_request {
-    const char *spec;       /* "synthetic", "idx:DIR", "cifar10:DIR" */
-    double split;           /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
-    uint64_t seed;          /* synthetic: which data */
-    int64_t global_batch;   /* a training set must have at least this many samples; synthetic makes them */
+    const char *spec; /* "synthetic", "idx:DIR", "cifar10:DIR" */
+    double
+        split; /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
+    uint64_t seed; /* synthetic: which data */
+    int64_t
+        global_batch; /* a training set must have at least this many samples; synthetic makes them */
     struct ghp_shape shape; /* what the model takes */
     int classes;
 };
 
 struct ghp_batch { /* samples wanted by one worker */
     enum ghp_data_set set;
-    const int64_t *samples;          /* n sample numbers, 0 .. ghp_data_count - 1 */
+    const int64_t *samples; /* n sample numbers, 0 .. ghp_data_count - 1 */
     int64_t n;
     int64_t first_channel, channels; /* of the sample's channels */
     int element_bytes;               /* 4 or 8 */
@@ -43,14 +45,15 @@ struct ghp_data;
 enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **data);
 void ghp_data_close(struct ghp_data *data); /* accepts NULL */
 
-int64_t ghp_data_count(const struct ghp_data *data, enum ghp_data_set set); /* samples; 0: no such set */
+int64_t ghp_data_count(const struct ghp_data *data,
+                       enum ghp_data_set set); /* samples; 0: no such set */
 bool ghp_data_from_files(const struct ghp_data *data);
 const char *ghp_data_text(const struct ghp_data *data); /* one line: what it is, for a report */
 
 /* Writes the images of a batch. */
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch);
 /* Writes the labels of n samples. */
-enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set, const int64_t *samples, int64_t n,
-                                int32_t *labels);
+enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
+                                const int64_t *samples, int64_t n, int32_t *labels);
 
 #endif

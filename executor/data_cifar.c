@@ -10,7 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SIDE = 32, COLOURS = 3, IMAGE_BYTES = COLOURS * SIDE * SIDE, RECORD_BYTES = 1 + IMAGE_BYTES, TRAIN_FILES = 5 };
+enum {
+    SIDE = 32,
+    COLOURS = 3,
+    IMAGE_BYTES = COLOURS * SIDE * SIDE,
+    RECORD_BYTES = 1 + IMAGE_BYTES,
+    TRAIN_FILES = 5
+};
 
 /* Appends a file's records. */
 static enum ghp_status append_file(const char *path, struct ghp_pictures *pictures)
@@ -23,7 +29,9 @@ static enum ghp_status append_file(const char *path, struct ghp_pictures *pictur
     n = bytes / RECORD_BYTES;
     if (n == 0 || bytes % RECORD_BYTES != 0) {
         free(text);
-        return GHP_FAIL(GHP_ERR_FORMAT, "'%s' has %zu bytes, not a multiple of CIFAR-10's record of %d; fetch the binary version again",
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "'%s' has %zu bytes, not a multiple of CIFAR-10's record of %d; fetch the "
+                        "binary version again",
                         path, bytes, RECORD_BYTES);
     }
     pixels = realloc(pictures->pixels, ((size_t)pictures->n + n) * IMAGE_BYTES);
@@ -46,7 +54,8 @@ static enum ghp_status append_file(const char *path, struct ghp_pictures *pictur
     return GHP_OK;
 }
 
-static enum ghp_status cifar_open(const struct ghp_data_request *request, const char *folder, struct ghp_data *data)
+static enum ghp_status cifar_open(const struct ghp_data_request *request, const char *folder,
+                                  struct ghp_data *data)
 {
     char path[GHP_DATA_PATH_BYTES];
 
@@ -60,4 +69,6 @@ static enum ghp_status cifar_open(const struct ghp_data_request *request, const 
 }
 
 const struct ghp_data_ops ghp_data_cifar10 = {
-    .name = "cifar10", .files = "data_batch_1.bin .. data_batch_5.bin and test_batch.bin", .open = cifar_open};
+    .name = "cifar10",
+    .files = "data_batch_1.bin .. data_batch_5.bin and test_batch.bin",
+    .open = cifar_open};

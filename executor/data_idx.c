@@ -34,8 +34,11 @@ static enum ghp_status read_bytes(gzFile file, const char *path, void *to, int64
             continue;
         }
         gzerror(file, &code);
-        return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is %s after %lld of the %lld bytes its header promises; fetch the file again",
-                        path, got < 0 && code != Z_BUF_ERROR ? "damaged" : "truncated", (long long)done, (long long)n);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "'%s' is %s after %lld of the %lld bytes its header promises; fetch the file again",
+            path, got < 0 && code != Z_BUF_ERROR ? "damaged" : "truncated", (long long)done,
+            (long long)n);
     }
     return GHP_OK;
 }
@@ -52,7 +55,8 @@ static enum ghp_status read_header(gzFile file, const char *path, int n_dims, st
     GHP_TRY(read_bytes(file, path, head, HEADER_BYTES));
     if (head[0] != 0 || head[1] != 0 || head[2] != TYPE_UNSIGNED_BYTE || head[3] != n_dims)
         return GHP_FAIL(GHP_ERR_FORMAT,
-                        "'%s' is no IDX file of unsigned bytes with %d dimension(s): it starts with %02x%02x%02x%02x; "
+                        "'%s' is no IDX file of unsigned bytes with %d dimension(s): it starts "
+                        "with %02x%02x%02x%02x; "
                         "use files of the MNIST family",
                         path, n_dims, head[0], head[1], head[2], head[3]);
     GHP_TRY(read_bytes(file, path, head, (int64_t)HEADER_BYTES * n_dims));
@@ -60,8 +64,8 @@ static enum ghp_status read_header(gzFile file, const char *path, int n_dims, st
     for (int i = 0; i < n_dims; i++) {
         idx->dims[i] = big_endian(head + HEADER_BYTES * i);
         if (idx->dims[i] < 1 || idx->dims[i] > INT32_MAX)
-            return GHP_FAIL(GHP_ERR_FORMAT, "'%s': dimension %d is %lld; fetch the file again", path, i + 1,
-                            (long long)idx->dims[i]);
+            return GHP_FAIL(GHP_ERR_FORMAT, "'%s': dimension %d is %lld; fetch the file again",
+                            path, i + 1, (long long)idx->dims[i]);
     }
     return GHP_OK;
 }
@@ -73,20 +77,28 @@ static enum ghp_status read_idx(const char *path, int n_dims, struct idx *idx)
     int64_t n = 1;
     char extra;
 
-    if (file == NULL) return GHP_FAIL(GHP_ERR_IO, "cannot read '%s'; see that the file is there and may be read", path);
+    if (file == NULL)
+        return GHP_FAIL(GHP_ERR_IO, "cannot read '%s'; see that the file is there and may be read",
+                        path);
     GHP_TRY_GOTO(status, read_header(file, path, n_dims, idx), done);
-    for (int i = 0; i < n_dims; i++) n *= idx->dims[i];
+    for (int i = 0; i < n_dims; i++)
+        n *= idx->dims[i];
     idx->bytes = malloc((size_t)n);
     if (idx->bytes == NULL)
-        GHP_TRY_GOTO(status,
-                     GHP_FAIL(GHP_ERR_NO_MEMORY, "no memory for the %lld bytes of '%s'; see whether its header is right",
-                              (long long)n, path),
-                     done);
+        GHP_TRY_GOTO(
+            status,
+            GHP_FAIL(GHP_ERR_NO_MEMORY,
+                     "no memory for the %lld bytes of '%s'; see whether its header is right",
+                     (long long)n, path),
+            done);
     GHP_TRY_GOTO(status, read_bytes(file, path, idx->bytes, n), done);
     if (gzread(file, &extra, 1) > 0)
-        GHP_TRY_GOTO(status, GHP_FAIL(GHP_ERR_FORMAT, "'%s' is longer than the %lld bytes its header promises; fetch it again",
-                                      path, (long long)n),
-                     done);
+        GHP_TRY_GOTO(
+            status,
+            GHP_FAIL(GHP_ERR_FORMAT,
+                     "'%s' is longer than the %lld bytes its header promises; fetch it again", path,
+                     (long long)n),
+            done);
 done:
     gzclose(file);
     if (status != GHP_OK) {
@@ -107,7 +119,8 @@ static bool find_file(const char *folder, const char *name, char *path)
 
 static enum ghp_status open_set(const char *folder, const char *set, struct ghp_pictures *pictures)
 {
-    char images_name[64], labels_name[64], images_path[GHP_DATA_PATH_BYTES], labels_path[GHP_DATA_PATH_BYTES];
+    char images_name[64], labels_name[64], images_path[GHP_DATA_PATH_BYTES],
+        labels_path[GHP_DATA_PATH_BYTES];
     struct idx images = {0}, labels = {0};
     enum ghp_status status;
 
@@ -115,14 +128,19 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
     snprintf(labels_name, sizeof(labels_name), "%s-labels-idx1-ubyte", set);
     if (!find_file(folder, images_name, images_path)) return GHP_OK;
     if (!find_file(folder, labels_name, labels_path))
-        return GHP_FAIL(GHP_ERR_IO, "'%s' has no '%s' (or .gz) beside its images; put the labels there", folder, labels_name);
+        return GHP_FAIL(GHP_ERR_IO,
+                        "'%s' has no '%s' (or .gz) beside its images; put the labels there", folder,
+                        labels_name);
     GHP_TRY(read_idx(images_path, 3, &images));
     GHP_TRY_GOTO(status, read_idx(labels_path, 1, &labels), fail);
     if (labels.dims[0] != images.dims[0])
-        GHP_TRY_GOTO(status,
-                     GHP_FAIL(GHP_ERR_FORMAT, "'%s' has %lld images, but '%s' has %lld labels; fetch both files again",
-                              images_path, (long long)images.dims[0], labels_path, (long long)labels.dims[0]),
-                     fail);
+        GHP_TRY_GOTO(
+            status,
+            GHP_FAIL(GHP_ERR_FORMAT,
+                     "'%s' has %lld images, but '%s' has %lld labels; fetch both files again",
+                     images_path, (long long)images.dims[0], labels_path,
+                     (long long)labels.dims[0]),
+            fail);
     *pictures = (struct ghp_pictures){.n = images.dims[0],
                                       .shape = {.c = 1, .h = images.dims[1], .w = images.dims[2]},
                                       .pixels = images.bytes,
@@ -134,7 +152,8 @@ fail:
     return status;
 }
 
-static enum ghp_status idx_open(const struct ghp_data_request *request, const char *folder, struct ghp_data *data)
+static enum ghp_status idx_open(const struct ghp_data_request *request, const char *folder,
+                                struct ghp_data *data)
 {
     GHP_TRY(open_set(folder, "train", &data->pictures[GHP_DATA_TRAIN]));
     GHP_TRY(open_set(folder, "t10k", &data->pictures[GHP_DATA_TEST]));
@@ -142,4 +161,6 @@ static enum ghp_status idx_open(const struct ghp_data_request *request, const ch
 }
 
 const struct ghp_data_ops ghp_data_idx = {
-    .name = "idx", .files = "train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or the same as t10k-", .open = idx_open};
+    .name = "idx",
+    .files = "train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or the same as t10k-",
+    .open = idx_open};

@@ -9,7 +9,8 @@ enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096 };
 struct ghp_data_ops {
     const char *name;  /* what stands before the colon of a spec */
     const char *files; /* what its folder holds, for messages; NULL: it takes no folder */
-    enum ghp_status (*open)(const struct ghp_data_request *request, const char *folder, struct ghp_data *data);
+    enum ghp_status (*open)(const struct ghp_data_request *request, const char *folder,
+                            struct ghp_data *data);
 };
 
 /* Images as files bring them: bytes, all of one set after the other. */
@@ -23,18 +24,19 @@ struct ghp_pictures {
 struct ghp_data {
     const struct ghp_data_ops *ops;
     struct ghp_shape shape;
-    int classes;                             /* labels are 0 .. classes - 1 */
+    int classes; /* labels are 0 .. classes - 1 */
     int64_t count[GHP_DATA_SET_COUNT];
     char text[GHP_DATA_TEXT_BYTES];
     /* sources of files */
     struct ghp_pictures pictures[GHP_DATA_SET_COUNT];
-    int64_t first[GHP_DATA_SET_COUNT];       /* a lone set that was cut: where in pictures[0] the set starts */
-    int source[GHP_DATA_SET_COUNT];          /* which pictures the set is in */
-    double *value;                           /* [c][256]: what a byte becomes, owned */
+    int64_t first
+        [GHP_DATA_SET_COUNT]; /* a lone set that was cut: where in pictures[0] the set starts */
+    int source[GHP_DATA_SET_COUNT]; /* which pictures the set is in */
+    double *value;                  /* [c][256]: what a byte becomes, owned */
     /* synthetic */
     uint64_t seed;
-    int64_t tile_h, tile_w;                  /* of the class patterns */
-    float *patterns;                         /* [classes][c][tile_h][tile_w], owned */
+    int64_t tile_h, tile_w; /* of the class patterns */
+    float *patterns;        /* [classes][c][tile_h][tile_w], owned */
 };
 
 extern const struct ghp_data_ops ghp_data_synthetic;
@@ -42,7 +44,8 @@ extern const struct ghp_data_ops ghp_data_idx;
 extern const struct ghp_data_ops ghp_data_cifar10;
 
 /* One synthetic image and label. */
-void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch, void *image);
+void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                         void *image);
 int32_t ghp_synthetic_label(const struct ghp_data *data, int64_t sample);
 /* Sample number over both sets: the test set follows the training set. */
 int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set, int64_t sample);
@@ -50,6 +53,7 @@ int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set,
 /* A set for training and one for testing from what the files hold: a lone set is cut at `split`.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (a lone set without split, or a split with both sets) */
-enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request, const char *folder);
+enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
+                                   const char *folder);
 
 #endif

@@ -18,32 +18,42 @@ enum {
 /* Streams of random numbers: what a number is for. */
 enum { STREAM_PATTERN = 0x70617474, STREAM_LABEL = 0x6c616265, STREAM_NOISE = 0x6e6f6973 };
 
-static const double pattern_share = 0.7071067811865476, noise_share = 0.7071067811865476; /* squares sum to 1 */
+static const double pattern_share = 0.7071067811865476,
+                    noise_share = 0.7071067811865476; /* squares sum to 1 */
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
-static enum ghp_status synthetic_open(const struct ghp_data_request *request, const char *folder, struct ghp_data *data)
+static enum ghp_status synthetic_open(const struct ghp_data_request *request, const char *folder,
+                                      struct ghp_data *data)
 {
     int64_t values;
 
     (void)folder;
     if (request->split > 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "synthetic data has a test set of its own; leave --split out, or use --data idx:DIR");
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "synthetic data has a test set of its own; leave --split out, or use --data idx:DIR");
     data->shape = request->shape;
     data->classes = request->classes;
     data->seed = request->seed;
-    data->count[GHP_DATA_TRAIN] = request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
+    data->count[GHP_DATA_TRAIN] =
+        request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
     data->count[GHP_DATA_TEST] = TEST_SAMPLES;
     data->tile_h = smaller(data->shape.h, MOST_TILES);
     data->tile_w = smaller(data->shape.w, MOST_TILES);
     values = data->classes * data->shape.c * data->tile_h * data->tile_w;
     data->patterns = ghp_alloc((size_t)values, sizeof(*data->patterns));
     if (data->patterns == NULL) return GHP_NO_MEMORY();
-    ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_share, (int)sizeof(float), data->patterns);
+    ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_share,
+                           (int)sizeof(float), data->patterns);
     return GHP_OK;
 }
 
-const struct ghp_data_ops ghp_data_synthetic = {.name = "synthetic", .files = NULL, .open = synthetic_open};
+const struct ghp_data_ops ghp_data_synthetic = {
+    .name = "synthetic", .files = NULL, .open = synthetic_open};
 
 int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set, int64_t sample)
 {
@@ -52,7 +62,8 @@ int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set,
 
 int32_t ghp_synthetic_label(const struct ghp_data *data, int64_t sample)
 {
-    return (int32_t)(ghp_random_u64(data->seed, STREAM_LABEL, (uint64_t)sample) % (uint64_t)data->classes);
+    return (int32_t)(ghp_random_u64(data->seed, STREAM_LABEL, (uint64_t)sample) %
+                     (uint64_t)data->classes);
 }
 
 /* One step of a fast generator (xorshift64*), seeded for each row of a sample's channel; its bytes are the noise. */
@@ -85,7 +96,8 @@ struct row {
 
 static void make_row(const struct ghp_data *data, struct row row, int element_bytes, void *out)
 {
-    static const double unit = 0.01353164693413614; /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12) */
+    static const double unit =
+        0.01353164693413614; /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12) */
     uint64_t bits = 0;
 
     for (int64_t w = 0; w < data->shape.w; w++) {
@@ -102,7 +114,8 @@ static void make_row(const struct ghp_data *data, struct row row, int element_by
     }
 }
 
-void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch, void *image)
+void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                         void *image)
 {
     struct ghp_shape s = data->shape;
     uint64_t key = ghp_random_u64(data->seed, STREAM_NOISE, (uint64_t)sample);

@@ -4,10 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step *step, int64_t *samples,
-                                   struct ghp_evaluation *total)
+static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step *step,
+                                   int64_t *samples, struct ghp_evaluation *total)
 {
-    int64_t count = ghp_data_count(step->data, step->set), batch = ghp_worker_work(evaluator)->extent.global_batch;
+    int64_t count = ghp_data_count(step->data, step->set),
+            batch = ghp_worker_work(evaluator)->extent.global_batch;
     double correct = 0, loss = 0, seen = 0;
 
     step->samples = samples;
@@ -15,7 +16,8 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
         struct ghp_result result = {0};
 
         step->valid = count - first < batch ? count - first : batch;
-        for (int64_t i = 0; i < batch; i++) samples[i] = first + (i < step->valid ? i : 0);
+        for (int64_t i = 0; i < batch; i++)
+            samples[i] = first + (i < step->valid ? i : 0);
         GHP_TRY(ghp_worker_step(evaluator, step));
         GHP_TRY(ghp_worker_settle(evaluator));
         ghp_worker_result(evaluator, &result);
@@ -31,8 +33,8 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
     return GHP_OK;
 }
 
-enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data, enum ghp_data_set set,
-                             struct ghp_evaluation *evaluation)
+enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
+                             enum ghp_data_set set, struct ghp_evaluation *evaluation)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_work work = *ghp_worker_work(worker);

@@ -19,10 +19,14 @@ static struct ghp_pack slices(const struct ghp_exchange *e, int64_t samples)
     const struct ghp_local *l = &e->instr->local;
     int m = e->instr->step.degree;
 
-    return (struct ghp_pack){.rows = samples * l->h * l->w, .block_bytes = l->c / m * e->element_bytes, .parts = m};
+    return (struct ghp_pack){
+        .rows = samples * l->h * l->w, .block_bytes = l->c / m * e->element_bytes, .parts = m};
 }
 
-static int member(const struct ghp_exchange *e) { return e->rank % e->instr->step.degree; }
+static int member(const struct ghp_exchange *e)
+{
+    return e->rank % e->instr->step.degree;
+}
 
 /* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
 static enum ghp_status slice_batch(const struct ghp_exchange *e)
@@ -42,12 +46,14 @@ static enum ghp_status slice_channel(const struct ghp_exchange *e)
 
 static enum ghp_status gather_batch(const struct ghp_exchange *e)
 {
-    return e->transport_ops->all_gather(e->comm, e->x, e->y, whole_bytes(e) / e->instr->step.degree);
+    return e->transport_ops->all_gather(e->comm, e->x, e->y,
+                                        whole_bytes(e) / e->instr->step.degree);
 }
 
 static enum ghp_status gather_channel(const struct ghp_exchange *e)
 {
-    GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch, whole_bytes(e) / e->instr->step.degree));
+    GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch,
+                                         whole_bytes(e) / e->instr->step.degree));
     ghp_pack_join(slices(e, e->instr->local.n), e->scratch, e->y);
     return GHP_OK;
 }
@@ -74,7 +80,8 @@ static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
 {
     struct ghp_reduction sum = {.in = in,
                                 .out = e->y,
-                                .elements = whole_bytes(e) / e->instr->step.degree / e->element_bytes,
+                                .elements =
+                                    whole_bytes(e) / e->instr->step.degree / e->element_bytes,
                                 .element_bytes = e->element_bytes,
                                 .scratch = e->receive,
                                 .scratch_bytes = e->receive_bytes};
@@ -82,7 +89,10 @@ static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
     return e->transport_ops->reduce_scatter(e->comm, &sum);
 }
 
-static enum ghp_status sum_to_batch(const struct ghp_exchange *e) { return scatter_sum(e, e->x); }
+static enum ghp_status sum_to_batch(const struct ghp_exchange *e)
+{
+    return scatter_sum(e, e->x);
+}
 
 static enum ghp_status sum_to_channel(const struct ghp_exchange *e)
 {

@@ -14,11 +14,11 @@ struct ghp_exchange {
     int rank;
     int element_bytes;
     const struct ghp_transport_ops *transport_ops;
-    struct ghp_comm *comm;  /* of instr->ranks; NULL where the step sends nothing */
-    const void *x;          /* [n][h][w][c] in layout step.from */
-    void *y;                /* in layout step.to */
-    void *scratch;          /* packed copy of the whole tensor, where the step packs */
-    void *receive;          /* segment of a reduction */
+    struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
+    const void *x;         /* [n][h][w][c] in layout step.from */
+    void *y;               /* in layout step.to */
+    void *scratch;         /* packed copy of the whole tensor, where the step packs */
+    void *receive;         /* segment of a reduction */
     int64_t receive_bytes;
 };
 

@@ -11,8 +11,8 @@ struct ghp_kernel_entry {
     struct ghp_kernel *kernel;
 };
 
-void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                      const struct ghp_profile *profile)
+void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops *ops,
+                      struct ghp_backend *backend, const struct ghp_profile *profile)
 {
     *kernels = (struct ghp_kernels){.ops = ops, .backend = backend, .profile = profile};
 }
@@ -20,15 +20,17 @@ void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops 
 void ghp_kernels_release(struct ghp_kernels *kernels)
 {
     if (kernels == NULL) return;
-    for (int i = 0; i < kernels->n; i++) kernels->ops->release(kernels->entries[i].kernel);
+    for (int i = 0; i < kernels->n; i++)
+        kernels->ops->release(kernels->entries[i].kernel);
     free(kernels->entries);
     *kernels = (struct ghp_kernels){0};
 }
 
 static bool same_norm(const struct ghp_norm *a, const struct ghp_norm *b)
 {
-    return a->epsilon == b->epsilon && a->momentum == b->momentum && a->local_stats == b->local_stats &&
-           a->size == b->size && a->alpha == b->alpha && a->beta == b->beta && a->k == b->k && a->ratio == b->ratio;
+    return a->epsilon == b->epsilon && a->momentum == b->momentum &&
+           a->local_stats == b->local_stats && a->size == b->size && a->alpha == b->alpha &&
+           a->beta == b->beta && a->k == b->k && a->ratio == b->ratio;
 }
 
 static enum ghp_status grow(struct ghp_kernels *kernels)
@@ -44,8 +46,8 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     return GHP_OK;
 }
 
-enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local, enum ghp_pass pass,
-                                 struct ghp_kernel **kernel)
+enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_kernel **kernel)
 {
     char key[GHP_KEY_BYTES];
     struct ghp_kernel_entry *entry;
@@ -53,7 +55,8 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     ghp_local_key(local, key);
     for (int i = 0; i < kernels->n; i++) {
         entry = &kernels->entries[i];
-        if (entry->pass == pass && strcmp(entry->key, key) == 0 && same_norm(&entry->local.norm, &local->norm)) {
+        if (entry->pass == pass && strcmp(entry->key, key) == 0 &&
+            same_norm(&entry->local.norm, &local->norm)) {
             *kernel = entry->kernel;
             return GHP_OK;
         }
@@ -68,7 +71,8 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     return GHP_OK;
 }
 
-static enum ghp_status scratch_bytes(void *context, const struct ghp_local *local, enum ghp_pass pass, int64_t *bytes)
+static enum ghp_status scratch_bytes(void *context, const struct ghp_local *local,
+                                     enum ghp_pass pass, int64_t *bytes)
 {
     struct ghp_kernels *kernels = context;
     struct ghp_kernel *kernel = NULL;
@@ -82,9 +86,11 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     if (profiled == *bytes) return GHP_OK;
     ghp_local_key(local, key);
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "the plan's profile gives '%s' (%s) %lld bytes of scratch, but %s asks for %lld here: the plan's memory "
+                    "the plan's profile gives '%s' (%s) %lld bytes of scratch, but %s asks for "
+                    "%lld here: the plan's memory "
                     "would not hold; profile this machine again with ghp-profile and plan anew",
-                    key, ghp_pass_name(pass), (long long)profiled, kernels->ops->name, (long long)*bytes);
+                    key, ghp_pass_name(pass), (long long)profiled, kernels->ops->name,
+                    (long long)*bytes);
 }
 
 struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels)

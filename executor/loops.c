@@ -13,10 +13,21 @@ const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass)
     return NULL;
 }
 
+/* Threads cost more than they give below this much work. */
+enum { ALONE_ELEMENTS = 1 << 14, ALONE_BYTES = 4 * ALONE_ELEMENTS, ALONE_FLOPS = 1 << 18 };
+
+static int parts_for(const struct ghp_local *local, enum ghp_pass pass, int threads)
+{
+    bool little =
+        ghp_local_bytes(local, pass, 4) < ALONE_BYTES && ghp_local_flops(local, pass) < ALONE_FLOPS;
+    return little ? 1 : threads;
+}
+
 static int64_t scratch_of(const struct ghp_loop *loop, const struct ghp_kernel *kernel)
 {
     if (loop->scratch_bytes == NULL) return 0;
-    return loop->scratch_bytes(&kernel->local, kernel->parts, kernel->backend->config.element_bytes);
+    return loop->scratch_bytes(&kernel->local, kernel->parts,
+                               kernel->backend->config.element_bytes);
 }
 
 enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_local *local,
@@ -32,7 +43,7 @@ enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_l
                                 .local = *local,
                                 .pass = pass,
                                 .loop = loop,
-                                .parts = backend->config.threads,
+                                .parts = parts_for(local, pass, backend->config.threads),
                                 .algorithm = loop->name};
     made->scratch_bytes = scratch_of(loop, made);
     *kernel = made;
@@ -83,9 +94,6 @@ static void update_part(void *context, struct ghp_share share)
     const struct update_job *job = context;
     ghp_loop_update_part(job->update, job->element_bytes, share);
 }
-
-/* Threads cost more than they give below this many elements. */
-enum { ALONE_ELEMENTS = 1 << 14 };
 
 void ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update)
 {

@@ -94,8 +94,7 @@ static int64_t turned_bytes(const struct ghp_local *local, size_t element_bytes)
 static double *after_turned(const struct ghp_call *call, const struct ghp_local *local,
                             size_t element_bytes, int part)
 {
-    int64_t weights =
-        ghp_loop_row_bytes(ghp_local_weight_elements(local) * (int64_t)element_bytes);
+    int64_t weights = ghp_loop_row_bytes(ghp_local_weight_elements(local) * (int64_t)element_bytes);
     int64_t row = ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
     return (double *)(void *)((char *)call->at.scratch + weights + part * row);
 }

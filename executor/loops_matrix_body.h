@@ -32,15 +32,15 @@ static void LOOP(dot1)(int64_t n, const SCALAR *a, const SCALAR *x, double *sum)
     *sum += s;
 }
 
-/* sum[j] += a_j . x for `rows` <= 4 rows of a. */
-static void LOOP(dots)(int64_t n, const SCALAR *a, int64_t stride, const SCALAR *x, int64_t rows,
+/* sum[j] += a_j . x, a_j = a + j stride, for the given rows, at most 4. */
+static void LOOP(dots)(int64_t n, struct scaled_rows rows, const SCALAR *a, const SCALAR *x,
                        double sum[4])
 {
-    if (rows == 4)
-        LOOP(dot4)(n, a, stride, x, sum);
+    if (rows.rows == 4)
+        LOOP(dot4)(n, a, rows.stride, x, sum);
     else
-        for (int64_t j = 0; j < rows; j++)
-            LOOP(dot1)(n, a + j * stride, x, sum + j);
+        for (int64_t j = 0; j < rows.rows; j++)
+            LOOP(dot1)(n, a + j * rows.stride, x, sum + j);
 }
 
 /* sum += factor_j x_j, x_j = x + j stride, factor_j = factor[j step], j < rows. */
@@ -55,7 +55,8 @@ static void LOOP(scaled)(int64_t n, struct scaled_rows from, const SCALAR *facto
                fd = (double)f[3 * from.step];
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            sum[i] += (fa * (double)a[i] + fb * (double)b[i]) + (fc * (double)c[i] + fd * (double)d[i]);
+            sum[i] +=
+                (fa * (double)a[i] + fb * (double)b[i]) + (fc * (double)c[i] + fd * (double)d[i]);
     }
     for (; j < from.rows; j++) {
         double fa = (double)factor[j * from.step];
@@ -82,7 +83,7 @@ static void LOOP(turn_weights)(const struct shape *at, const SCALAR *w, int64_t 
 static void LOOP(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR *turned,
                            struct block block, SCALAR *y)
 {
-    int64_t row_stride = at->r * at->s * at->group_c;
+    struct scaled_rows rows = {.rows = block.rows, .stride = at->r * at->s * at->group_c};
     const SCALAR *image = x + block.n * at->h * at->w * at->c + block.k / at->group_k * at->group_c;
     for (int64_t q = 0; q < at->q; q++) {
         double sum[4] = {0.0, 0.0, 0.0, 0.0};
@@ -93,8 +94,8 @@ static void LOOP(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR
                 int64_t w = q * at->stride_w - at->pad_left + s * at->dilation_w;
                 if (w < 0 || w >= at->w) continue;
                 LOOP(dots)
-                (at->group_c, turned + (r * at->s + s) * at->group_c, row_stride,
-                 image + (h * at->w + w) * at->c, block.rows, sum);
+                (at->group_c, rows, turned + (r * at->s + s) * at->group_c,
+                 image + (h * at->w + w) * at->c, sum);
             }
         }
         for (int64_t j = 0; j < block.rows; j++)
@@ -130,7 +131,8 @@ static void LOOP(conv_data_before)(const struct ghp_local *local, const struct g
     for (int64_t k = 0; k < at.k; k++)
         for (int64_t c = 0; c < at.group_c; c++)
             for (int64_t place = 0; place < places; place++)
-                turned[(place * at.k + k) * at.group_c + c] = w[(k * at.group_c + c) * places + place];
+                turned[(place * at.k + k) * at.group_c + c] =
+                    w[(k * at.group_c + c) * places + place];
 }
 
 /* sum over the outputs that read input pixel (h, w) of one sample; sum [c]. */
@@ -148,8 +150,8 @@ static void LOOP(conv_pixel)(const struct shape *at, const SCALAR *turned, const
             const SCALAR *place = turned + (r * at->s + s) * at->k * at->group_c;
             for (int64_t g = 0; g < at->groups; g++)
                 LOOP(scaled)
-                (at->group_c, from, gradient + g * at->group_k, place + g * at->group_k * at->group_c,
-                 sum + g * at->group_c);
+            (at->group_c, from, gradient + g * at->group_k, place + g * at->group_k * at->group_c,
+             sum + g * at->group_c);
         }
     }
 }
@@ -218,11 +220,12 @@ static void LOOP(linear_forward)(const struct ghp_local *local, const struct ghp
     struct ghp_range outputs = ghp_share_of(share, k, 4);
     const SCALAR *w = call->at.w[0];
     for (int64_t first = outputs.first; first < outputs.end; first += 4) {
-        int64_t rows = outputs.end - first < 4 ? outputs.end - first : 4;
+        struct scaled_rows rows = {.stride = c};
+        rows.rows = outputs.end - first < 4 ? outputs.end - first : 4;
         for (int64_t n = 0; n < local->n; n++) {
             double sum[4] = {0.0, 0.0, 0.0, 0.0};
-            LOOP(dots)(c, w + first * c, c, (const SCALAR *)call->at.x[0] + n * c, rows, sum);
-            for (int64_t j = 0; j < rows; j++)
+            LOOP(dots)(c, rows, w + first * c, (const SCALAR *)call->at.x[0] + n * c, sum);
+            for (int64_t j = 0; j < rows.rows; j++)
                 ((SCALAR *)call->at.y)[n * k + first + j] = (SCALAR)sum[j];
         }
     }

@@ -25,15 +25,19 @@ static double *part_sums(const struct ghp_call *call, int part, int64_t c)
 }
 
 #define SCALAR float
+#define SQRT sqrtf
 #define LOOP(name) name##_float
 #include "executor/loops_norm_body.h"
 #undef SCALAR
 #undef LOOP
+#undef SQRT
 #define SCALAR double
+#define SQRT sqrt
 #define LOOP(name) name##_double
 #include "executor/loops_norm_body.h"
 #undef SCALAR
 #undef LOOP
+#undef SQRT
 
 /* The sums of all parts, in part order. */
 static void add_sums(const struct ghp_local *local, const struct ghp_call *call,
@@ -73,7 +77,8 @@ const struct ghp_loop ghp_loops_norm[] = {
     {GHP_OP_BATCH_NORM,
      GHP_PASS_FORWARD,
      "loop",
-     {{norm_before_float, norm_forward_float, NULL}, {norm_before_double, norm_forward_double, NULL}},
+     {{norm_before_float, norm_forward_float, NULL},
+      {norm_before_double, norm_forward_double, NULL}},
      coefficients},
     {GHP_OP_BATCH_NORM,
      GHP_PASS_BACKWARD_STATS,

@@ -1,4 +1,4 @@
-/* executor/loops_norm_body.h - normalisations: bodies for one precision, SCALAR; LOOP(name) names them.
+/* executor/loops_norm_body.h - normalisations: bodies for one precision, SCALAR; LOOP(name) names them, SQRT is its root.
  *
  * Included by loops_norm.c only, once for each precision. Tensors are [rows][c], rows = n h w. The sums of a batch norm
  * are taken about the running mean, which is the same on every worker: d = x - running mean, sums of d and d d. */
@@ -62,7 +62,8 @@ static void LOOP(norm_forward)(const struct ghp_local *local, const struct ghp_c
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     int64_t c = local->c;
-    const SCALAR *x = call->at.x[0], *mean = call->at.scratch, *scale = mean + c, *beta = mean + 2 * c;
+    const SCALAR *x = call->at.x[0], *mean = call->at.scratch, *scale = mean + c,
+                 *beta = mean + 2 * c;
     SCALAR *y = call->at.y;
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
@@ -130,8 +131,7 @@ static void LOOP(norm_data)(const struct ghp_local *local, const struct ghp_call
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            dx[row * c + i] =
-                a[i] * dy[row * c + i] - b[i] - (x[row * c + i] - mean[i]) * e[i];
+            dx[row * c + i] = a[i] * dy[row * c + i] - b[i] - (x[row * c + i] - mean[i]) * e[i];
     }
 }
 
@@ -153,9 +153,10 @@ static void LOOP(window_sum)(int64_t c, int64_t reach, const SCALAR *from, SCALA
 static void LOOP(power)(int64_t c, double beta, const SCALAR *scale, SCALAR *to)
 {
     if (beta == 0.75) {
+#pragma omp simd
         for (int64_t i = 0; i < c; i++) {
-            double root = sqrt((double)scale[i]);
-            to[i] = (SCALAR)(1.0 / (root * sqrt(root)));
+            SCALAR root = SQRT(scale[i]);
+            to[i] = 1 / (root * SQRT(root));
         }
         return;
     }
@@ -175,12 +176,15 @@ static void LOOP(lrn_forward)(const struct ghp_local *local, const struct ghp_ca
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
         SCALAR *y = (SCALAR *)call->at.y + row * c;
+#pragma omp simd
         for (int64_t i = 0; i < c; i++)
             square[i] = x[i] * x[i];
         LOOP(window_sum)(c, norm->size / 2, square, sum);
+#pragma omp simd
         for (int64_t i = 0; i < c; i++)
             sum[i] = k + alpha * sum[i];
         LOOP(power)(c, norm->beta, sum, power);
+#pragma omp simd
         for (int64_t i = 0; i < c; i++)
             y[i] = x[i] * power[i];
         if (call->at.saved != NULL)
@@ -204,9 +208,11 @@ static void LOOP(lrn_data)(const struct ghp_local *local, const struct ghp_call 
         const SCALAR *scale = (const SCALAR *)call->at.saved + row * c;
         SCALAR *dx = (SCALAR *)call->at.dx[0] + row * c;
         LOOP(power)(c, norm->beta, scale, power);
+#pragma omp simd
         for (int64_t i = 0; i < c; i++)
             term[i] = dy[i] * x[i] * power[i] / scale[i];
         LOOP(window_sum)(c, norm->size / 2, term, sum);
+#pragma omp simd
         for (int64_t i = 0; i < c; i++)
             dx[i] = dy[i] * power[i] - factor * x[i] * sum[i];
     }

@@ -101,7 +101,10 @@ void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range
 
 #define BOTH(before, run, after)                                                                   \
     {                                                                                              \
-        {before, run##_float, after}, {before, run##_double, after}                                \
+        {before, run##_float, after},                                                              \
+        {                                                                                          \
+            before, run##_double, after                                                            \
+        }                                                                                          \
     }
 
 const struct ghp_loop ghp_loops_point[] = {

@@ -30,7 +30,8 @@ static void LOOP(bias_weight)(const struct ghp_local *local, const struct ghp_ca
         const SCALAR *a = dy + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            sum[i] += ((double)a[i] + (double)a[c + i]) + ((double)a[2 * c + i] + (double)a[3 * c + i]);
+            sum[i] +=
+                ((double)a[i] + (double)a[c + i]) + ((double)a[2 * c + i] + (double)a[3 * c + i]);
     }
     for (; row < rows.end; row++) {
 #pragma omp simd
@@ -109,8 +110,9 @@ static void LOOP(dropout)(const struct ghp_local *local, const struct ghp_call *
             if (count > rows.end - row) count = rows.end - row;
         }
         mask.sample = (uint32_t)(call->first_sample + row / pixels);
-        LOOP(mask_run)(&mask, pixel * call->global_channels + call->first_channel, count * c,
-                       in + row * c, out + row * c);
+        LOOP(mask_run)
+        (&mask, pixel * call->global_channels + call->first_channel, count * c, in + row * c,
+         out + row * c);
         row += count;
     }
 }
@@ -238,11 +240,15 @@ static double LOOP(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int
     for (int64_t i = 1; i < classes; i++)
         greatest = x[i] > greatest ? x[i] : greatest;
     double sum = 0.0;
-    for (int64_t i = 0; i < classes; i++)
-        sum += exp((double)x[i] - (double)greatest);
+    for (int64_t i = 0; i < classes; i++) {
+        double e = exp((double)x[i] - (double)greatest);
+        sum += e;
+        y[i] = (SCALAR)e;
+    }
+    SCALAR scale = (SCALAR)(1.0 / sum);
     double loss = log(sum) - ((double)x[label] - (double)greatest);
     for (int64_t i = 0; i < classes; i++)
-        y[i] = (SCALAR)(exp((double)x[i] - (double)greatest) / sum);
+        y[i] *= scale;
     return loss;
 }
 

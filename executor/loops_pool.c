@@ -7,9 +7,14 @@
 
 #include <string.h>
 
-enum { NO_PLACE = -1, NO_PLACE_BYTE = 255 };
+enum {
+    NO_PLACE = -1,
+    NO_PLACE_BYTE = 255,
+    NARROW = 16 /* channels below which they are taken one by one */
+};
 
-struct box { /* window of one output: places h0 <= h < h1, w0 <= w < w1 inside the image; h, w of its first corner */
+struct
+    box { /* window of one output: places h0 <= h < h1, w0 <= w < w1 inside the image; h, w of its first corner */
     int64_t h, w, h0, h1, w0, w1;
 };
 
@@ -25,12 +30,17 @@ static struct box box_of(const struct ghp_local *local, int64_t p, int64_t q)
     return box;
 }
 
+static bool box_empty(struct box box)
+{
+    return box.h0 >= box.h1 || box.w0 >= box.w1;
+}
+
 /* 1 / values that a mean counts; 0 where there are none. */
 static double mean_scale(const struct ghp_local *local, struct box box)
 {
-    int64_t rows = box.h1 - box.h0, columns = box.w1 - box.w0;
-    if (rows <= 0 || columns <= 0) return 0.0;
-    int64_t count = local->window.count_pad ? local->window.r * local->window.s : rows * columns;
+    if (box_empty(box)) return 0.0;
+    int64_t inside = (box.h1 - box.h0) * (box.w1 - box.w0);
+    int64_t count = local->window.count_pad ? local->window.r * local->window.s : inside;
     return 1.0 / (double)count;
 }
 
@@ -40,26 +50,26 @@ static int32_t *part_places(const struct ghp_call *call, int part, int64_t c)
     return (int32_t *)(void *)(base + part * ghp_loop_row_bytes(c * (int64_t)sizeof(int32_t)));
 }
 
-static void save_places(const struct ghp_local *local, const int32_t *place, int64_t at, void *saved)
+static void save_places(const struct ghp_local *local, const int32_t *place, int64_t at,
+                        void *saved)
 {
     if (local->window.r * local->window.s > 255) {
         memcpy((int32_t *)saved + at, place, (size_t)local->c * sizeof *place);
         return;
     }
     uint8_t *to = (uint8_t *)saved + at;
-#pragma omp simd
     for (int64_t i = 0; i < local->c; i++)
         to[i] = (uint8_t)(place[i] & NO_PLACE_BYTE);
 }
 
-static void load_places(const struct ghp_local *local, const void *saved, int64_t at, int32_t *place)
+static void load_places(const struct ghp_local *local, const void *saved, int64_t at,
+                        int32_t *place)
 {
     if (local->window.r * local->window.s > 255) {
         memcpy(place, (const int32_t *)saved + at, (size_t)local->c * sizeof *place);
         return;
     }
     const uint8_t *from = (const uint8_t *)saved + at;
-#pragma omp simd
     for (int64_t i = 0; i < local->c; i++)
         place[i] = from[i];
 }
@@ -83,7 +93,10 @@ static int64_t place_rows(const struct ghp_local *local, int parts, int element_
 
 #define BOTH(run)                                                                                  \
     {                                                                                              \
-        {NULL, run##_float, NULL}, {NULL, run##_double, NULL}                                      \
+        {NULL, run##_float, NULL},                                                                 \
+        {                                                                                          \
+            NULL, run##_double, NULL                                                               \
+        }                                                                                          \
     }
 
 const struct ghp_loop ghp_loops_pool[] = {

@@ -3,8 +3,8 @@
  * Included by loops_pool.c only, once for each precision. x [n][h][w][c], y [n][p][q][c]. */
 
 /* One output pixel: greatest value and its place in the window, channel by channel. The first of equals wins. */
-static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, struct box box, SCALAR *y,
-                            int32_t *place)
+static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, struct box box,
+                            SCALAR *y, int32_t *place)
 {
     int64_t c = local->c, s = local->window.s;
     for (int64_t i = 0; i < c; i++) {
@@ -25,6 +25,26 @@ static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, stru
         }
 }
 
+/* The same for few channels, where loops along them cost more than they do; box not empty. */
+static void LOOP(max_pixel_narrow)(const struct ghp_local *local, const SCALAR *x, struct box box,
+                                   SCALAR *y, int32_t *place)
+{
+    int64_t c = local->c;
+    for (int64_t i = 0; i < c; i++) {
+        SCALAR greatest = x[(box.h0 * local->w + box.w0) * c + i];
+        int32_t best = (int32_t)((box.h0 - box.h) * local->window.s + (box.w0 - box.w));
+        for (int64_t h = box.h0; h < box.h1; h++)
+            for (int64_t w = box.w0; w < box.w1; w++) {
+                SCALAR value = x[(h * local->w + w) * c + i];
+                int32_t here = (int32_t)((h - box.h) * local->window.s + (w - box.w));
+                best ^= (best ^ here) & -(int32_t)(value > greatest); /* no branch to mispredict */
+                greatest = value > greatest ? value : greatest;
+            }
+        y[i] = greatest;
+        place[i] = best;
+    }
+}
+
 static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_call *call,
                               struct ghp_share share)
 {
@@ -36,8 +56,11 @@ static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_ca
     for (int64_t row = rows.first; row < rows.end; row++)
         for (int64_t q = 0; q < local->q; q++) {
             int64_t at = (row * local->q + q) * c;
-            LOOP(max_pixel)
-            (local, x + row / local->p * image, box_of(local, row % local->p, q), y + at, place);
+            struct box box = box_of(local, row % local->p, q);
+            if (c < NARROW && !box_empty(box))
+                LOOP(max_pixel_narrow)(local, x + row / local->p * image, box, y + at, place);
+            else
+                LOOP(max_pixel)(local, x + row / local->p * image, box, y + at, place);
             if (call->at.saved != NULL) save_places(local, place, at, call->at.saved);
         }
 }
@@ -47,6 +70,11 @@ static void LOOP(max_spread)(const struct ghp_local *local, struct box box, cons
                              const int32_t *place, SCALAR *dx)
 {
     int64_t c = local->c, s = local->window.s;
+    if (c < NARROW && !box_empty(box)) {
+        for (int64_t i = 0; i < c; i++)
+            dx[((box.h + place[i] / s) * local->w + box.w + place[i] % s) * c + i] += dy[i];
+        return;
+    }
     for (int64_t h = box.h0; h < box.h1; h++)
         for (int64_t w = box.w0; w < box.w1; w++) {
             SCALAR *to = dx + (h * local->w + w) * c;

@@ -17,7 +17,8 @@ static int64_t status_bytes(const char *field)
 
     if (file == NULL) return -1;
     while (bytes < 0 && fgets(line, sizeof(line), file) != NULL)
-        if (strncmp(line, field, n) == 0 && line[n] == ':') bytes = 1024 * strtoll(line + n + 1, NULL, 10);
+        if (strncmp(line, field, n) == 0 && line[n] == ':')
+            bytes = 1024 * strtoll(line + n + 1, NULL, 10);
     fclose(file);
     return bytes;
 }
@@ -35,7 +36,8 @@ static bool reset_peak(void)
 
 void ghp_memory_begin(struct ghp_memory *memory)
 {
-    *memory = (struct ghp_memory){.base_bytes = status_bytes("VmRSS"), .counting = true, .exact = reset_peak()};
+    *memory = (struct ghp_memory){
+        .base_bytes = status_bytes("VmRSS"), .counting = true, .exact = reset_peak()};
 }
 
 static void note_peak(struct ghp_memory *memory)
@@ -60,5 +62,7 @@ void ghp_memory_resume(struct ghp_memory *memory)
 int64_t ghp_memory_over_base(struct ghp_memory *memory)
 {
     note_peak(memory);
-    return memory->base_bytes < 0 || memory->peak_bytes <= 0 ? -1 : memory->peak_bytes - memory->base_bytes;
+    return memory->base_bytes < 0 || memory->peak_bytes <= 0
+               ? -1
+               : memory->peak_bytes - memory->base_bytes;
 }

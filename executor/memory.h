@@ -13,7 +13,7 @@ struct ghp_memory {
     int64_t base_bytes; /* resident before the arena */
     int64_t peak_bytes; /* greatest resident size seen since, pauses left out */
     bool counting;
-    bool exact;         /* the kernel let the peak be reset; else pauses and what came before count too */
+    bool exact; /* the kernel let the peak be reset; else pauses and what came before count too */
 };
 
 void ghp_memory_begin(struct ghp_memory *memory);

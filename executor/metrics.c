@@ -15,8 +15,10 @@ struct ghp_metrics {
 
 static enum ghp_status fail_write(const struct ghp_metrics *m)
 {
-    return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': %s; see that the folder exists, may be written and has room", m->path,
-                    strerror(errno));
+    return GHP_FAIL(
+        GHP_ERR_IO,
+        "cannot write '%s': %s; see that the folder exists, may be written and has room", m->path,
+        strerror(errno));
 }
 
 enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics)
@@ -59,13 +61,16 @@ static enum ghp_status write_line(struct ghp_metrics *m, json_t *line)
 
 enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
 {
-    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step, "epoch", (json_int_t)s->epoch,
-                                   "loss", s->loss, "top1", s->top1, "images_per_s", s->images_per_s, "learning_rate",
+    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step,
+                                   "epoch", (json_int_t)s->epoch, "loss", s->loss, "top1", s->top1,
+                                   "images_per_s", s->images_per_s, "learning_rate",
                                    s->learning_rate));
 }
 
-enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch, const struct ghp_evaluation *e)
+enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch,
+                                       const struct ghp_evaluation *e)
 {
-    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)step, "epoch", (json_int_t)epoch,
-                                   "test_loss", e->loss, "test_top1", e->accuracy, "test_samples", (json_int_t)e->samples));
+    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)step, "epoch",
+                                   (json_int_t)epoch, "test_loss", e->loss, "test_top1",
+                                   e->accuracy, "test_samples", (json_int_t)e->samples));
 }

@@ -57,8 +57,8 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
     enum ghp_status status = GHP_OK;
-    GHP_TRY_GOTO(status,
-                 ghp_opset_init(local, backend->config.element_bytes, 1u << pass, &made->set), fail);
+    GHP_TRY_GOTO(
+        status, ghp_opset_init(local, backend->config.element_bytes, 1u << pass, &made->set), fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, local, pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, pass), fail);
     made->scratch = ghp_opset_block(ops->scratch_bytes(made->kernel));

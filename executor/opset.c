@@ -157,10 +157,11 @@ enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes,
     if (set->memory == NULL) {
         int64_t bytes = set->bytes;
         *set = (struct ghp_opset){0};
-        return GHP_FAIL(GHP_ERR_NO_MEMORY,
-                        "out of memory: the tensors of one '%s' take %lld bytes; use a smaller batch "
-                        "or more workers",
-                        ghp_op_name(local->op), (long long)bytes);
+        return GHP_FAIL(
+            GHP_ERR_NO_MEMORY,
+            "out of memory: the tensors of one '%s' take %lld bytes; use a smaller batch "
+            "or more workers",
+            ghp_op_name(local->op), (long long)bytes);
     }
     memset(set->memory, 0, (size_t)set->bytes);
     struct cutter cutter = {.base = set->memory};

@@ -11,10 +11,11 @@
 
 struct ghp_opset {
     struct ghp_local local;
-    int element_bytes;    /* 4 or 8 */
-    struct ghp_call call; /* tensors; training, loss scale 1/n, all samples valid, all channels here */
-    void *memory;         /* owned: one block that holds every tensor */
-    int64_t bytes;        /* of memory */
+    int element_bytes; /* 4 or 8 */
+    struct ghp_call
+        call;      /* tensors; training, loss scale 1/n, all samples valid, all channels here */
+    void *memory;  /* owned: one block that holds every tensor */
+    int64_t bytes; /* of memory */
 };
 
 /* Every pass, for ghp_opset_init. */

@@ -7,7 +7,8 @@
 
 enum { STREAM_SHUFFLE = 0x73687566 };
 
-enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch, uint64_t seed)
+enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch,
+                               uint64_t seed)
 {
     GHP_ASSERT(1 <= global_batch && global_batch <= n);
     *order = (struct ghp_order){.n = n, .global_batch = global_batch, .seed = seed, .epoch = -1};
@@ -22,9 +23,15 @@ void ghp_order_release(struct ghp_order *order)
     *order = (struct ghp_order){0};
 }
 
-int64_t ghp_order_steps(const struct ghp_order *order) { return order->n / order->global_batch; }
+int64_t ghp_order_steps(const struct ghp_order *order)
+{
+    return order->n / order->global_batch;
+}
 
-int64_t ghp_order_epoch(const struct ghp_order *order, int64_t step) { return step / ghp_order_steps(order); }
+int64_t ghp_order_epoch(const struct ghp_order *order, int64_t step)
+{
+    return step / ghp_order_steps(order);
+}
 
 /* A number in [0, bound) with all values equally likely to 2^-64 bound. */
 static int64_t draw(const struct ghp_order *order, int64_t epoch, int64_t place, int64_t bound)
@@ -36,7 +43,8 @@ static int64_t draw(const struct ghp_order *order, int64_t epoch, int64_t place,
 
 static void shuffle(struct ghp_order *order, int64_t epoch)
 {
-    for (int64_t i = 0; i < order->n; i++) order->samples[i] = i;
+    for (int64_t i = 0; i < order->n; i++)
+        order->samples[i] = i;
     for (int64_t i = order->n - 1; i > 0; i--) {
         int64_t j = draw(order, epoch, i, i + 1), kept = order->samples[i];
 

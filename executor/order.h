@@ -15,7 +15,8 @@ struct ghp_order {
 };
 
 /* 1 <= global_batch <= n. Local. Tested tests/executor/test_order.c */
-enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch, uint64_t seed);
+enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch,
+                               uint64_t seed);
 void ghp_order_release(struct ghp_order *order); /* accepts a zeroed one */
 
 int64_t ghp_order_steps(const struct ghp_order *order); /* of an epoch */

@@ -12,11 +12,14 @@ struct stride {
 static void copy_blocks(struct ghp_pack how, const char *from, char *to, struct stride stride)
 {
     if (how.block_bytes == 4) {
-        for (int64_t r = 0; r < how.rows; r++) memcpy(to + r * stride.to, from + r * stride.from, 4);
+        for (int64_t r = 0; r < how.rows; r++)
+            memcpy(to + r * stride.to, from + r * stride.from, 4);
     } else if (how.block_bytes == 8) {
-        for (int64_t r = 0; r < how.rows; r++) memcpy(to + r * stride.to, from + r * stride.from, 8);
+        for (int64_t r = 0; r < how.rows; r++)
+            memcpy(to + r * stride.to, from + r * stride.from, 8);
     } else if (how.block_bytes == 64) {
-        for (int64_t r = 0; r < how.rows; r++) memcpy(to + r * stride.to, from + r * stride.from, 64);
+        for (int64_t r = 0; r < how.rows; r++)
+            memcpy(to + r * stride.to, from + r * stride.from, 64);
     } else {
         for (int64_t r = 0; r < how.rows; r++)
             memcpy(to + r * stride.to, from + r * stride.from, (size_t)how.block_bytes);

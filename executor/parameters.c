@@ -16,9 +16,13 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
     return ghp_shard_of(work->splits[t->layer], work->rank, t->param);
 }
 
-static enum ghp_role role_of(const struct ghp_tensor *t) { return t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT; }
+static enum ghp_role role_of(const struct ghp_tensor *t)
+{
+    return t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT;
+}
 
-static void *part_of(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, int64_t expected)
+static void *part_of(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
+                     int64_t expected)
 {
     int64_t elements = 0;
     void *part = ghp_worker_tensor(worker, role, t->layer, t->slot, &elements);
@@ -45,14 +49,16 @@ static void init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t, u
     char *part = part_of(worker, t, role_of(t), ghp_shard_elements(shard));
 
     if (t->param->init != GHP_INIT_KAIMING) {
-        fill_value(part, ghp_shard_elements(shard), work->element_bytes, t->param->init == GHP_INIT_ONE ? 1 : 0);
+        fill_value(part, ghp_shard_elements(shard), work->element_bytes,
+                   t->param->init == GHP_INIT_ONE ? 1 : 0);
         return;
     }
     for (int64_t row = 0; row < shard.rows; row++) {
         int64_t first = (row * shard.degree + shard.member) * shard.run;
 
-        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.run, sqrt(2.0 / (double)t->param->fan_in),
-                               work->element_bytes, part + row * shard.run * work->element_bytes);
+        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.run,
+                               sqrt(2.0 / (double)t->param->fan_in), work->element_bytes,
+                               part + row * shard.run * work->element_bytes);
     }
 }
 
@@ -67,13 +73,15 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
 
         init_tensor(worker, &list.items[i], seed);
         if (!list.items[i].is_state)
-            fill_value(part_of(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements), elements, work->element_bytes, 0);
+            fill_value(part_of(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements), elements,
+                       work->element_bytes, 0);
     }
     ghp_tensors_release(&list);
     return GHP_OK;
 }
 
-enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, void *whole)
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                      enum ghp_role role, void *whole)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
@@ -91,7 +99,8 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
     parts = ghp_alloc((size_t)shard.degree, (size_t)bytes);
     if (parts == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport, ghp_ranks_subgroup(work->rank, shard.degree),
+                 team->transport_ops->group(team->transport,
+                                            ghp_ranks_subgroup(work->rank, shard.degree),
                                             GHP_STREAM_COMPUTE, &comm),
                  done);
     team->transport_ops->label(comm, "gathering a tensor");
@@ -105,14 +114,17 @@ done:
     return status;
 }
 
-void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, const void *whole)
+void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
+                            enum ghp_role role, const void *whole)
 {
     struct ghp_shard shard = shard_of(worker, t);
 
-    ghp_shard_take(shard, ghp_worker_work(worker)->element_bytes, whole, part_of(worker, t, role, ghp_shard_elements(shard)));
+    ghp_shard_take(shard, ghp_worker_work(worker)->element_bytes, whole,
+                   part_of(worker, t, role, ghp_shard_elements(shard)));
 }
 
-void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hashes)
+void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
+                         uint64_t *hashes)
 {
     int element_bytes = ghp_worker_work(worker)->element_bytes;
 
@@ -122,11 +134,13 @@ void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_lis
         size_t bytes = (size_t)(elements * element_bytes);
 
         hashes[i] = ghp_hash(part_of(worker, t, role_of(t), elements), bytes, GHP_HASH_SEED);
-        if (!t->is_state) hashes[i] = ghp_hash(part_of(worker, t, GHP_ROLE_MOMENTUM, elements), bytes, hashes[i]);
+        if (!t->is_state)
+            hashes[i] = ghp_hash(part_of(worker, t, GHP_ROLE_MOMENTUM, elements), bytes, hashes[i]);
     }
 }
 
-enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hash)
+enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
+                                           const struct ghp_tensors_list *list, uint64_t *hash)
 {
     int64_t element_bytes = ghp_worker_work(worker)->element_bytes;
     enum ghp_status status = GHP_OK;
@@ -151,7 +165,8 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker, const stru
 }
 
 /* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
-static enum ghp_status compare_degree(struct ghp_worker *worker, const struct ghp_tensors_list *list, int degree,
+static enum ghp_status compare_degree(struct ghp_worker *worker,
+                                      const struct ghp_tensors_list *list, int degree,
                                       const uint64_t *hashes, int *different)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
@@ -165,13 +180,16 @@ static enum ghp_status compare_degree(struct ghp_worker *worker, const struct gh
     if (holders.count == 1) return GHP_OK;
     all = ghp_alloc((size_t)holders.count, (size_t)bytes);
     if (all == NULL) return GHP_NO_MEMORY();
-    GHP_TRY_GOTO(status, team->transport_ops->group(team->transport, holders, GHP_STREAM_COMPUTE, &comm), done);
+    GHP_TRY_GOTO(status,
+                 team->transport_ops->group(team->transport, holders, GHP_STREAM_COMPUTE, &comm),
+                 done);
     team->transport_ops->label(comm, "comparing replicas");
     GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, hashes, all, bytes), done);
     for (int i = 0; i < list->n; i++) {
         if (shard_of(worker, &list->items[i]).degree != degree) continue;
         for (int h = 1; h < holders.count; h++)
-            if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different)) *different = i;
+            if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different))
+                *different = i;
     }
 done:
     free(all);
@@ -189,9 +207,12 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport, (struct ghp_ranks){0, n, 1}, GHP_STREAM_COMPUTE, &world), done);
+                 team->transport_ops->group(team->transport, (struct ghp_ranks){0, n, 1},
+                                            GHP_STREAM_COMPUTE, &world),
+                 done);
     team->transport_ops->label(world, "comparing replicas");
-    GHP_TRY_GOTO(status, team->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)), done);
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)),
+                 done);
     for (int i = 0; i < n; i++)
         if (all[i] >= 0 && (*different < 0 || all[i] < *different)) *different = all[i];
 done:
@@ -199,7 +220,8 @@ done:
     return status;
 }
 
-enum ghp_status ghp_parameters_compare(struct ghp_worker *worker, const struct ghp_tensors_list *list, int *different)
+enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
+                                       const struct ghp_tensors_list *list, int *different)
 {
     int workers = ghp_worker_work(worker)->extent.workers;
     uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
@@ -211,8 +233,10 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker, const struct g
     for (int degree = 1; degree <= workers; degree++) {
         bool used = false;
 
-        for (int i = 0; i < list->n; i++) used = used || shard_of(worker, &list->items[i]).degree == degree;
-        if (used) GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
+        for (int i = 0; i < list->n; i++)
+            used = used || shard_of(worker, &list->items[i]).degree == degree;
+        if (used)
+            GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
     }
     status = first_of_all(worker, different);
 done:

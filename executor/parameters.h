@@ -18,22 +18,26 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
  * whole   tensor->param->elements elements, written on every worker
  *
  * Collective over all workers */
-enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *tensor, enum ghp_role role,
-                                      void *whole);
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *tensor,
+                                      enum ghp_role role, void *whole);
 
 /* This worker's part from the whole tensor. Local. */
-void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor, enum ghp_role role, const void *whole);
+void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
+                            enum ghp_role role, const void *whole);
 
 /* Hash of this worker's parts of all tensors (weights, momenta, statistics), one for each entry of the list: equal on all
  * holders of a shard. Local. */
-void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hashes);
+void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
+                         uint64_t *hashes);
 
 /* Hash of all whole tensors: the same under every plan that gives the same bits. Collective over all workers. */
-enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker, const struct ghp_tensors_list *list, uint64_t *hash);
+enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
+                                           const struct ghp_tensors_list *list, uint64_t *hash);
 
 /* Whether all holders of each shard have the same bits. Collective over all workers.
  *
  * different   first tensor of the list that differs, -1: none */
-enum ghp_status ghp_parameters_compare(struct ghp_worker *worker, const struct ghp_tensors_list *list, int *different);
+enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
+                                       const struct ghp_tensors_list *list, int *different);
 
 #endif

@@ -29,8 +29,7 @@ void ghp_random_fill(uint64_t seed, const uint32_t counter[4], int64_t n, uint32
     struct r123array2x32 key = key_of(seed, USE_BLOCK);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        struct r123array4x32 at = {
-            {counter[0] + (uint32_t)i, counter[1], counter[2], counter[3]}};
+        struct r123array4x32 at = {{counter[0] + (uint32_t)i, counter[1], counter[2], counter[3]}};
         struct r123array4x32 r = philox4x32(at, key);
         for (int j = 0; j < 4; j++)
             out[4 * i + j] = r.v[j];
@@ -39,8 +38,8 @@ void ghp_random_fill(uint64_t seed, const uint32_t counter[4], int64_t n, uint32
 
 uint64_t ghp_random_u64(uint64_t seed, uint64_t stream, uint64_t index)
 {
-    struct r123array4x32 counter = {{(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream,
-                                     (uint32_t)(stream >> 32)}};
+    struct r123array4x32 counter = {
+        {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
     struct r123array4x32 r = philox4x32(counter, key_of(seed, USE_NUMBER));
     return (uint64_t)r.v[1] << 32 | r.v[0];
 }
@@ -61,8 +60,8 @@ void ghp_random_fill_normal(uint64_t seed, uint64_t tensor, int64_t first_elemen
     struct r123array2x32 key = key_of(seed, USE_NORMAL);
     int64_t end = first_element + n;
     for (int64_t block = first_element / 4; 4 * block < end; block++) {
-        struct r123array4x32 counter = {{(uint32_t)block, (uint32_t)(block >> 32),
-                                         (uint32_t)tensor, (uint32_t)(tensor >> 32)}};
+        struct r123array4x32 counter = {
+            {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)tensor, (uint32_t)(tensor >> 32)}};
         struct r123array4x32 r = philox4x32(counter, key);
         double four[4];
         make_pair(r.v[0], r.v[1], deviation, four);

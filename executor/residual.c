@@ -8,11 +8,13 @@ double ghp_term_error(struct ghp_term term)
     return term.measured_s > 0 ? (term.predicted_s - term.measured_s) / term.measured_s : 0;
 }
 
-static void add_prediction(const struct ghp_program *program, const struct ghp_timing *timing, struct ghp_residuals *r)
+static void add_prediction(const struct ghp_program *program, const struct ghp_timing *timing,
+                           struct ghp_residuals *r)
 {
     r->predicted = true;
     r->step.predicted_s = timing->step_s;
-    for (int p = 0; p < GHP_PHASE_COUNT; p++) r->phases[p].predicted_s = timing->phase_s[p];
+    for (int p = 0; p < GHP_PHASE_COUNT; p++)
+        r->phases[p].predicted_s = timing->phase_s[p];
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         const struct ghp_instr_time *t = &timing->instrs[i];
@@ -24,7 +26,8 @@ static void add_prediction(const struct ghp_program *program, const struct ghp_t
     }
 }
 
-static void add_measurement(const struct ghp_program *program, const struct ghp_stopwatch *watch, struct ghp_residuals *r)
+static void add_measurement(const struct ghp_program *program, const struct ghp_stopwatch *watch,
+                            struct ghp_residuals *r)
 {
     r->step.measured_s = r->between_s = ghp_stopwatch_step_s(watch);
     for (int i = 0; i < program->n_instrs; i++) {
@@ -38,11 +41,13 @@ static void add_measurement(const struct ghp_program *program, const struct ghp_
         r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
         r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;
         r->between_s -= own->measured_s + own->measured_wait_s;
-        if (instr->layer >= 0) r->layers[instr->layer].measured_s += own->measured_s + own->measured_wait_s;
+        if (instr->layer >= 0)
+            r->layers[instr->layer].measured_s += own->measured_s + own->measured_wait_s;
     }
 }
 
-enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers, const struct ghp_profile *profile,
+enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers,
+                                   const struct ghp_profile *profile,
                                    const struct ghp_stopwatch *watch, struct ghp_residuals *r)
 {
     enum ghp_status status = GHP_OK;

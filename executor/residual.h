@@ -20,7 +20,7 @@ struct ghp_residual { /* of one instruction */
 };
 
 struct ghp_residuals {
-    bool predicted;   /* a profile gave predictions */
+    bool predicted; /* a profile gave predictions */
     struct ghp_term step;
     struct ghp_term phases[GHP_PHASE_COUNT];
     double between_s; /* measured, outside any instruction */
@@ -35,8 +35,10 @@ struct ghp_residuals {
  * Returns   GHP_OK; GHP_ERR_MISSING (the profile has no price for an instruction)
  * Local
  * Tested    tests/executor/test_residual.c */
-enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers, const struct ghp_profile *profile,
-                                   const struct ghp_stopwatch *watch, struct ghp_residuals *residuals);
+enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers,
+                                   const struct ghp_profile *profile,
+                                   const struct ghp_stopwatch *watch,
+                                   struct ghp_residuals *residuals);
 void ghp_residuals_release(struct ghp_residuals *residuals); /* accepts a zeroed one */
 
 /* (predicted - measured) / measured; 0 where nothing was measured. */

@@ -19,17 +19,19 @@ enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
 struct ghp_safetensors_writer {
     FILE *file;
     char *path, *temporary;
-    int n, next;         /* tensors, and the one whose values come next */
-    int64_t *bytes;      /* of each */
+    int n, next;    /* tensors, and the one whose values come next */
+    int64_t *bytes; /* of each */
 };
 
 static json_t *tensor_json(const struct ghp_safetensor *t)
 {
     json_t *dims = json_array();
 
-    for (int i = 0; i < t->n_dims; i++) json_array_append_new(dims, json_integer(t->dims[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->element_bytes == 8 ? "F64" : "F32", "shape", dims, "data_offsets",
-                     (json_int_t)t->offset, (json_int_t)(t->offset + t->bytes));
+    for (int i = 0; i < t->n_dims; i++)
+        json_array_append_new(dims, json_integer(t->dims[i]));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->element_bytes == 8 ? "F64" : "F32",
+                     "shape", dims, "data_offsets", (json_int_t)t->offset,
+                     (json_int_t)(t->offset + t->bytes));
 }
 
 /* The header's text, padded so that the data part is aligned; NULL without memory. */
@@ -47,7 +49,8 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
 
         t->offset = offset;
         t->bytes = t->element_bytes;
-        for (int d = 0; d < t->n_dims; d++) t->bytes *= t->dims[d];
+        for (int d = 0; d < t->n_dims; d++)
+            t->bytes *= t->dims[d];
         offset += t->bytes;
         json_object_set_new(root, t->name, tensor_json(t));
     }
@@ -64,11 +67,14 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
 
 static enum ghp_status fail_write(const struct ghp_safetensors_writer *w)
 {
-    return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': %s; see that the folder exists, may be written and has room", w->path,
-                    strerror(errno));
+    return GHP_FAIL(
+        GHP_ERR_IO,
+        "cannot write '%s': %s; see that the folder exists, may be written and has room", w->path,
+        strerror(errno));
 }
 
-static enum ghp_status write_header(struct ghp_safetensors_writer *w, const struct ghp_safetensors_list *list)
+static enum ghp_status write_header(struct ghp_safetensors_writer *w,
+                                    const struct ghp_safetensors_list *list)
 {
     size_t bytes = 0;
     char *text = header_text(list, &bytes);
@@ -76,7 +82,8 @@ static enum ghp_status write_header(struct ghp_safetensors_writer *w, const stru
     bool written;
 
     if (text == NULL) return GHP_NO_MEMORY();
-    written = fwrite(&length, LENGTH_BYTES, 1, w->file) == 1 && fwrite(text, bytes, 1, w->file) == 1;
+    written =
+        fwrite(&length, LENGTH_BYTES, 1, w->file) == 1 && fwrite(text, bytes, 1, w->file) == 1;
     free(text);
     return written ? GHP_OK : fail_write(w);
 }
@@ -110,12 +117,14 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
     w->path = strdup(path);
     w->temporary = ghp_alloc(room, 1);
     w->bytes = ghp_alloc((size_t)list->n + 1, sizeof(*w->bytes));
-    if (w->path == NULL || w->temporary == NULL || w->bytes == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (w->path == NULL || w->temporary == NULL || w->bytes == NULL)
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     snprintf(w->temporary, room, "%s.tmp-%ld", path, (long)getpid());
     w->file = fopen(w->temporary, "wb");
     if (w->file == NULL) GHP_TRY_GOTO(status, fail_write(w), fail);
     GHP_TRY_GOTO(status, write_header(w, list), fail);
-    for (int i = 0; i < list->n; i++) w->bytes[i] = list->tensors[i].bytes;
+    for (int i = 0; i < list->n; i++)
+        w->bytes[i] = list->tensors[i].bytes;
     *writer = w;
     return GHP_OK;
 fail:
@@ -123,7 +132,8 @@ fail:
     return status;
 }
 
-enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *w, const void *values, int64_t bytes)
+enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *w, const void *values,
+                                       int64_t bytes)
 {
     GHP_ASSERT(w->next < w->n);
     GHP_ASSERT_EQ(bytes, w->bytes[w->next]);
@@ -163,23 +173,28 @@ static enum ghp_status read_dims(const struct ghp_node *entry, struct ghp_safete
 
     GHP_TRY(ghp_json_array(entry, "shape", &shape, &n));
     if (n > GHP_MAX_DIMS)
-        return ghp_json_fail(&shape, GHP_ERR_FORMAT, "%zu dimensions; ghp's tensors have at most %d", n, GHP_MAX_DIMS);
+        return ghp_json_fail(&shape, GHP_ERR_FORMAT,
+                             "%zu dimensions; ghp's tensors have at most %d", n, GHP_MAX_DIMS);
     t->n_dims = (int)n;
     t->bytes = t->element_bytes;
     for (size_t i = 0; i < n; i++) {
         json_int_t d = json_integer_value(json_array_get(shape.value, i));
 
         if (d < 1 || d > INT64_MAX / t->bytes)
-            return ghp_json_fail(&shape, GHP_ERR_FORMAT, "dimension %zu is no usable size; the file is damaged", i);
+            return ghp_json_fail(&shape, GHP_ERR_FORMAT,
+                                 "dimension %zu is no usable size; the file is damaged", i);
         t->dims[i] = d;
         t->bytes *= d;
     }
     return GHP_OK;
 }
 
-static enum ghp_status read_entry(const struct ghp_safetensors *f, const struct ghp_node *entry, struct ghp_safetensor *t)
+static enum ghp_status read_entry(const struct ghp_safetensors *f, const struct ghp_node *entry,
+                                  struct ghp_safetensor *t)
 {
-    static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL}, *const dtypes[] = {"F32", "F64", NULL};
+    static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL}, *const dtypes[] = {
+                                                                                    "F32", "F64",
+                                                                                    NULL};
     struct ghp_node offsets;
     int dtype = 0;
     size_t n = 0;
@@ -194,7 +209,8 @@ static enum ghp_status read_entry(const struct ghp_safetensors *f, const struct 
     last = json_integer_value(json_array_get(offsets.value, 1));
     if (n != 2 || first < 0 || last - first != t->bytes || last > f->data_bytes)
         return ghp_json_fail(&offsets, GHP_ERR_FORMAT,
-                             "%" PRId64 " to %" PRId64 " does not hold the tensor's %" PRId64 " bytes within the file's %" PRId64
+                             "%" PRId64 " to %" PRId64 " does not hold the tensor's %" PRId64
+                             " bytes within the file's %" PRId64
                              "; the file is truncated or damaged",
                              (int64_t)first, (int64_t)last, t->bytes, f->data_bytes);
     t->offset = first;
@@ -207,7 +223,8 @@ static enum ghp_status read_entries(struct ghp_safetensors *f)
     const char *name;
     json_t *value;
 
-    if (!json_is_object(root.value)) return ghp_json_fail(&root, GHP_ERR_FORMAT, "no object; this is no safetensors file");
+    if (!json_is_object(root.value))
+        return ghp_json_fail(&root, GHP_ERR_FORMAT, "no object; this is no safetensors file");
     f->tensors = ghp_alloc(json_object_size(root.value) + 1, sizeof(*f->tensors));
     if (f->tensors == NULL) return GHP_NO_MEMORY();
     json_object_foreach(root.value, name, value)
@@ -228,15 +245,18 @@ static enum ghp_status read_header(struct ghp_safetensors *f)
     enum ghp_status status;
     char *text;
 
-    if (fstat(fileno(f->file), &info) != 0 || fread(&length, LENGTH_BYTES, 1, f->file) != 1 || length > LARGEST_HEADER ||
-        (int64_t)length > (int64_t)info.st_size - LENGTH_BYTES)
-        return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is no safetensors file, or truncated; use one that ghp-run wrote", f->path);
+    if (fstat(fileno(f->file), &info) != 0 || fread(&length, LENGTH_BYTES, 1, f->file) != 1 ||
+        length > LARGEST_HEADER || (int64_t)length > (int64_t)info.st_size - LENGTH_BYTES)
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "'%s' is no safetensors file, or truncated; use one that ghp-run wrote",
+                        f->path);
     f->data_at = LENGTH_BYTES + (int64_t)length;
     f->data_bytes = (int64_t)info.st_size - f->data_at;
     text = ghp_alloc(length + 1, 1);
     if (text == NULL) return GHP_NO_MEMORY();
     if (fread(text, 1, length, f->file) != length)
-        status = GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete", f->path, strerror(errno));
+        status = GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete",
+                          f->path, strerror(errno));
     else
         status = ghp_json_parse(text, f->path, NULL, &f->header);
     free(text);
@@ -254,7 +274,10 @@ enum ghp_status ghp_safetensors_open(const char *path, struct ghp_safetensors **
     if (f->path == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     f->file = fopen(path, "rb");
     if (f->file == NULL)
-        GHP_TRY_GOTO(status, GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that it is there", path, strerror(errno)), fail);
+        GHP_TRY_GOTO(status,
+                     GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that it is there", path,
+                              strerror(errno)),
+                     fail);
     GHP_TRY_GOTO(status, read_header(f), fail);
     *file = f;
     return GHP_OK;
@@ -273,9 +296,15 @@ void ghp_safetensors_close(struct ghp_safetensors *f)
     free(f);
 }
 
-int ghp_safetensors_count(const struct ghp_safetensors *f) { return f->n; }
+int ghp_safetensors_count(const struct ghp_safetensors *f)
+{
+    return f->n;
+}
 
-const struct ghp_safetensor *ghp_safetensors_item(const struct ghp_safetensors *f, int i) { return &f->tensors[i]; }
+const struct ghp_safetensor *ghp_safetensors_item(const struct ghp_safetensors *f, int i)
+{
+    return &f->tensors[i];
+}
 
 const struct ghp_safetensor *ghp_safetensors_find(const struct ghp_safetensors *f, const char *name)
 {
@@ -295,18 +324,22 @@ static bool read_some(FILE *file, int file_bytes, int element_bytes, int64_t n, 
     double wide[CONVERTED_AT_ONCE];
     float narrow[CONVERTED_AT_ONCE];
 
-    if (file_bytes == element_bytes) return fread(out, (size_t)element_bytes, (size_t)n, file) == (size_t)n;
+    if (file_bytes == element_bytes)
+        return fread(out, (size_t)element_bytes, (size_t)n, file) == (size_t)n;
     if (file_bytes == 8) {
         if (fread(wide, sizeof(*wide), (size_t)n, file) != (size_t)n) return false;
-        for (int64_t i = 0; i < n; i++) ((float *)out)[i] = (float)wide[i];
+        for (int64_t i = 0; i < n; i++)
+            ((float *)out)[i] = (float)wide[i];
         return true;
     }
     if (fread(narrow, sizeof(*narrow), (size_t)n, file) != (size_t)n) return false;
-    for (int64_t i = 0; i < n; i++) ((double *)out)[i] = (double)narrow[i];
+    for (int64_t i = 0; i < n; i++)
+        ((double *)out)[i] = (double)narrow[i];
     return true;
 }
 
-enum ghp_status ghp_safetensors_read(struct ghp_safetensors *f, const struct ghp_safetensor *t, int element_bytes, void *values)
+enum ghp_status ghp_safetensors_read(struct ghp_safetensors *f, const struct ghp_safetensor *t,
+                                     int element_bytes, void *values)
 {
     int64_t n = t->bytes / t->element_bytes;
     bool good = fseeko(f->file, (off_t)(f->data_at + t->offset), SEEK_SET) == 0;
@@ -314,9 +347,10 @@ enum ghp_status ghp_safetensors_read(struct ghp_safetensors *f, const struct ghp
     for (int64_t done = 0; good && done < n; done += CONVERTED_AT_ONCE) {
         int64_t some = n - done < CONVERTED_AT_ONCE ? n - done : CONVERTED_AT_ONCE;
 
-        good = read_some(f->file, t->element_bytes, element_bytes, some, (char *)values + done * element_bytes);
+        good = read_some(f->file, t->element_bytes, element_bytes, some,
+                         (char *)values + done * element_bytes);
     }
     if (good) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_IO, "cannot read '%s' from '%s': %s; see that the file is complete", t->name, f->path,
-                    strerror(errno));
+    return GHP_FAIL(GHP_ERR_IO, "cannot read '%s' from '%s': %s; see that the file is complete",
+                    t->name, f->path, strerror(errno));
 }

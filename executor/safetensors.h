@@ -13,9 +13,9 @@
 
 #include "core/model.h"
 
-struct ghp_safetensor {    /* one entry; name is borrowed by a writer, owned by a reader */
+struct ghp_safetensor { /* one entry; name is borrowed by a writer, owned by a reader */
     const char *name;
-    int element_bytes;     /* 4: F32, 8: F64 */
+    int element_bytes; /* 4: F32, 8: F64 */
     int n_dims;
     int64_t dims[GHP_MAX_DIMS];
     int64_t offset, bytes; /* in the data part; set by both sides */
@@ -41,7 +41,8 @@ struct ghp_safetensors_list {
 enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safetensors_list *list,
                                       struct ghp_safetensors_writer **writer);
 /* The next tensor's values: exactly its bytes. */
-enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *writer, const void *values, int64_t bytes);
+enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *writer, const void *values,
+                                       int64_t bytes);
 /* Makes the file appear under its name. Frees the writer, also on failure. */
 enum ghp_status ghp_safetensors_finish(struct ghp_safetensors_writer *writer);
 /* Drops the file and frees the writer; accepts NULL. */
@@ -58,10 +59,13 @@ enum ghp_status ghp_safetensors_open(const char *path, struct ghp_safetensors **
 void ghp_safetensors_close(struct ghp_safetensors *file); /* accepts NULL */
 int ghp_safetensors_count(const struct ghp_safetensors *file);
 const struct ghp_safetensor *ghp_safetensors_item(const struct ghp_safetensors *file, int i);
-const struct ghp_safetensor *ghp_safetensors_find(const struct ghp_safetensors *file, const char *name); /* or NULL */
-const char *ghp_safetensors_metadata(const struct ghp_safetensors *file, const char *key);               /* or NULL */
+const struct ghp_safetensor *ghp_safetensors_find(const struct ghp_safetensors *file,
+                                                  const char *name); /* or NULL */
+const char *ghp_safetensors_metadata(const struct ghp_safetensors *file,
+                                     const char *key); /* or NULL */
 /* All values of a tensor as element_bytes (4 or 8) floating-point numbers, whatever the file has. */
-enum ghp_status ghp_safetensors_read(struct ghp_safetensors *file, const struct ghp_safetensor *tensor, int element_bytes,
+enum ghp_status ghp_safetensors_read(struct ghp_safetensors *file,
+                                     const struct ghp_safetensor *tensor, int element_bytes,
                                      void *values);
 
 #endif

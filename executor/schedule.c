@@ -12,10 +12,12 @@ double ghp_schedule_rate(struct ghp_schedule s, int64_t step)
 
     if (step < s.warmup_steps) return s.base * (double)(step + 1) / (double)s.warmup_steps;
     switch (s.kind) {
-    case GHP_SCHEDULE_STEP: return 4 * step >= 3 * s.steps ? s.base / 100 : 2 * step >= s.steps ? s.base / 10 : s.base;
+    case GHP_SCHEDULE_STEP:
+        return 4 * step >= 3 * s.steps ? s.base / 100 : 2 * step >= s.steps ? s.base / 10 : s.base;
     case GHP_SCHEDULE_COSINE:
         if (step >= s.steps) return 0;
-        return s.base * 0.5 * (1 + cos(pi * (double)(step - s.warmup_steps) / (double)(s.steps - s.warmup_steps)));
+        return s.base * 0.5 *
+               (1 + cos(pi * (double)(step - s.warmup_steps) / (double)(s.steps - s.warmup_steps)));
     case GHP_SCHEDULE_CONSTANT:
     case GHP_SCHEDULE_COUNT: break;
     }

@@ -11,9 +11,15 @@
 
 #include "core/status.h"
 
-enum ghp_schedule_kind { GHP_SCHEDULE_CONSTANT, GHP_SCHEDULE_STEP, GHP_SCHEDULE_COSINE, GHP_SCHEDULE_COUNT };
+enum ghp_schedule_kind {
+    GHP_SCHEDULE_CONSTANT,
+    GHP_SCHEDULE_STEP,
+    GHP_SCHEDULE_COSINE,
+    GHP_SCHEDULE_COUNT
+};
 
-extern const char *const ghp_schedule_names[GHP_SCHEDULE_COUNT + 1]; /* NULL-terminated, in enum order */
+extern const char
+    *const ghp_schedule_names[GHP_SCHEDULE_COUNT + 1]; /* NULL-terminated, in enum order */
 
 struct ghp_schedule {
     enum ghp_schedule_kind kind;

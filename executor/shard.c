@@ -7,8 +7,10 @@
 
 struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp_param *tensor)
 {
-    struct ghp_shard shard = {.degree = 1, .member = 0, .elements = tensor->elements, .rows = 1, .run = tensor->elements};
-    bool divided = split.kind == GHP_SPLIT_OUT || split.kind == GHP_SPLIT_IN || split.kind == GHP_SPLIT_CHANNEL;
+    struct ghp_shard shard = {
+        .degree = 1, .member = 0, .elements = tensor->elements, .rows = 1, .run = tensor->elements};
+    bool divided = split.kind == GHP_SPLIT_OUT || split.kind == GHP_SPLIT_IN ||
+                   split.kind == GHP_SPLIT_CHANNEL;
 
     if (!divided) return shard;
     shard.degree = split.degree;
@@ -18,11 +20,15 @@ struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp
     return shard;
 }
 
-int64_t ghp_shard_elements(struct ghp_shard shard) { return shard.rows * shard.run; }
+int64_t ghp_shard_elements(struct ghp_shard shard)
+{
+    return shard.rows * shard.run;
+}
 
 static struct ghp_pack blocks(struct ghp_shard shard, int element_bytes)
 {
-    return (struct ghp_pack){.rows = shard.rows, .block_bytes = shard.run * element_bytes, .parts = shard.degree};
+    return (struct ghp_pack){
+        .rows = shard.rows, .block_bytes = shard.run * element_bytes, .parts = shard.degree};
 }
 
 void ghp_shard_take(struct ghp_shard shard, int element_bytes, const void *whole, void *part)

@@ -12,7 +12,7 @@ struct ghp_shard {
     int member;       /* which of them this worker is */
     int64_t elements; /* of the whole tensor */
     int64_t rows;     /* runs */
-    int64_t run;      /* elements of one run on this worker; runs of the whole are degree * run apart */
+    int64_t run; /* elements of one run on this worker; runs of the whole are degree * run apart */
 };
 
 /* Of a parameter or running statistic of a layer under `split`. Local. Tested tests/executor/test_shard.c */

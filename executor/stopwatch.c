@@ -7,11 +7,11 @@
 
 struct ghp_stopwatch {
     int n;
-    int64_t steps;           /* begun and ended since forget */
-    double start_s;          /* of the present step */
-    double *run_s, *wait_s;  /* [n][GHP_STOPWATCH_STEPS] */
-    int64_t *laps;           /* [n] since forget */
-    struct ghp_lap *last;    /* [n] */
+    int64_t steps;          /* begun and ended since forget */
+    double start_s;         /* of the present step */
+    double *run_s, *wait_s; /* [n][GHP_STOPWATCH_STEPS] */
+    int64_t *laps;          /* [n] since forget */
+    struct ghp_lap *last;   /* [n] */
     double step_s[GHP_STOPWATCH_STEPS];
 };
 
@@ -53,7 +53,10 @@ double ghp_stopwatch_now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void ghp_stopwatch_begin(struct ghp_stopwatch *w) { w->start_s = ghp_stopwatch_now_s(); }
+void ghp_stopwatch_begin(struct ghp_stopwatch *w)
+{
+    w->start_s = ghp_stopwatch_now_s();
+}
 
 void ghp_stopwatch_end(struct ghp_stopwatch *w)
 {
@@ -61,7 +64,10 @@ void ghp_stopwatch_end(struct ghp_stopwatch *w)
     w->steps++;
 }
 
-double ghp_stopwatch_step_start_s(const struct ghp_stopwatch *w) { return w->start_s; }
+double ghp_stopwatch_step_start_s(const struct ghp_stopwatch *w)
+{
+    return w->start_s;
+}
 
 void ghp_stopwatch_lap(struct ghp_stopwatch *w, int instr, struct ghp_lap lap)
 {
@@ -97,7 +103,10 @@ static double median(const double *ring, int64_t count)
     return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-double ghp_stopwatch_step_s(const struct ghp_stopwatch *w) { return median(w->step_s, w->steps); }
+double ghp_stopwatch_step_s(const struct ghp_stopwatch *w)
+{
+    return median(w->step_s, w->steps);
+}
 
 double ghp_stopwatch_run_s(const struct ghp_stopwatch *w, int instr)
 {
@@ -109,6 +118,12 @@ double ghp_stopwatch_wait_s(const struct ghp_stopwatch *w, int instr)
     return median(w->wait_s + (int64_t)instr * GHP_STOPWATCH_STEPS, w->laps[instr]);
 }
 
-struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *w, int instr) { return w->last[instr]; }
+struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *w, int instr)
+{
+    return w->last[instr];
+}
 
-int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *w) { return w->steps; }
+int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *w)
+{
+    return w->steps;
+}

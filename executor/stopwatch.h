@@ -22,15 +22,16 @@ void ghp_stopwatch_close(struct ghp_stopwatch *watch); /* accepts NULL */
 
 double ghp_stopwatch_now_s(void); /* CLOCK_MONOTONIC */
 
-void ghp_stopwatch_begin(struct ghp_stopwatch *watch);          /* a step starts */
-void ghp_stopwatch_end(struct ghp_stopwatch *watch);            /* and its compute stream ends */
+void ghp_stopwatch_begin(struct ghp_stopwatch *watch); /* a step starts */
+void ghp_stopwatch_end(struct ghp_stopwatch *watch);   /* and its compute stream ends */
 double ghp_stopwatch_step_start_s(const struct ghp_stopwatch *watch);
 void ghp_stopwatch_lap(struct ghp_stopwatch *watch, int instr, struct ghp_lap lap);
-void ghp_stopwatch_forget(struct ghp_stopwatch *watch);         /* drops what was measured so far (warm-up) */
+void ghp_stopwatch_forget(
+    struct ghp_stopwatch *watch); /* drops what was measured so far (warm-up) */
 
 /* Medians over the kept steps; 0 where nothing was measured. */
 double ghp_stopwatch_step_s(const struct ghp_stopwatch *watch);
-double ghp_stopwatch_run_s(const struct ghp_stopwatch *watch, int instr);  /* finish - start */
+double ghp_stopwatch_run_s(const struct ghp_stopwatch *watch, int instr); /* finish - start */
 double ghp_stopwatch_wait_s(const struct ghp_stopwatch *watch, int instr);
 /* The last step's lap. */
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *watch, int instr);

@@ -12,10 +12,10 @@ struct ghp_stream_thread {
     ghp_stream_fn *run;
     void *context;
     int capacity;
-    int *jobs;               /* ring */
-    int64_t posted, done;    /* jobs so far: tickets */
+    int *jobs;            /* ring */
+    int64_t posted, done; /* jobs so far: tickets */
     bool ending;
-    enum ghp_status status;  /* first failure */
+    enum ghp_status status; /* first failure */
     char message[MESSAGE_BYTES];
     pthread_t thread;
     pthread_mutex_t lock;
@@ -32,7 +32,8 @@ static void *serve(void *argument)
         bool skip;
         int job;
 
-        while (s->done == s->posted && !s->ending) pthread_cond_wait(&s->posted_one, &s->lock);
+        while (s->done == s->posted && !s->ending)
+            pthread_cond_wait(&s->posted_one, &s->lock);
         if (s->done == s->posted) break;
         job = s->jobs[s->done % s->capacity];
         skip = s->status != GHP_OK;
@@ -50,7 +51,8 @@ static void *serve(void *argument)
     return NULL;
 }
 
-enum ghp_status ghp_stream_open(int capacity, ghp_stream_fn *run, void *context, struct ghp_stream_thread **stream)
+enum ghp_status ghp_stream_open(int capacity, ghp_stream_fn *run, void *context,
+                                struct ghp_stream_thread **stream)
 {
     struct ghp_stream_thread *s = ghp_alloc(1, sizeof(*s));
 
@@ -70,7 +72,9 @@ enum ghp_status ghp_stream_open(int capacity, ghp_stream_fn *run, void *context,
     if (pthread_create(&s->thread, NULL, serve, s) != 0) {
         free(s->jobs);
         free(s);
-        return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot start the communication thread; raise the limit of processes (ulimit -u)");
+        return GHP_FAIL(
+            GHP_ERR_NO_MEMORY,
+            "cannot start the communication thread; raise the limit of processes (ulimit -u)");
     }
     *stream = s;
     return GHP_OK;
@@ -96,7 +100,8 @@ int64_t ghp_stream_post(struct ghp_stream_thread *s, int job)
     int64_t ticket;
 
     pthread_mutex_lock(&s->lock);
-    while (s->posted - s->done >= s->capacity) pthread_cond_wait(&s->done_one, &s->lock);
+    while (s->posted - s->done >= s->capacity)
+        pthread_cond_wait(&s->done_one, &s->lock);
     s->jobs[s->posted % s->capacity] = job;
     ticket = ++s->posted;
     pthread_cond_signal(&s->posted_one);
@@ -109,7 +114,8 @@ enum ghp_status ghp_stream_wait(struct ghp_stream_thread *s, int64_t ticket)
     enum ghp_status status;
 
     pthread_mutex_lock(&s->lock);
-    while (s->done < ticket) pthread_cond_wait(&s->done_one, &s->lock);
+    while (s->done < ticket)
+        pthread_cond_wait(&s->done_one, &s->lock);
     status = s->status;
     pthread_mutex_unlock(&s->lock);
     /* message is written once, before status is seen here */

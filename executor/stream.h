@@ -20,7 +20,8 @@ typedef enum ghp_status ghp_stream_fn(void *context, int job);
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Tested    tests/executor/test_stream.c */
-enum ghp_status ghp_stream_open(int capacity, ghp_stream_fn *run, void *context, struct ghp_stream_thread **stream);
+enum ghp_status ghp_stream_open(int capacity, ghp_stream_fn *run, void *context,
+                                struct ghp_stream_thread **stream);
 
 /* Finishes the jobs posted so far and ends the thread; accepts NULL. */
 void ghp_stream_close(struct ghp_stream_thread *stream);

@@ -18,7 +18,8 @@ enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tenso
             for (int slot = 0; slot < n; slot++) {
                 struct ghp_tensor *t = &list->items[list->n];
 
-                *t = (struct ghp_tensor){.param = state ? &layer->states[slot] : &layer->params[slot],
+                *t = (struct ghp_tensor){.param =
+                                             state ? &layer->states[slot] : &layer->params[slot],
                                          .layer = i,
                                          .slot = slot,
                                          .is_state = state == 1,

@@ -9,8 +9,8 @@
 struct ghp_tensor {
     const struct ghp_param *param; /* name, dims, elements; borrowed from the model */
     int layer, slot;
-    bool is_state;  /* running statistic; else a trained parameter */
-    int ordinal;    /* among all tensors: what its random numbers are keyed by */
+    bool is_state; /* running statistic; else a trained parameter */
+    int ordinal;   /* among all tensors: what its random numbers are keyed by */
 };
 
 struct ghp_tensors_list {

@@ -17,7 +17,7 @@
 enum {
     MESSAGE_TAG = 7,
     COMM_TAG = 1,
-    TIMER_SLACK_NS = 1000,   /* sleeps end when they should: the default adds 50 us to each */
+    TIMER_SLACK_NS = 1000, /* sleeps end when they should: the default adds 50 us to each */
     SLEEP_FIRST_NS = 5000,
     SLEEP_LAST_NS = 50000
 };
@@ -31,7 +31,8 @@ static enum ghp_status check(int code, const char *what)
 
     if (code == MPI_SUCCESS) return GHP_OK;
     MPI_Error_string(code, text, &n);
-    return GHP_FAIL(GHP_ERR_COMM, "%s failed in MPI: %s; see whether all workers are still alive", what, text);
+    return GHP_FAIL(GHP_ERR_COMM, "%s failed in MPI: %s; see whether all workers are still alive",
+                    what, text);
 }
 
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer)
@@ -39,7 +40,9 @@ enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, 
     int i = comm->n_requests;
 
     GHP_ASSERT(i < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
-    GHP_TRY(check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]), "receiving"));
+    GHP_TRY(
+        check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]),
+              "receiving"));
     comm->peer[i] = peer;
     comm->receives[i] = true;
     comm->n_requests = i + 1;
@@ -51,7 +54,9 @@ enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t by
     int i = comm->n_requests;
 
     GHP_ASSERT(i < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
-    GHP_TRY(check(MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]), "sending"));
+    GHP_TRY(check(
+        MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]),
+        "sending"));
     comm->peer[i] = peer;
     comm->receives[i] = false;
     comm->n_requests = i + 1;
@@ -71,13 +76,15 @@ static enum ghp_status fail_stalled(struct ghp_comm *comm)
 
         if (comm->requests[i] == MPI_REQUEST_NULL) continue;
         if (MPI_Test(&comm->requests[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) continue;
-        if (used + 16 < sizeof(missing)) snprintf(list + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", global);
+        if (used + 16 < sizeof(missing))
+            snprintf(list + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", global);
     }
     return GHP_FAIL(GHP_ERR_COMM,
-                    "worker %d waited %.0f s in '%s': nothing arrived from rank(s) %s, not taken by rank(s) %s; "
+                    "worker %d waited %.0f s in '%s': nothing arrived from rank(s) %s, not taken "
+                    "by rank(s) %s; "
                     "see why they stopped, or raise --watchdog if they are only slow",
-                    comm->transport->rank, comm->transport->watchdog_s, comm->label, missing[0] != '\0' ? missing : "none",
-                    unread[0] != '\0' ? unread : "none");
+                    comm->transport->rank, comm->transport->watchdog_s, comm->label,
+                    missing[0] != '\0' ? missing : "none", unread[0] != '\0' ? unread : "none");
 }
 
 /* Yields while that is quick; once a yield let somebody else compute for a while, or nothing came for long, sleeps: a
@@ -92,7 +99,8 @@ enum ghp_status ghp_mpi_wait(struct ghp_comm *comm)
     for (;;) {
         double before = now;
 
-        GHP_TRY(check(MPI_Testall(comm->n_requests, comm->requests, &done, MPI_STATUSES_IGNORE), "waiting"));
+        GHP_TRY(check(MPI_Testall(comm->n_requests, comm->requests, &done, MPI_STATUSES_IGNORE),
+                      "waiting"));
         if (done) break;
         if (!crowded && before - begin < yielding_s) {
             sched_yield();
@@ -128,18 +136,26 @@ static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
     int range[1][3] = {{ranks.first, ranks.first + (ranks.count - 1) * ranks.stride, ranks.stride}};
 
     if (ranks.count == 1) return GHP_OK;
-    GHP_TRY_GOTO(status, check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"), done);
-    GHP_TRY_GOTO(status, check(MPI_Group_range_incl(world, 1, range, &group), "making a communicator"), done);
-    GHP_TRY_GOTO(status, check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi), "making a communicator"),
+    GHP_TRY_GOTO(status, check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"),
                  done);
-    GHP_TRY_GOTO(status, check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"), done);
+    GHP_TRY_GOTO(status,
+                 check(MPI_Group_range_incl(world, 1, range, &group), "making a communicator"),
+                 done);
+    GHP_TRY_GOTO(
+        status,
+        check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi), "making a communicator"),
+        done);
+    GHP_TRY_GOTO(status,
+                 check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"),
+                 done);
 done:
     if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
     if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
     return status;
 }
 
-static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_ranks ranks, enum ghp_stream stream)
+static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_ranks ranks,
+                                  enum ghp_stream stream)
 {
     for (struct ghp_comm *c = t->comms; c != NULL; c = c->next)
         if (c->ranks.first == ranks.first && c->ranks.count == ranks.count &&
@@ -148,8 +164,8 @@ static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_rank
     return NULL;
 }
 
-static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks, enum ghp_stream stream,
-                                 struct ghp_comm **comm)
+static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
+                                 enum ghp_stream stream, struct ghp_comm **comm)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_comm *c;
@@ -171,7 +187,8 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
     c->requests = ghp_alloc(slots, sizeof(*c->requests));
     c->peer = ghp_alloc(slots, sizeof(*c->peer));
     c->receives = ghp_alloc(slots, sizeof(*c->receives));
-    if (c->requests == NULL || c->peer == NULL || c->receives == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (c->requests == NULL || c->peer == NULL || c->receives == NULL)
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
     c->next = t->comms;
     t->comms = c;
@@ -195,7 +212,8 @@ static void mpi_close(struct ghp_transport *t)
     MPI_Finalize();
 }
 
-static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s, struct ghp_transport **transport)
+static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
+                                struct ghp_transport **transport)
 {
     struct ghp_transport *t;
     int provided = 0;
@@ -204,19 +222,24 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s, stru
     *transport = NULL;
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
     if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
-        return GHP_FAIL(GHP_ERR_COMM, "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
     t = ghp_alloc(1, sizeof(*t));
     if (t == NULL) return GHP_NO_MEMORY();
     if (provided < MPI_THREAD_MULTIPLE)
-        GHP_TRY_GOTO(status,
-                     GHP_FAIL(GHP_ERR_COMM, "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
-                                            "use one built with thread support, such as Debian's Open MPI"),
-                     fail);
+        GHP_TRY_GOTO(
+            status,
+            GHP_FAIL(GHP_ERR_COMM,
+                     "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
+                     "use one built with thread support, such as Debian's Open MPI"),
+            fail);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
     t->watchdog_s = watchdog_s;
-    GHP_TRY_GOTO(status, mpi_group(t, (struct ghp_ranks){0, t->size, 1}, GHP_STREAM_COMPUTE, &t->world), fail);
+    GHP_TRY_GOTO(status,
+                 mpi_group(t, (struct ghp_ranks){0, t->size, 1}, GHP_STREAM_COMPUTE, &t->world),
+                 fail);
     t->world->label = "start";
     *transport = t;
     return GHP_OK;
@@ -225,11 +248,20 @@ fail:
     return status;
 }
 
-static int mpi_rank(const struct ghp_transport *t) { return t->rank; }
+static int mpi_rank(const struct ghp_transport *t)
+{
+    return t->rank;
+}
 
-static int mpi_size(const struct ghp_transport *t) { return t->size; }
+static int mpi_size(const struct ghp_transport *t)
+{
+    return t->size;
+}
 
-static void mpi_label(struct ghp_comm *comm, const char *label) { comm->label = label; }
+static void mpi_label(struct ghp_comm *comm, const char *label)
+{
+    comm->label = label;
+}
 
 static void mpi_abort(struct ghp_transport *t, int exit_code)
 {

@@ -11,13 +11,13 @@ struct ghp_comm {
     struct ghp_comm *next;           /* in the transport's list */
     struct ghp_ranks ranks;
     enum ghp_stream stream;
-    MPI_Comm mpi;           /* MPI_COMM_NULL where count is 1 */
-    int count, index;       /* ranks, and this one's place among them */
-    int n_requests;         /* posted: receives first */
-    int *peer;              /* of each request; 2 count entries */
-    bool *receives;         /* whether the request is a receive */
-    MPI_Request *requests;  /* 2 count entries */
-    const char *label;      /* borrowed; what the watchdog names */
+    MPI_Comm mpi;          /* MPI_COMM_NULL where count is 1 */
+    int count, index;      /* ranks, and this one's place among them */
+    int n_requests;        /* posted: receives first */
+    int *peer;             /* of each request; 2 count entries */
+    bool *receives;        /* whether the request is a receive */
+    MPI_Request *requests; /* 2 count entries */
+    const char *label;     /* borrowed; what the watchdog names */
 };
 
 struct ghp_transport {
@@ -40,8 +40,10 @@ enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
 
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum);
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum);
-enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all, int64_t bytes_each);
-enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out, int64_t bytes_each);
+enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,
+                                   int64_t bytes_each);
+enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
+                                   int64_t bytes_each);
 enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
 enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
 

@@ -20,7 +20,8 @@ static enum ghp_status keep_values(int n, const struct ghp_tensors_list *list, d
     return GHP_OK;
 }
 
-enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps, struct ghp_snapshot *s)
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps,
+                                  struct ghp_snapshot *s)
 {
     enum ghp_status status = GHP_OK;
 
@@ -40,8 +41,10 @@ fail:
 void ghp_snapshot_release(struct ghp_snapshot *s)
 {
     if (s == NULL) return;
-    for (int i = 0; s->weights != NULL && i < s->list.n; i++) free(s->weights[i]);
-    for (int i = 0; s->gradients != NULL && i < s->list.n_params; i++) free(s->gradients[i]);
+    for (int i = 0; s->weights != NULL && i < s->list.n; i++)
+        free(s->weights[i]);
+    for (int i = 0; s->gradients != NULL && i < s->list.n_params; i++)
+        free(s->gradients[i]);
     free(s->weights);
     free(s->gradients);
     free(s->losses);
@@ -49,7 +52,8 @@ void ghp_snapshot_release(struct ghp_snapshot *s)
     *s = (struct ghp_snapshot){0};
 }
 
-static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role, double *keep)
+static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                  enum ghp_role role, double *keep)
 {
     int element_bytes = ghp_worker_work(worker)->element_bytes;
     int64_t n = t->param->elements;
@@ -59,7 +63,8 @@ static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_te
     if (whole == NULL) return GHP_NO_MEMORY();
     status = ghp_parameters_gather(worker, t, role, whole);
     for (int64_t i = 0; status == GHP_OK && keep != NULL && i < n; i++)
-        keep[i] = element_bytes == 8 ? ((const double *)whole)[i] : (double)((const float *)whole)[i];
+        keep[i] =
+            element_bytes == 8 ? ((const double *)whole)[i] : (double)((const float *)whole)[i];
     free(whole);
     return status;
 }
@@ -67,7 +72,8 @@ static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_te
 enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *s, struct ghp_worker *worker)
 {
     for (int i = 0; i < s->list.n_params; i++)
-        GHP_TRY(gather_one(worker, &s->list.items[i], GHP_ROLE_WEIGHT_GRADIENT, s->keeps ? s->gradients[i] : NULL));
+        GHP_TRY(gather_one(worker, &s->list.items[i], GHP_ROLE_WEIGHT_GRADIENT,
+                           s->keeps ? s->gradients[i] : NULL));
     return GHP_OK;
 }
 
@@ -84,7 +90,8 @@ enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *
 
 /* ---- training ---- */
 
-enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe, int64_t steps, struct ghp_snapshot *s)
+enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe,
+                                 int64_t steps, struct ghp_snapshot *s)
 {
     struct ghp_result result;
 
@@ -104,8 +111,9 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *r
     return ghp_snapshot_weights(s, worker);
 }
 
-enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like, struct ghp_recipe *recipe,
-                                int64_t steps, struct ghp_snapshot *snapshot)
+enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like,
+                                struct ghp_recipe *recipe, int64_t steps,
+                                struct ghp_snapshot *snapshot)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_work work = *like;
@@ -113,7 +121,8 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
     struct ghp_split *splits = ghp_alloc((size_t)like->model->n_layers, sizeof(*splits));
 
     if (splits == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < like->model->n_layers; i++) splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .degree = 1};
+    for (int i = 0; i < like->model->n_layers; i++)
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .degree = 1};
     work.splits = splits;
     work.extent.workers = 1;
     work.rank = 0;
@@ -168,15 +177,18 @@ static double square(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-static double ratio(double difference, double size) { return difference == 0 ? 0 : difference / size; }
+static double ratio(double difference, double size)
+{
+    return difference == 0 ? 0 : difference / size;
+}
 
 static void raise_to(double *most, double value)
 {
     if (!(value <= *most)) *most = value;
 }
 
-enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone, int element_bytes,
-                                   struct ghp_verification *v)
+enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
+                                   int element_bytes, struct ghp_verification *v)
 {
     const struct limits *limits = element_bytes == 8 ? &double_limits : &float_limits;
     double largest_weight = 0, all_gradients = 0;
@@ -185,7 +197,8 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct
         .n = plan->list.n, .weight_limit = limits->weights, .gradient_limit = limits->gradients};
     v->verdicts = ghp_alloc((size_t)v->n + 1, sizeof(*v->verdicts));
     if (v->verdicts == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < v->n; i++) raise_to(&largest_weight, largest(lone->weights[i], lone->list.items[i].param->elements));
+    for (int i = 0; i < v->n; i++)
+        raise_to(&largest_weight, largest(lone->weights[i], lone->list.items[i].param->elements));
     for (int i = 0; i < lone->list.n_params; i++)
         all_gradients += square(lone->gradients[i], NULL, lone->list.items[i].param->elements);
     for (int i = 0; i < v->n; i++) {
@@ -194,16 +207,19 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct
         int64_t n = t->param->elements;
 
         verdict->name = t->param->name;
-        verdict->weight_difference = ratio(largest_difference(plan->weights[i], lone->weights[i], n),
-                                           fmax(largest(lone->weights[i], n), 1e-3 * largest_weight));
+        verdict->weight_difference =
+            ratio(largest_difference(plan->weights[i], lone->weights[i], n),
+                  fmax(largest(lone->weights[i], n), 1e-3 * largest_weight));
         raise_to(&v->weight_difference, verdict->weight_difference);
         verdict->has_gradient = !t->is_state;
         if (t->is_state) continue;
-        verdict->gradient_difference = ratio(sqrt(square(plan->gradients[i], lone->gradients[i], n)),
-                                             fmax(sqrt(square(lone->gradients[i], NULL, n)), 1e-6 * sqrt(all_gradients)));
+        verdict->gradient_difference =
+            ratio(sqrt(square(plan->gradients[i], lone->gradients[i], n)),
+                  fmax(sqrt(square(lone->gradients[i], NULL, n)), 1e-6 * sqrt(all_gradients)));
         raise_to(&v->gradient_difference, verdict->gradient_difference);
     }
-    v->passed = v->weight_difference <= v->weight_limit && v->gradient_difference <= v->gradient_limit;
+    v->passed =
+        v->weight_difference <= v->weight_limit && v->gradient_difference <= v->gradient_limit;
     return GHP_OK;
 }
 

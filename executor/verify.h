@@ -16,31 +16,33 @@
 
 struct ghp_snapshot { /* whole tensors, as double */
     struct ghp_tensors_list list;
-    bool keeps;        /* this process keeps values; others only take part in gathering */
-    double **weights;  /* one a tensor, owned */
+    bool keeps;         /* this process keeps values; others only take part in gathering */
+    double **weights;   /* one a tensor, owned */
     double **gradients; /* one a parameter, owned */
     int64_t n_losses;
-    double *losses;    /* of each step, owned */
+    double *losses; /* of each step, owned */
 };
 
 /* steps: room for losses. */
-enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps, struct ghp_snapshot *snapshot);
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps,
+                                  struct ghp_snapshot *snapshot);
 void ghp_snapshot_release(struct ghp_snapshot *snapshot); /* accepts a zeroed one */
 /* Gradients of the last step (settle first), weights and statistics (flush first). Collective over all workers. */
 enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
 enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
 
 /* Trains `steps` steps from fresh weights, keeping gradients, weights and losses. Collective over the worker's extent. */
-enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe, int64_t steps,
-                                 struct ghp_snapshot *snapshot);
+enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe,
+                                 int64_t steps, struct ghp_snapshot *snapshot);
 
 /* The same by one worker alone, on the same team's backend and recipe. `like` gives model, batch, precision and seed.
  * Local */
-enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like, struct ghp_recipe *recipe,
-                                int64_t steps, struct ghp_snapshot *snapshot);
+enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like,
+                                struct ghp_recipe *recipe, int64_t steps,
+                                struct ghp_snapshot *snapshot);
 
-struct ghp_verdict { /* of one tensor */
-    const char *name; /* borrowed from the model */
+struct ghp_verdict {            /* of one tensor */
+    const char *name;           /* borrowed from the model */
     double weight_difference;   /* e_w */
     double gradient_difference; /* e_g; 0 for statistics */
     bool has_gradient;
@@ -48,15 +50,15 @@ struct ghp_verdict { /* of one tensor */
 
 struct ghp_verification {
     int n;
-    struct ghp_verdict *verdicts; /* owned */
+    struct ghp_verdict *verdicts;                  /* owned */
     double weight_difference, gradient_difference; /* greatest of all */
     double weight_limit, gradient_limit;
     bool passed; /* both within their limits; NaN is not */
 };
 
 /* Limits are 1e-5 and 1e-4 for float, 1e-12 and 1e-11 for double. Local. */
-enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone, int element_bytes,
-                                   struct ghp_verification *verification);
+enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
+                                   int element_bytes, struct ghp_verification *verification);
 void ghp_verification_release(struct ghp_verification *verification);
 
 #endif

@@ -25,19 +25,26 @@ struct ghp_worker {
     struct ghp_comm **comm;     /* of each instruction that sends, else NULL */
     char (*label)[LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;             /* of each buffer */
-    int64_t *ticket;            /* of each instruction of the communication stream: its latest run */
-    int metrics;                /* buffer */
-    int dropped;                /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
+    int64_t *ticket; /* of each instruction of the communication stream: its latest run */
+    int metrics;     /* buffer */
+    int dropped;     /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
-    struct ghp_step step;       /* whose updates or result are pending, or that runs */
-    double *origin_s;           /* of each instruction of the communication stream: start of the step that posted it */
+    struct ghp_step step; /* whose updates or result are pending, or that runs */
+    double *
+        origin_s; /* of each instruction of the communication stream: start of the step that posted it */
     bool has_result;
     struct ghp_result result;
 };
 
-static const struct ghp_instr *instr_of(const struct ghp_worker *w, int i) { return &w->program.instrs[i]; }
+static const struct ghp_instr *instr_of(const struct ghp_worker *w, int i)
+{
+    return &w->program.instrs[i];
+}
 
-static bool sends(const struct ghp_instr *instr) { return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1; }
+static bool sends(const struct ghp_instr *instr)
+{
+    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+}
 
 /* ---- opening ---- */
 
@@ -64,8 +71,8 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->ticket = ghp_alloc(n, sizeof(*w->ticket));
     w->origin_s = ghp_alloc(n, sizeof(*w->origin_s));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
-    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL || w->origin_s == NULL ||
-        w->address == NULL)
+    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL ||
+        w->origin_s == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
@@ -75,8 +82,10 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = instr_of(w, i);
     const char *layer = instr->layer >= 0 ? w->work.model->layers[instr->layer].name : "metrics";
 
-    snprintf(w->label[i], LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer, instr->backward ? ", backward" : "");
-    if (instr->kind == GHP_INSTR_COMPUTE) GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, &w->kernel[i]));
+    snprintf(w->label[i], LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
+             instr->backward ? ", backward" : "");
+    if (instr->kind == GHP_INSTR_COMPUTE)
+        GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, &w->kernel[i]));
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     return GHP_OK;
 }
@@ -88,7 +97,8 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         const struct ghp_instr *instr = instr_of(w, i);
 
         if (!sends(instr)) continue;
-        GHP_TRY(w->team.transport_ops->group(w->team.transport, instr->ranks, instr->stream, &w->comm[i]));
+        GHP_TRY(w->team.transport_ops->group(w->team.transport, instr->ranks, instr->stream,
+                                             &w->comm[i]));
     }
     return GHP_OK;
 }
@@ -101,7 +111,8 @@ static void choose_dropped(struct ghp_worker *w)
         if (instr_of(w, i)->kind == GHP_INSTR_ALL_REDUCE) w->dropped = i;
 }
 
-enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work, struct ghp_worker **worker)
+enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
+                                struct ghp_worker **worker)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_worker *w = ghp_alloc(1, sizeof(*w));
@@ -115,9 +126,13 @@ enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_wo
     ghp_kernels_init(&w->kernels, team->backend_ops, team->backend, work->profile);
     GHP_TRY_GOTO(status, lower(w), fail);
     if (work->lender == NULL)
-        GHP_TRY_GOTO(status, ghp_fault_check(work->fault, work->model, work->splits, &w->program, work->groups), fail);
+        GHP_TRY_GOTO(
+            status,
+            ghp_fault_check(work->fault, work->model, work->splits, &w->program, work->groups),
+            fail);
     GHP_TRY_GOTO(status, make_tables(w), fail);
-    for (int i = 0; i < w->program.n_instrs; i++) GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
+    for (int i = 0; i < w->program.n_instrs; i++)
+        GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
     choose_dropped(w);
     GHP_ASSERT(w->metrics >= 0);
     *worker = w;
@@ -136,14 +151,17 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     GHP_TRY(ghp_arena_open(&w->program, w->work.lender == NULL, &w->arena));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
-        bool borrowed = w->work.lender != NULL && (b->role == GHP_ROLE_WEIGHT || b->role == GHP_ROLE_STATE);
+        bool borrowed =
+            w->work.lender != NULL && (b->role == GHP_ROLE_WEIGHT || b->role == GHP_ROLE_STATE);
 
-        w->address[i] = borrowed ? ghp_worker_tensor(w->work.lender, b->role, b->layer, b->slot, NULL)
-                                 : ghp_arena_at(&w->arena, &w->program, i);
+        w->address[i] = borrowed
+                            ? ghp_worker_tensor(w->work.lender, b->role, b->layer, b->slot, NULL)
+                            : ghp_arena_at(&w->arena, &w->program, i);
     }
     for (int i = 0; i < w->program.n_instrs; i++)
         communicates = communicates || instr_of(w, i)->stream == GHP_STREAM_COMM;
-    return communicates ? ghp_stream_open(w->program.n_instrs + 1, reduce_job, w, &w->stream) : GHP_OK;
+    return communicates ? ghp_stream_open(w->program.n_instrs + 1, reduce_job, w, &w->stream)
+                        : GHP_OK;
 }
 
 void ghp_worker_close(struct ghp_worker *w)
@@ -168,7 +186,8 @@ void ghp_worker_close(struct ghp_worker *w)
 static enum ghp_status sum_in_place(struct ghp_worker *w, int i, int data, int64_t bytes)
 {
     const struct ghp_instr *instr = instr_of(w, i);
-    bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE || instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
+    bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE ||
+                instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
     int element_bytes = wide ? (int)sizeof(double) : w->work.element_bytes;
     struct ghp_reduction sum = {.in = w->address[data],
                                 .out = w->address[data],
@@ -200,10 +219,11 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
     const struct ghp_work *work = &w->work;
     const struct ghp_step *step = &w->step;
     int loss = work->model->n_layers - 1;
-    struct ghp_window_at x =
-        ghp_window_of(ghp_split_layouts(work->splits[0]).y, work->model->layers[0].out.c, work->extent, work->rank);
+    struct ghp_window_at x = ghp_window_of(ghp_split_layouts(work->splits[0]).y,
+                                           work->model->layers[0].out.c, work->extent, work->rank);
     struct ghp_window_at l =
-        ghp_window_of(ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c, work->extent, work->rank);
+        ghp_window_of(ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c,
+                      work->extent, work->rank);
     struct ghp_batch batch = {.set = step->set,
                               .samples = step->samples + x.first_sample,
                               .n = x.samples,
@@ -213,7 +233,8 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
                               .images = w->address[instr->at.y]};
 
     GHP_TRY(ghp_data_images(step->data, &batch));
-    return ghp_data_labels(step->data, step->set, step->samples + l.first_sample, l.samples, w->address[instr->at.labels]);
+    return ghp_data_labels(step->data, step->set, step->samples + l.first_sample, l.samples,
+                           w->address[instr->at.labels]);
 }
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
@@ -224,7 +245,8 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_call 
 
     if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
     call->at.x[0] = call->at.y;
-    for (int again = 1; again < before.degree; again++) GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
+    for (int again = 1; again < before.degree; again++)
+        GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
     return GHP_OK;
 }
 
@@ -232,10 +254,11 @@ static void take_result(struct ghp_worker *w, uint64_t step)
 {
     const double *m = w->address[w->metrics];
 
-    w->result = (struct ghp_result){.step = step,
-                                    .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
-                                    .correct = m[GHP_METRIC_CORRECT],
-                                    .samples = m[GHP_METRIC_SAMPLES]};
+    w->result = (struct ghp_result){
+        .step = step,
+        .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
+        .correct = m[GHP_METRIC_CORRECT],
+        .samples = m[GHP_METRIC_SAMPLES]};
     w->has_result = true;
     w->result_pending = false;
 }
@@ -247,7 +270,8 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
 
     call.at = ghp_call_tensors(instr, w->address);
     GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
-    if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD) GHP_TRY(repeat_bias(w, i, &call));
+    if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
+        GHP_TRY(repeat_bias(w, i, &call));
     return GHP_OK;
 }
 
@@ -274,7 +298,8 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
 }
 
 /* By the rates of the step whose gradient it is. */
-static void run_update(struct ghp_worker *w, const struct ghp_instr *instr, const struct ghp_step *of)
+static void run_update(struct ghp_worker *w, const struct ghp_instr *instr,
+                       const struct ghp_step *of)
 {
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         struct ghp_update update;
@@ -347,7 +372,8 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         GHP_TRY(run_instr(w, i, previous));
         if (instr->stream == GHP_STREAM_COMM) continue;
         lap = (struct ghp_lap){.start_s = start - ghp_stopwatch_step_start_s(w->watch),
-                               .finish_s = ghp_stopwatch_now_s() - ghp_stopwatch_step_start_s(w->watch),
+                               .finish_s =
+                                   ghp_stopwatch_now_s() - ghp_stopwatch_step_start_s(w->watch),
                                .wait_s = start - before};
         ghp_stopwatch_lap(w->watch, i, lap);
     }
@@ -393,17 +419,33 @@ bool ghp_worker_result(const struct ghp_worker *w, struct ghp_result *result)
     return w->has_result;
 }
 
-const struct ghp_program *ghp_worker_program(const struct ghp_worker *w) { return &w->program; }
+const struct ghp_program *ghp_worker_program(const struct ghp_worker *w)
+{
+    return &w->program;
+}
 
-const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *w) { return &w->arena; }
+const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *w)
+{
+    return &w->arena;
+}
 
-const struct ghp_team *ghp_worker_team(const struct ghp_worker *w) { return &w->team; }
+const struct ghp_team *ghp_worker_team(const struct ghp_worker *w)
+{
+    return &w->team;
+}
 
-const struct ghp_work *ghp_worker_work(const struct ghp_worker *w) { return &w->work; }
+const struct ghp_work *ghp_worker_work(const struct ghp_worker *w)
+{
+    return &w->work;
+}
 
-struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *w) { return w->watch; }
+struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *w)
+{
+    return w->watch;
+}
 
-void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int slot, int64_t *elements)
+void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int slot,
+                        int64_t *elements)
 {
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
@@ -415,4 +457,7 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int
     return NULL;
 }
 
-void ghp_worker_rest(struct ghp_worker *w) { ghp_arena_rest(&w->arena, &w->program); }
+void ghp_worker_rest(struct ghp_worker *w)
+{
+    ghp_arena_rest(&w->arena, &w->program);
+}

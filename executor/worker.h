@@ -33,29 +33,31 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer */
     struct ghp_extent extent;
-    int rank;            /* in the extent; a lone worker is rank 0 of 1 */
-    int element_bytes;   /* 4 or 8 */
+    int rank;          /* in the extent; a lone worker is rank 0 of 1 */
+    int element_bytes; /* 4 or 8 */
     int64_t bucket_bytes;
-    uint64_t seed;       /* of dropout masks */
+    uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
-    int groups;          /* G, for GHP_FAULT_GROUP_SCALE */
-    const struct ghp_profile *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
+    int groups; /* G, for GHP_FAULT_GROUP_SCALE */
+    const struct ghp_profile
+        *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
 };
 
-struct ghp_step { /* one pass over one global batch */
-    uint64_t index;         /* since the start of training, from 0; keys dropout masks */
-    struct ghp_data *data;  /* borrowed for the call */
+struct ghp_step {          /* one pass over one global batch */
+    uint64_t index;        /* since the start of training, from 0; keys dropout masks */
+    struct ghp_data *data; /* borrowed for the call */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */
     int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
-    double learning_rate, momentum, weight_decay; /* of the update that this step's gradient makes */
+    double learning_rate, momentum,
+        weight_decay; /* of the update that this step's gradient makes */
 };
 
 struct ghp_result { /* of one step, over the whole global batch */
     uint64_t step;
-    double loss;     /* mean */
-    double correct;  /* samples whose largest output is their label */
+    double loss;    /* mean */
+    double correct; /* samples whose largest output is their label */
     double samples;
 };
 
@@ -66,7 +68,8 @@ struct ghp_result { /* of one step, over the whole global batch */
  *           failures
  * Local
  * Tested    tests/executor/test_worker.c */
-enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work, struct ghp_worker **worker);
+enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
+                                struct ghp_worker **worker);
 
 /* The communicators of the program's instructions. Collective over all workers of the extent. */
 enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
@@ -104,7 +107,8 @@ struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory: WEIGHT, WEIGHT_GRADIENT, MOMENTUM (slot: parameter) or STATE (slot: state).
  * elements may be NULL. Returns NULL where the program has none. */
-void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot, int64_t *elements);
+void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot,
+                        int64_t *elements);
 
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
 void ghp_worker_rest(struct ghp_worker *worker);

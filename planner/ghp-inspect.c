@@ -17,23 +17,36 @@ static struct {
 } set;
 
 static const struct ghp_opt options[] = {
-    {.name = "verify", .kind = GHP_OPT_FLAG, .target = &set.verify,
-     .help = "recompute a plan's cost, memory and certificate and compare; exit 1 where they do not hold"},
-    {.name = "explain", .kind = GHP_OPT_FLAG, .target = &set.explain,
+    {.name = "verify",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.verify,
+     .help = "recompute a plan's cost, memory and certificate and compare; exit 1 where they do "
+             "not hold"},
+    {.name = "explain",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.explain,
      .help = "a plan's cost terms by layer; with a LAYER its instructions too"},
-    {.name = "profile", .kind = GHP_OPT_TEXT, .target = &set.profile, .argument = "PROFILE",
+    {.name = "profile",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.profile,
+     .argument = "PROFILE",
      .help = "the profile that prices a plan; without it the one that the plan names"},
-    {.name = "json", .kind = GHP_OPT_FLAG, .target = &set.json, .help = "one JSON object in place of tables"},
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.json,
+     .help = "one JSON object in place of tables"},
 };
 
 static const struct ghp_tool tool = {
     .name = "ghp-inspect",
     .purpose = "shows models, machines, profiles, plans and runs",
-    .usage = "ghp-inspect FILE [--json]\n"
-             "       ghp-inspect PROFILE MODEL [--json]          the profile by the model's layers\n"
-             "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference costs\n"
-             "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
-             "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs",
+    .usage =
+        "ghp-inspect FILE [--json]\n"
+        "       ghp-inspect PROFILE MODEL [--json]          the profile by the model's layers\n"
+        "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
+        "costs\n"
+        "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
+        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
@@ -54,7 +67,7 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
     return status;
 }
 
-static enum ghp_status show_model(struct ghp_report *report, const char *path, const char *path2)
+static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
 {
     struct ghp_model model;
 
@@ -65,7 +78,7 @@ static enum ghp_status show_model(struct ghp_report *report, const char *path, c
     return GHP_OK;
 }
 
-static enum ghp_status show_machine(struct ghp_report *report, const char *path, const char *path2)
+static enum ghp_status show_machine(struct ghp_display *report, const char *path, const char *path2)
 {
     struct ghp_machine machine;
 
@@ -76,7 +89,7 @@ static enum ghp_status show_machine(struct ghp_report *report, const char *path,
     return GHP_OK;
 }
 
-static enum ghp_status show_profile(struct ghp_report *report, const char *path, const char *path2)
+static enum ghp_status show_profile(struct ghp_display *report, const char *path, const char *path2)
 {
     struct ghp_profile profile;
     struct ghp_model model = {0};
@@ -84,14 +97,16 @@ static enum ghp_status show_profile(struct ghp_report *report, const char *path,
 
     GHP_TRY(ghp_profile_load(path, &profile));
     if (path2 != NULL) status = ghp_model_load(path2, &model);
-    if (status == GHP_OK) status = ghp_inspect_profile(report, &profile, path2 != NULL ? &model : NULL);
+    if (status == GHP_OK)
+        status = ghp_inspect_profile(report, &profile, path2 != NULL ? &model : NULL);
     ghp_model_release(&model);
     ghp_profile_release(&profile);
     return status;
 }
 
 /* --verify: recomputes by the profile that the plan was made with. */
-static enum ghp_status verify_plan(struct ghp_report *report, const struct ghp_plan *plan, const char *path)
+static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_plan *plan,
+                                   const char *path)
 {
     struct ghp_profile profile;
     enum ghp_status status;
@@ -100,18 +115,19 @@ static enum ghp_status verify_plan(struct ghp_report *report, const struct ghp_p
     status = ghp_plan_verify(plan, &profile);
     ghp_profile_release(&profile);
     if (status != GHP_OK) return status;
-    ghp_report_bool(report, "sound", true);
-    ghp_report_real(report, "predicted_step_s", plan->predicted.step_s);
-    ghp_report_int(report, "peak_bytes", plan->predicted.peak_bytes);
-    ghp_report_real(report, "gap", plan->certificate.gap);
-    ghp_report_line(report, "sound: step %.6f ms, memory %lld bytes a worker, gap %.4f %% (%s)",
-                    plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes, plan->certificate.gap * 100,
-                    plan->certificate.status);
+    ghp_display_bool(report, "sound", true);
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
+    ghp_display_real(report, "gap", plan->certificate.gap);
+    ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker, gap %.4f %% (%s)",
+                     plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes,
+                     plan->certificate.gap * 100, plan->certificate.status);
     return GHP_OK;
 }
 
 /* Both plans' own prices in one profile, where the whole one is not at hand. */
-static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_plan *b, struct ghp_profile *profile)
+static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_plan *b,
+                                    struct ghp_profile *profile)
 {
     struct ghp_lowering how = ghp_plan_lowering(a, &a->profile);
     struct ghp_program program;
@@ -132,8 +148,8 @@ static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_p
     return status;
 }
 
-static enum ghp_status compare_plans(struct ghp_report *report, const struct ghp_plan *a, const char *path,
-                                     const char *path2)
+static enum ghp_status compare_plans(struct ghp_display *report, const struct ghp_plan *a,
+                                     const char *path, const char *path2)
 {
     struct ghp_profile profile = {0};
     enum ghp_status status;
@@ -148,7 +164,7 @@ static enum ghp_status compare_plans(struct ghp_report *report, const struct ghp
     return status;
 }
 
-static enum ghp_status show_plan(struct ghp_report *report, const char *path, const char *path2)
+static enum ghp_status show_plan(struct ghp_display *report, const char *path, const char *path2)
 {
     struct ghp_plan plan;
     enum ghp_status status;
@@ -166,7 +182,7 @@ static enum ghp_status show_plan(struct ghp_report *report, const char *path, co
     return status;
 }
 
-static enum ghp_status show_run(struct ghp_report *report, const char *path, const char *path2)
+static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
 {
     (void)path2;
     return ghp_inspect_run(report, path);
@@ -174,11 +190,13 @@ static enum ghp_status show_run(struct ghp_report *report, const char *path, con
 
 static const struct kind {
     const char *format;
-    enum ghp_status (*show)(struct ghp_report *report, const char *path, const char *path2);
+    enum ghp_status (*show)(struct ghp_display *report, const char *path, const char *path2);
     const char *second; /* format that FILE2 may have, NULL: none */
 } kinds[] = {
-    {"ghp.model/1", show_model, NULL},       {"ghp.machine/1", show_machine, NULL},
-    {"ghp.profile/1", show_profile, "ghp.model/1"}, {"ghp.plan/1", show_plan, "ghp.plan/1"},
+    {"ghp.model/1", show_model, NULL},
+    {"ghp.machine/1", show_machine, NULL},
+    {"ghp.profile/1", show_profile, "ghp.model/1"},
+    {"ghp.plan/1", show_plan, "ghp.plan/1"},
     {"ghp.run/1", show_run, NULL},
 };
 
@@ -193,37 +211,46 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
         if (strcmp(kinds[i].format, format) == 0) *kind = &kinds[i];
     if (*kind == NULL)
-        return GHP_FAIL(GHP_ERR_FORMAT, "%s: ghp-inspect does not know the format '%s'; give a model, machine, profile, plan "
-                        "or run file of this version", path, format);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "%s: ghp-inspect does not know the format '%s'; give a model, machine, profile, plan "
+            "or run file of this version",
+            path, format);
     plan = strcmp(format, "ghp.plan/1") == 0;
     if (!plan && (set.verify || set.explain || set.profile != NULL))
-        return GHP_FAIL(GHP_ERR_USAGE, "--verify, --explain and --profile are about plans, but %s is of format '%s'; give a "
-                        "plan", path, format);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--verify, --explain and --profile are about plans, but %s is of format '%s'; give a "
+            "plan",
+            path, format);
     if (set.verify && (set.explain || path2 != NULL))
-        return GHP_FAIL(GHP_ERR_USAGE, "--verify checks one plan alone; leave out --explain and the second argument");
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--verify checks one plan alone; leave out --explain and the second argument");
     if (path2 == NULL || set.explain) return GHP_OK;
     GHP_TRY(format_of(path2, second, sizeof second));
     if ((*kind)->second == NULL || strcmp((*kind)->second, second) != 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot show '%s' beside '%s'; give a profile and a model, or two plans", format,
-                        second);
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot show '%s' beside '%s'; give a profile and a model, or two plans",
+                        format, second);
     return GHP_OK;
 }
 
 static enum ghp_status run(const char *path, const char *path2)
 {
     const struct kind *kind;
-    struct ghp_report report;
+    struct ghp_display report;
     enum ghp_status status, ended;
     char message[1024];
 
     GHP_TRY(choose(path, path2, &kind));
-    ghp_report_begin(&report, set.json);
-    ghp_report_text(&report, "format", kind->format);
+    ghp_display_begin(&report, set.json);
+    ghp_display_text(&report, "format", kind->format);
     status = kind->show(&report, path, path2);
-    if (status == GHP_OK) return ghp_report_end(&report);
+    if (status == GHP_OK) return ghp_display_end(&report);
     snprintf(message, sizeof message, "%s", ghp_status_message());
     report.json = false; /* nothing is printed after a failure */
-    ended = ghp_report_end(&report);
+    ended = ghp_display_end(&report);
     (void)ended;
     return GHP_FAIL(status, "%s", message);
 }
@@ -238,8 +265,10 @@ int main(int argc, char **argv)
     status = ghp_opts_parse(&tool, argc, argv, files, 2, &n);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK && n < 1)
-        status = GHP_FAIL(GHP_ERR_USAGE, "no file is named; give a model, machine, profile, plan or run file");
-    if (status == GHP_OK && set.explain && n == 2 && access(files[0], F_OK) != 0 && access(files[1], F_OK) == 0) {
+        status = GHP_FAIL(GHP_ERR_USAGE,
+                          "no file is named; give a model, machine, profile, plan or run file");
+    if (status == GHP_OK && set.explain && n == 2 && access(files[0], F_OK) != 0 &&
+        access(files[1], F_OK) == 0) {
         const char *layer = files[0]; /* --explain LAYER PLAN */
 
         files[0] = files[1];

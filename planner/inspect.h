@@ -11,10 +11,10 @@
 #include "planner/inspect_sheet.h"
 
 /* Layers with shapes, weights and forward operations, and their sums. */
-void ghp_inspect_model(struct ghp_report *report, const struct ghp_model *model);
+void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model);
 
 /* Nodes, cores, memory, links. */
-void ghp_inspect_machine(struct ghp_report *report, const struct ghp_machine *machine);
+void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *machine);
 
 /* Operations with the seconds of their passes and their bytes, collectives, rates.
  *
@@ -22,29 +22,30 @@ void ghp_inspect_machine(struct ghp_report *report, const struct ghp_machine *ma
  *         that the profile was made for
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_INPUT (no layer of the model is in the profile) */
-enum ghp_status ghp_inspect_profile(struct ghp_report *report, const struct ghp_profile *profile,
+enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp_profile *profile,
                                     const struct ghp_model *model);
 
 /* Header, splits, predictions beside the baselines, phases, memory, certificate.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan cannot be priced by what it carries); GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_inspect_plan(struct ghp_report *report, const struct ghp_plan *plan);
+enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
 
 /* The cost terms of each layer's split, and its runner-up.
  *
  * layer   NULL: all layers; else this one, with its layouts and each of its instructions */
-enum ghp_status ghp_inspect_explain(struct ghp_report *report, const struct ghp_plan *plan, const char *layer);
+enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
+                                    const char *layer);
 
 /* What differs between two plans, and what each difference costs when it alone is applied to the first.
  *
  * profile   prices both; sealed */
-enum ghp_status ghp_inspect_difference(struct ghp_report *report, const struct ghp_plan *a, const struct ghp_plan *b,
-                                       const struct ghp_profile *profile);
+enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
+                                       const struct ghp_plan *b, const struct ghp_profile *profile);
 
 /* A file of ghp-run: its single values, then each list of records as a table, predicted beside measured.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_inspect_run(struct ghp_report *report, const char *path);
+enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path);
 
 /* The profile that a plan was made with.
  *
@@ -53,7 +54,7 @@ enum ghp_status ghp_inspect_run(struct ghp_report *report, const char *path);
  * profile   filled; with the plan's machine where the plan was made for another one than the profile's
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (the plan was made for another profile) */
-enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path, const char *path,
-                                         struct ghp_profile *profile);
+enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
+                                         const char *path, struct ghp_profile *profile);
 
 #endif

@@ -17,8 +17,8 @@ struct term {
 };
 
 /* Shares out one bucket's reduction. */
-static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr, double seconds,
-                          struct term *terms)
+static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr,
+                          double seconds, struct term *terms)
 {
     int buffer = program->buckets[instr->bucket].buffer;
     double sent = (double)ghp_instr_sent_bytes(instr);
@@ -36,10 +36,11 @@ static void add_reduction(const struct ghp_program *program, const struct ghp_in
     }
 }
 
-static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr, double seconds, int n_layers,
-                      struct term *terms)
+static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
+                      double seconds, int n_layers, struct term *terms)
 {
-    struct term *term = &terms[instr->layer >= 0 ? instr->layer : n_layers - 1]; /* the metrics are the loss's */
+    struct term *term =
+        &terms[instr->layer >= 0 ? instr->layer : n_layers - 1]; /* the metrics are the loss's */
 
     if (instr->kind == GHP_INSTR_ALL_REDUCE) {
         add_reduction(program, instr, seconds, terms);
@@ -76,10 +77,12 @@ static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int 
     return best;
 }
 
-static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer, const struct term *term)
+static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
+                     const struct term *term)
 {
     const struct ghp_alternative *other = runner_up(plan, layer);
-    double sum_s = term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
+    double sum_s =
+        term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
     char split[64], next[64] = "";
 
     ghp_split_text(plan->splits[layer], split, sizeof split);
@@ -98,34 +101,39 @@ static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int l
     ghp_sheet_real(sheet, other != NULL ? other->step_s - plan->predicted.step_s : NAN);
 }
 
-static void put_terms(struct ghp_report *report, const struct ghp_plan *plan, const struct term *terms, int only)
+static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
+                      const struct term *terms, int only)
 {
-    static const struct ghp_column columns[] = {{"layer", "layer", "", 't', 0, 0},
-                                                {"split", "split", "", 't', 0, 0},
-                                                {"forward_s", "forward", "ms", 'r', 1e3, 4},
-                                                {"backward_s", "backward", "ms", 'r', 1e3, 4},
-                                                {"exchange_s", "exchange", "ms", 'r', 1e3, 4},
-                                                {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
-                                                {"update_s", "update", "ms", 'r', 1e3, 4},
-                                                {"sum_s", "sum", "ms", 'r', 1e3, 4},
-                                                {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
-                                                {"runner_up", "runner-up", "", 't', 0, 0},
-                                                {"runner_up_costs_s", "costs", "ms/step", 'r', 1e3, 4},
-                                                {NULL, NULL, NULL, 0, 0, 0}};
+    static const struct ghp_column columns[] = {
+        {"layer", "layer", "", 't', 0, 0},
+        {"split", "split", "", 't', 0, 0},
+        {"forward_s", "forward", "ms", 'r', 1e3, 4},
+        {"backward_s", "backward", "ms", 'r', 1e3, 4},
+        {"exchange_s", "exchange", "ms", 'r', 1e3, 4},
+        {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
+        {"update_s", "update", "ms", 'r', 1e3, 4},
+        {"sum_s", "sum", "ms", 'r', 1e3, 4},
+        {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
+        {"runner_up", "runner-up", "", 't', 0, 0},
+        {"runner_up_costs_s", "costs", "ms/step", 'r', 1e3, 4},
+        {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "layers", columns);
 
     ghp_sheet_note(sheet, "cost terms of each layer's split, priced alone; the step is %.3f ms",
                    plan->predicted.step_s * 1e3);
-    ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch norms' sums; reduce: its "
-                   "share of the gradient reduction, which overlaps");
+    ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch "
+                          "norms' sums; reduce: its "
+                          "share of the gradient reduction, which overlaps");
     if (plan->n_alternatives > 0)
-        ghp_sheet_note(sheet, "runner-up: the best other split of this layer, and what the step would cost more");
+        ghp_sheet_note(
+            sheet,
+            "runner-up: the best other split of this layer, and what the step would cost more");
     for (int i = 0; i < plan->model.n_layers; ++i)
         if (only < 0 || only == i) put_term(sheet, plan, i, &terms[i]);
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
 }
 
-static void put_layouts(struct ghp_report *report, const struct ghp_plan *plan, int layer)
+static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan, int layer)
 {
     struct ghp_layouts layouts = ghp_split_layouts(plan->splits[layer]);
     struct ghp_local local = ghp_local_of(&plan->model, layer, plan->splits[layer], plan->extent);
@@ -136,8 +144,9 @@ static void put_layouts(struct ghp_report *report, const struct ghp_plan *plan, 
     ghp_layout_text(layouts.dy, dy, sizeof dy);
     ghp_layout_text(layouts.dx, dx, sizeof dx);
     ghp_local_key(&local, key);
-    ghp_report_text(report, "local", key);
-    ghp_report_line(report, "each worker computes %s; x %s -> y %s; dy %s -> dx %s", key, x, y, dy, dx);
+    ghp_display_text(report, "local", key);
+    ghp_display_line(report, "each worker computes %s; x %s -> y %s; dy %s -> dx %s", key, x, y, dy,
+                     dx);
 }
 
 /* "ranks 0, 2, .. 6" */
@@ -150,8 +159,8 @@ static const char *ranks_text(struct ghp_ranks ranks, char text[64])
     return text;
 }
 
-static void put_instrs(struct ghp_report *report, const struct ghp_program *program, const struct ghp_timing *timing,
-                       int layer)
+static void put_instrs(struct ghp_display *report, const struct ghp_program *program,
+                       const struct ghp_timing *timing, int layer)
 {
     static const struct ghp_column columns[] = {{"instruction", "instruction", "", 't', 0, 0},
                                                 {"step", "step", "", 't', 0, 0},
@@ -174,7 +183,9 @@ static void put_instrs(struct ghp_report *report, const struct ghp_program *prog
         if (instr->layer != layer) continue;
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, ghp_instr_name(instr));
-        ghp_sheet_text(sheet, reshard ? ghp_reshard_name(instr->step.op) : instr->backward ? "backward" : "");
+        ghp_sheet_text(sheet, reshard           ? ghp_reshard_name(instr->step.op)
+                              : instr->backward ? "backward"
+                                                : "");
         ghp_sheet_text(sheet, ranks_text(instr->ranks, ranks));
         ghp_sheet_int(sheet, instr->bytes);
         ghp_sheet_real(sheet, time->price.seconds);
@@ -182,10 +193,10 @@ static void put_instrs(struct ghp_report *report, const struct ghp_program *prog
         ghp_sheet_real(sheet, time->finish_s);
         ghp_sheet_text(sheet, ghp_source_name(time->price.source));
     }
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
 }
 
-static enum ghp_status explain(struct ghp_report *report, const struct ghp_plan *plan, int layer,
+static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                                const struct ghp_program *program)
 {
     struct term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
@@ -195,8 +206,9 @@ static enum ghp_status explain(struct ghp_report *report, const struct ghp_plan 
     if (terms == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_simulate(program, &plan->profile, &timing), out);
     for (int i = 0; i < program->n_instrs; ++i)
-        add_instr(program, &program->instrs[i], timing.instrs[i].price.seconds, plan->model.n_layers, terms);
-    ghp_report_real(report, "predicted_step_s", plan->predicted.step_s);
+        add_instr(program, &program->instrs[i], timing.instrs[i].price.seconds,
+                  plan->model.n_layers, terms);
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     put_terms(report, plan, terms, layer);
     if (layer >= 0) {
         put_layouts(report, plan, layer);
@@ -209,7 +221,8 @@ out:
     return status;
 }
 
-enum ghp_status ghp_inspect_explain(struct ghp_report *report, const struct ghp_plan *plan, const char *layer)
+enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
+                                    const char *layer)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     int index = layer != NULL ? ghp_model_find(&plan->model, layer) : -1;
@@ -217,7 +230,8 @@ enum ghp_status ghp_inspect_explain(struct ghp_report *report, const struct ghp_
     enum ghp_status status;
 
     if (layer != NULL && index < 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "model '%s' has no layer '%s'; see its layers with ghp-inspect --explain",
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "model '%s' has no layer '%s'; see its layers with ghp-inspect --explain",
                         plan->model.name, layer);
     GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
     status = explain(report, plan, index, &program);

@@ -13,7 +13,7 @@
 #define MIB (1.0 / 1048576)
 
 /* One row for each run of consecutive layers with the same split. */
-static void put_splits(struct ghp_report *report, const struct ghp_plan *plan)
+static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
 {
     static const struct ghp_column columns[] = {{"layers", "layers", "", 't', 0, 0},
                                                 {"count", "count", "", 'i', 0, 0},
@@ -27,24 +27,32 @@ static void put_splits(struct ghp_report *report, const struct ghp_plan *plan)
     struct ghp_place place = ghp_machine_place(machine, plan->extent.workers, 0);
     struct ghp_sheet *sheet = ghp_sheet_open(report, "splits", columns);
 
-    ghp_sheet_note(sheet, "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker", model->name,
-                   plan->strategy, plan->extent.workers, plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
-                   (long long)plan->extent.global_batch, (long long)(plan->extent.global_batch / plan->extent.workers));
+    ghp_sheet_note(
+        sheet,
+        "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker",
+        model->name, plan->strategy, plan->extent.workers, plan->groups,
+        plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->extent.global_batch,
+        (long long)(plan->extent.global_batch / plan->extent.workers));
     ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
-                   plan->profile_path != NULL ? plan->profile_path : "(not named)", plan->profile.backend,
-                   plan->profile.numerics, (unsigned long long)plan->profile_hash, (unsigned long long)plan->model.hash);
-    ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s", ghp_machine_workers_per_node(machine, plan->extent.workers),
-                   place.n_cores, place.n_cores == 1 ? "" : "s", place.oversubscribed ? ", cores shared with others" : "");
+                   plan->profile_path != NULL ? plan->profile_path : "(not named)",
+                   plan->profile.backend, plan->profile.numerics,
+                   (unsigned long long)plan->profile_hash, (unsigned long long)plan->model.hash);
+    ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
+                   ghp_machine_workers_per_node(machine, plan->extent.workers), place.n_cores,
+                   place.n_cores == 1 ? "" : "s",
+                   place.oversubscribed ? ", cores shared with others" : "");
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);
         char names[256], split[64], in[64], out[64];
         int64_t weights = 0;
 
-        for (last = first; last + 1 < model->n_layers && ghp_split_same(plan->splits[last + 1], plan->splits[first]);)
+        for (last = first; last + 1 < model->n_layers &&
+                           ghp_split_same(plan->splits[last + 1], plan->splits[first]);)
             ++last;
-        for (int i = first; i <= last; ++i) weights += ghp_layer_weights(&model->layers[i]);
-        snprintf(names, sizeof names, "%s%s%s", model->layers[first].name, first < last ? " .. " : "",
-                 first < last ? model->layers[last].name : "");
+        for (int i = first; i <= last; ++i)
+            weights += ghp_layer_weights(&model->layers[i]);
+        snprintf(names, sizeof names, "%s%s%s", model->layers[first].name,
+                 first < last ? " .. " : "", first < last ? model->layers[last].name : "");
         ghp_split_text(plan->splits[first], split, sizeof split);
         ghp_layout_text(layouts.x, in, sizeof in);
         ghp_layout_text(layouts.y, out, sizeof out);
@@ -56,10 +64,11 @@ static void put_splits(struct ghp_report *report, const struct ghp_plan *plan)
         ghp_sheet_text(sheet, first == 0 ? "" : in);
         ghp_sheet_text(sheet, out);
     }
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
 }
 
-static void put_prediction(struct ghp_sheet *sheet, const char *strategy, const struct ghp_prediction *p, double best_s)
+static void put_prediction(struct ghp_sheet *sheet, const char *strategy,
+                           const struct ghp_prediction *p, double best_s)
 {
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, strategy);
@@ -74,36 +83,40 @@ static void put_prediction(struct ghp_sheet *sheet, const char *strategy, const 
     ghp_sheet_real(sheet, p->measured_share);
 }
 
-static void put_baselines(struct ghp_report *report, const struct ghp_plan *plan)
+static void put_baselines(struct ghp_display *report, const struct ghp_plan *plan)
 {
-    static const struct ghp_column columns[] = {{"strategy", "strategy", "", 't', 0, 0},
-                                                {"predicted_step_s", "predicted", "ms", 'r', 1e3, 3},
-                                                {"error_s", "+-", "ms", 'r', 1e3, 3},
-                                                {"by_plan", "by plan", "x", 'r', 0, 3},
-                                                {"compute_s", "compute", "ms", 'r', 1e3, 3},
-                                                {"comm_s", "reduce", "ms", 'r', 1e3, 3},
-                                                {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
-                                                {"peak_bytes", "memory", "MiB", 'b', MIB, 2},
-                                                {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
-                                                {"measured_share", "measured", "%", 'r', 100, 1},
-                                                {NULL, NULL, NULL, 0, 0, 0}};
+    static const struct ghp_column columns[] = {
+        {"strategy", "strategy", "", 't', 0, 0},
+        {"predicted_step_s", "predicted", "ms", 'r', 1e3, 3},
+        {"error_s", "+-", "ms", 'r', 1e3, 3},
+        {"by_plan", "by plan", "x", 'r', 0, 3},
+        {"compute_s", "compute", "ms", 'r', 1e3, 3},
+        {"comm_s", "reduce", "ms", 'r', 1e3, 3},
+        {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
+        {"peak_bytes", "memory", "MiB", 'b', MIB, 2},
+        {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
+        {"measured_share", "measured", "%", 'r', 100, 1},
+        {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "strategies", columns);
     const char *mine = strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy;
 
-    ghp_sheet_note(sheet, "a step; compute: the compute stream alone, exchanges included; reduce: the communication stream "
-                   "alone; exposed: waiting for it; memory and sent: a worker");
+    ghp_sheet_note(sheet, "a step; compute: the compute stream alone, exchanges included; reduce: "
+                          "the communication stream "
+                          "alone; exposed: waiting for it; memory and sent: a worker");
     for (int i = 0; i < plan->n_baselines; ++i)
         if (!plan->baselines[i].feasible)
             ghp_sheet_note(sheet, "%s is not feasible: %s", plan->baselines[i].strategy,
-                           plan->baselines[i].reason != NULL ? plan->baselines[i].reason : "no reason given");
+                           plan->baselines[i].reason != NULL ? plan->baselines[i].reason
+                                                             : "no reason given");
     put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
     for (int i = 0; i < plan->n_baselines; ++i)
         if (plan->baselines[i].feasible)
-            put_prediction(sheet, plan->baselines[i].strategy, &plan->baselines[i].predicted, plan->predicted.step_s);
-    ghp_report_sheet(report, sheet);
+            put_prediction(sheet, plan->baselines[i].strategy, &plan->baselines[i].predicted,
+                           plan->predicted.step_s);
+    ghp_display_sheet(report, sheet);
 }
 
-static void put_phases(struct ghp_report *report, const struct ghp_timing *timing)
+static void put_phases(struct ghp_display *report, const struct ghp_timing *timing)
 {
     static const struct ghp_column columns[] = {{"phase", "phase", "", 't', 0, 0},
                                                 {"predicted_s", "predicted", "ms", 'r', 1e3, 3},
@@ -111,7 +124,8 @@ static void put_phases(struct ghp_report *report, const struct ghp_timing *timin
                                                 {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "phases", columns);
 
-    ghp_sheet_note(sheet, "the step's phases; they sum to %.3f ms (everything after everything: %.3f ms)",
+    ghp_sheet_note(sheet,
+                   "the step's phases; they sum to %.3f ms (everything after everything: %.3f ms)",
                    timing->step_s * 1e3, timing->serial_s * 1e3);
     for (int i = 0; i < GHP_PHASE_COUNT; ++i) {
         ghp_sheet_row(sheet);
@@ -119,18 +133,19 @@ static void put_phases(struct ghp_report *report, const struct ghp_timing *timin
         ghp_sheet_real(sheet, timing->phase_s[i]);
         ghp_sheet_real(sheet, timing->step_s > 0 ? timing->phase_s[i] / timing->step_s : NAN);
     }
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
 }
 
 /* What lives where memory is fullest, by role. */
-static enum ghp_status put_memory(struct ghp_report *report, const struct ghp_plan *plan,
+static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_plan *plan,
                                   const struct ghp_program *program)
 {
     static const struct ghp_column columns[] = {{"role", "what", "", 't', 0, 0},
                                                 {"bytes", "memory", "MiB", 'b', MIB, 3},
                                                 {"share", "share", "%", 'r', 100, 1},
                                                 {NULL, NULL, NULL, 0, 0, 0}};
-    int64_t *live = ghp_alloc((size_t)program->n_points, sizeof *live), roles[GHP_ROLE_COUNT + 1] = {0};
+    int64_t *live = ghp_alloc((size_t)program->n_points, sizeof *live),
+            roles[GHP_ROLE_COUNT + 1] = {0};
     double peak = (double)(program->peak_bytes > 0 ? program->peak_bytes : 1);
     struct ghp_sheet *sheet;
     int fullest = 0;
@@ -143,54 +158,60 @@ static enum ghp_status put_memory(struct ghp_report *report, const struct ghp_pl
     for (int i = 0; i < program->n_buffers; ++i) {
         const struct ghp_buffer *b = &program->buffers[i];
 
-        if (b->storage == i && b->first_point <= fullest && b->last_point >= fullest) roles[b->role] += b->bytes;
+        if (b->storage == i && b->first_point <= fullest && b->last_point >= fullest)
+            roles[b->role] += b->bytes;
     }
     roles[GHP_ROLE_COUNT] = program->peak_bytes - program->live_bytes;
     free(live);
     sheet = ghp_sheet_open(report, "memory", columns);
-    ghp_sheet_note(sheet, "a worker's memory where it is fullest: %.3f MiB in all%s%s", (double)program->peak_bytes * MIB,
+    ghp_sheet_note(sheet, "a worker's memory where it is fullest: %.3f MiB in all%s%s",
+                   (double)program->peak_bytes * MIB,
                    plan->memory_limit_bytes > 0 ? ", limit " : "",
-                   plan->memory_limit_bytes > 0 ? ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit) : "");
+                   plan->memory_limit_bytes > 0
+                       ? ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit)
+                       : "");
     for (int i = 0; i <= GHP_ROLE_COUNT; ++i) {
         if (roles[i] == 0) continue;
         ghp_sheet_row(sheet);
-        ghp_sheet_text(sheet, i < GHP_ROLE_COUNT ? ghp_role_name((enum ghp_role)i) : "gaps between");
+        ghp_sheet_text(sheet,
+                       i < GHP_ROLE_COUNT ? ghp_role_name((enum ghp_role)i) : "gaps between");
         ghp_sheet_int(sheet, roles[i]);
         ghp_sheet_real(sheet, (double)roles[i] / peak);
     }
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
     return GHP_OK;
 }
 
-static void put_certificate(struct ghp_report *report, const struct ghp_plan *plan)
+static void put_certificate(struct ghp_display *report, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
 
-    ghp_report_real(report, "predicted_step_s", plan->predicted.step_s);
-    ghp_report_int(report, "peak_bytes", plan->predicted.peak_bytes);
-    ghp_report_int(report, "sent_bytes", plan->predicted.sent_bytes);
-    ghp_report_real(report, "gap", c->gap);
-    ghp_report_real(report, "best_step_s", c->step_s);
-    ghp_report_real(report, "bound_s", c->bound_s);
-    ghp_report_text(report, "status", c->status);
-    ghp_report_text(report, "preferred", c->preferred);
-    ghp_report_text(report, "strategy", plan->strategy);
-    ghp_report_int(report, "workers", plan->extent.workers);
-    ghp_report_int(report, "groups", plan->groups);
-    ghp_report_int(report, "group_size", plan->group_size);
-    ghp_report_int(report, "global_batch", plan->extent.global_batch);
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
+    ghp_display_int(report, "sent_bytes", plan->predicted.sent_bytes);
+    ghp_display_real(report, "gap", c->gap);
+    ghp_display_real(report, "best_step_s", c->step_s);
+    ghp_display_real(report, "bound_s", c->bound_s);
+    ghp_display_text(report, "status", c->status);
+    ghp_display_text(report, "preferred", c->preferred);
+    ghp_display_text(report, "strategy", plan->strategy);
+    ghp_display_int(report, "workers", plan->extent.workers);
+    ghp_display_int(report, "groups", plan->groups);
+    ghp_display_int(report, "group_size", plan->group_size);
+    ghp_display_int(report, "global_batch", plan->extent.global_batch);
     if (c->step_s > 0)
-        ghp_report_line(report,
-                        "certificate: %s; best step %.3f ms, no plan below %.3f ms, gap %.4f %%; %lld plans simulated, %lld "
-                        "nodes, %.3f s",
-                        c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100, (long long)c->plans,
-                        (long long)c->nodes, c->seconds);
+        ghp_display_line(report,
+                         "certificate: %s; best step %.3f ms, no plan below %.3f ms, gap %.4f %%; "
+                         "%lld plans simulated, %lld "
+                         "nodes, %.3f s",
+                         c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100,
+                         (long long)c->plans, (long long)c->nodes, c->seconds);
     else
-        ghp_report_line(report, "certificate: none, the plan was given (%s)", c->status);
-    if (c->preferred != NULL) ghp_report_line(report, "preferred: %s", c->preferred);
+        ghp_display_line(report, "certificate: none, the plan was given (%s)", c->status);
+    if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);
 }
 
-enum ghp_status ghp_inspect_plan(struct ghp_report *report, const struct ghp_plan *plan)
+enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_program program;
@@ -223,7 +244,8 @@ static enum ghp_status take_machine(const struct ghp_plan *plan, struct ghp_prof
 }
 
 /* Loads from `path`, else from the folder of `plan_path`. */
-static enum ghp_status load_near(const char *plan_path, const char *path, struct ghp_profile *profile)
+static enum ghp_status load_near(const char *plan_path, const char *path,
+                                 struct ghp_profile *profile)
 {
     const char *slash = strrchr(plan_path, '/'), *name = strrchr(path, '/');
     enum ghp_status status = ghp_profile_load(path, profile);
@@ -231,24 +253,28 @@ static enum ghp_status load_near(const char *plan_path, const char *path, struct
 
     if (status != GHP_ERR_IO || path[0] == '/') return status;
     snprintf(first, sizeof first, "%s", ghp_status_message());
-    snprintf(near, sizeof near, "%.*s%s", slash != NULL ? (int)(slash - plan_path) + 1 : 0, plan_path, path);
+    snprintf(near, sizeof near, "%.*s%s", slash != NULL ? (int)(slash - plan_path) + 1 : 0,
+             plan_path, path);
     status = ghp_profile_load(near, profile);
     if (status != GHP_ERR_IO) return status;
-    snprintf(near, sizeof near, "%.*s%s", slash != NULL ? (int)(slash - plan_path) + 1 : 0, plan_path,
-             name != NULL ? name + 1 : path);
+    snprintf(near, sizeof near, "%.*s%s", slash != NULL ? (int)(slash - plan_path) + 1 : 0,
+             plan_path, name != NULL ? name + 1 : path);
     status = ghp_profile_load(near, profile);
-    return status == GHP_ERR_IO ? GHP_FAIL(status, "%s; or name the plan's profile with --profile", first) : status;
+    return status == GHP_ERR_IO
+               ? GHP_FAIL(status, "%s; or name the plan's profile with --profile", first)
+               : status;
 }
 
-enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path, const char *path,
-                                         struct ghp_profile *profile)
+enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
+                                         const char *path, struct ghp_profile *profile)
 {
     enum ghp_status status;
     char said[17], found[17];
 
     *profile = (struct ghp_profile){0};
     if (path == NULL && plan->profile_path == NULL)
-        return GHP_FAIL(GHP_ERR_INPUT, "the plan names no profile; name the one it was made with by --profile");
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the plan names no profile; name the one it was made with by --profile");
     if (path != NULL)
         GHP_TRY(ghp_profile_load(path, profile));
     else
@@ -262,6 +288,9 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
     }
     if (status == GHP_OK || profile->hash == plan->profile_hash) return GHP_OK;
     ghp_profile_release(profile);
-    return GHP_FAIL(GHP_ERR_INPUT, "the plan was made for another profile (hash %s, not %s); name the right one with "
-                    "--profile, or make the plan again with ghp-plan", said, found);
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "the plan was made for another profile (hash %s, not %s); name the right one with "
+        "--profile, or make the plan again with ghp-plan",
+        said, found);
 }

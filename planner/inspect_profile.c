@@ -44,7 +44,8 @@ static void read_list(const char *text, int n, int64_t *const out[])
 static void read_token(const char *token, struct ghp_local *local)
 {
     struct ghp_window *w = &local->window;
-    int64_t *const stride[] = {&w->stride_h, &w->stride_w}, *const dilation[] = {&w->dilation_h, &w->dilation_w};
+    int64_t *const stride[] = {&w->stride_h, &w->stride_w}, *const dilation[] = {&w->dilation_h,
+                                                                                 &w->dilation_w};
     int64_t *const pad[] = {&w->pad_top, &w->pad_left, &w->pad_bottom, &w->pad_right};
     const char *value = token + 1;
 
@@ -79,11 +80,16 @@ static void complete(struct ghp_local *local)
     local->p = local->h;
     local->q = local->w;
     if (w->r > 0) {
-        local->p = (local->h + w->pad_top + w->pad_bottom - (w->r - 1) * w->dilation_h - 1) / w->stride_h + 1;
-        local->q = (local->w + w->pad_left + w->pad_right - (w->s - 1) * w->dilation_w - 1) / w->stride_w + 1;
+        local->p =
+            (local->h + w->pad_top + w->pad_bottom - (w->r - 1) * w->dilation_h - 1) / w->stride_h +
+            1;
+        local->q =
+            (local->w + w->pad_left + w->pad_right - (w->s - 1) * w->dilation_w - 1) / w->stride_w +
+            1;
     }
     if (local->op == GHP_OP_FLATTEN) local->k = local->c * local->h * local->w;
-    if (local->op == GHP_OP_FLATTEN || local->op == GHP_OP_LINEAR || local->op == GHP_OP_GLOBAL_AVG_POOL)
+    if (local->op == GHP_OP_FLATTEN || local->op == GHP_OP_LINEAR ||
+        local->op == GHP_OP_GLOBAL_AVG_POOL)
         local->p = local->q = 1;
 }
 
@@ -94,13 +100,16 @@ static bool read_key(const char *key, struct ghp_local *local)
     int op = 0;
 
     *local = (struct ghp_local){.n = 1, .c = 1, .h = 1, .w = 1, .n_inputs = 1};
-    local->window = (struct ghp_window){.stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1};
+    local->window = (struct ghp_window){
+        .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1};
     snprintf(copy, sizeof copy, "%s", key);
     token = strsep(&rest, " ");
-    while (op < GHP_OP_COUNT && strcmp(ghp_op_name((enum ghp_op)op), token) != 0) ++op;
+    while (op < GHP_OP_COUNT && strcmp(ghp_op_name((enum ghp_op)op), token) != 0)
+        ++op;
     if (op == GHP_OP_COUNT) return false;
     local->op = (enum ghp_op)op;
-    while ((token = strsep(&rest, " ")) != NULL) read_token(token, local);
+    while ((token = strsep(&rest, " ")) != NULL)
+        read_token(token, local);
     complete(local);
     return true;
 }
@@ -122,7 +131,8 @@ static int group_of(enum ghp_pass pass)
     return pass == GHP_PASS_BACKWARD_WEIGHT ? 2 : 1;
 }
 
-static void add_pass(struct op_row *row, enum ghp_pass pass, struct ghp_price price, int64_t scratch_bytes)
+static void add_pass(struct op_row *row, enum ghp_pass pass, struct ghp_price price,
+                     int64_t scratch_bytes)
 {
     double *seconds = &row->seconds[group_of(pass)];
 
@@ -138,15 +148,16 @@ static struct op_row empty_row(void)
     return (struct op_row){.seconds = {NAN, NAN, NAN}};
 }
 
-static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_local *local, const struct op_row *row,
-                    int element_bytes)
+static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_local *local,
+                    const struct op_row *row, int element_bytes)
 {
     int64_t inputs = local->op == GHP_OP_ADD ? local->n_inputs : 1;
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, name);
     ghp_sheet_int(sheet, local->n);
-    for (int i = 0; i < 3; ++i) ghp_sheet_real(sheet, row->seconds[i]);
+    for (int i = 0; i < 3; ++i)
+        ghp_sheet_real(sheet, row->seconds[i]);
     ghp_sheet_int(sheet, ghp_local_out_elements(local) * element_bytes);
     ghp_sheet_int(sheet, inputs * ghp_local_in_elements(local) * element_bytes);
     ghp_sheet_int(sheet, ghp_local_weight_elements(local) * element_bytes);
@@ -167,8 +178,10 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
         for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; ++i) {
             const struct ghp_op_entry *op = &profile->ops[i];
 
-            add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source}, op->scratch_bytes);
-            if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD) row.algorithm = op->algorithm;
+            add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source},
+                     op->scratch_bytes);
+            if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD)
+                row.algorithm = op->algorithm;
         }
         if (read_key(key, &local)) put_row(sheet, key, &local, &row, profile->element_bytes);
     }
@@ -184,25 +197,29 @@ static int samples_of(const struct ghp_profile *profile, int64_t samples[MAX_SAM
         int j = 0;
 
         if (!read_key(profile->ops[i].key, &local)) continue;
-        while (j < n && samples[j] != local.n) ++j;
+        while (j < n && samples[j] != local.n)
+            ++j;
         if (j == n) samples[n++] = local.n;
     }
     return n;
 }
 
 /* The undivided layer at the largest number of samples with an entry of its own, else at one sample. */
-static struct ghp_local layer_local(const struct ghp_model *model, int layer, const struct ghp_profile *profile,
-                                    const int64_t *samples, int n_samples)
+static struct ghp_local layer_local(const struct ghp_model *model, int layer,
+                                    const struct ghp_profile *profile, const int64_t *samples,
+                                    int n_samples)
 {
     struct ghp_split data = {GHP_SPLIT_DATA, 1};
     struct ghp_local best = ghp_local_of(model, layer, data, (struct ghp_extent){1, 1});
 
     for (int i = 0; i < n_samples; ++i) {
-        struct ghp_local local = ghp_local_of(model, layer, data, (struct ghp_extent){1, samples[i]});
+        struct ghp_local local =
+            ghp_local_of(model, layer, data, (struct ghp_extent){1, samples[i]});
         char key[GHP_KEY_BYTES];
 
         ghp_local_key(&local, key);
-        if (local.n > best.n && ghp_profile_find(profile, key, GHP_PASS_FORWARD) != NULL) best = local;
+        if (local.n > best.n && ghp_profile_find(profile, key, GHP_PASS_FORWARD) != NULL)
+            best = local;
     }
     return best;
 }
@@ -226,7 +243,8 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
 
             if (!ghp_local_has_pass(&local, (enum ghp_pass)pass)) continue;
             if (ghp_profile_op(profile, &local, (enum ghp_pass)pass, &price) != GHP_OK) continue;
-            if (ghp_profile_scratch(profile, &local, (enum ghp_pass)pass, &scratch) != GHP_OK) scratch = 0;
+            if (ghp_profile_scratch(profile, &local, (enum ghp_pass)pass, &scratch) != GHP_OK)
+                scratch = 0;
             add_pass(&row, (enum ghp_pass)pass, price, scratch);
             ++found;
         }
@@ -236,11 +254,12 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
         put_row(sheet, model->layers[i].name, &local, &row, profile->element_bytes);
     }
     if (found > 0) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT, "the profile knows no layer of model '%s'; measure it with ghp-profile --model",
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the profile knows no layer of model '%s'; measure it with ghp-profile --model",
                     model->name);
 }
 
-static void put_comms(struct ghp_report *report, const struct ghp_profile *profile)
+static void put_comms(struct ghp_display *report, const struct ghp_profile *profile)
 {
     static const struct ghp_column columns[] = {{"op", "collective", "", 't', 0, 0},
                                                 {"count", "ranks", "", 'i', 0, 0},
@@ -255,8 +274,9 @@ static void put_comms(struct ghp_report *report, const struct ghp_profile *profi
 
     if (profile->n_comms == 0) return;
     sheet = ghp_sheet_open(report, "collectives", columns);
-    ghp_sheet_note(sheet, "collectives, all groups of a kind at once; bus rate: bytes that cross each rank's link in one "
-                   "direction, by the second");
+    ghp_sheet_note(sheet, "collectives, all groups of a kind at once; bus rate: bytes that cross "
+                          "each rank's link in one "
+                          "direction, by the second");
     for (int i = 0; i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *c = &profile->comms[i];
         double share = (c->op == GHP_COMM_ALL_REDUCE ? 2.0 : 1.0) * (c->count - 1) / c->count;
@@ -271,23 +291,26 @@ static void put_comms(struct ghp_report *report, const struct ghp_profile *profi
         ghp_sheet_real(sheet, c->spread);
         ghp_sheet_text(sheet, ghp_source_name(c->source));
     }
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
 }
 
-static void put_rates(struct ghp_report *report, const struct ghp_profile *profile)
+static void put_rates(struct ghp_display *report, const struct ghp_profile *profile)
 {
-    static const struct ghp_column columns[] = {{"rate", "rate", "", 't', 0, 0},
-                                                {"latency_s", "latency", "us", 'r', 1e6, 2},
-                                                {"bandwidth_Bps", "bandwidth", "GB/s", 'r', 1e-9, 3},
-                                                {"spread", "spread", "%", 'r', 100, 1},
-                                                {"source", "source", "", 't', 0, 0},
-                                                {NULL, NULL, NULL, 0, 0, 0}};
+    static const struct ghp_column columns[] = {
+        {"rate", "rate", "", 't', 0, 0},
+        {"latency_s", "latency", "us", 'r', 1e6, 2},
+        {"bandwidth_Bps", "bandwidth", "GB/s", 'r', 1e-9, 3},
+        {"spread", "spread", "%", 'r', 100, 1},
+        {"source", "source", "", 't', 0, 0},
+        {NULL, NULL, NULL, 0, 0, 0}};
     static const char *const names[] = {"copy", "update", "load", "accumulate"};
-    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load, &profile->accumulate};
+    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
+                                            &profile->accumulate};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "rates", columns);
 
     ghp_sheet_note(sheet, "bytes written by the second; no bandwidth: free");
-    ghp_sheet_note(sheet, "slowdown while both streams work: compute %.3f, reduction %.3f, exchange %.3f",
+    ghp_sheet_note(sheet,
+                   "slowdown while both streams work: compute %.3f, reduction %.3f, exchange %.3f",
                    profile->overlap.compute, profile->overlap.comm, profile->overlap.link);
     if (profile->law.flops_per_s > 0)
         ghp_sheet_note(sheet, "law of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
@@ -302,30 +325,36 @@ static void put_rates(struct ghp_report *report, const struct ghp_profile *profi
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->spread);
         ghp_sheet_text(sheet, free_of_cost ? "free" : ghp_source_name(rates[i]->source));
     }
-    ghp_report_sheet(report, sheet);
+    ghp_display_sheet(report, sheet);
 }
 
-enum ghp_status ghp_inspect_profile(struct ghp_report *report, const struct ghp_profile *profile,
+enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp_profile *profile,
                                     const struct ghp_model *model)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_sheet *sheet;
 
-    ghp_report_text(report, "backend", profile->backend);
-    ghp_report_text(report, "numerics", profile->numerics);
-    ghp_report_int(report, "workers", profile->workers);
+    ghp_display_text(report, "backend", profile->backend);
+    ghp_display_text(report, "numerics", profile->numerics);
+    ghp_display_int(report, "workers", profile->workers);
     if (model != NULL || profile->n_ops > 0) {
         sheet = ghp_sheet_open(report, model != NULL ? "layers" : "operations", op_columns);
-        ghp_sheet_note(sheet, "profile of %s, %s, %d-byte numbers, %d workers at once, hash %016llx", profile->backend,
-                       profile->numerics, profile->element_bytes, profile->workers, (unsigned long long)profile->hash);
-        if (profile->created[0] != '\0') ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);
-        ghp_sheet_note(sheet, "activation: the output; gradient: of the input; batch norms' sums count with forward and "
-                       "data gradient; spread: interquartile range by median, the largest of the passes");
+        ghp_sheet_note(sheet,
+                       "profile of %s, %s, %d-byte numbers, %d workers at once, hash %016llx",
+                       profile->backend, profile->numerics, profile->element_bytes,
+                       profile->workers, (unsigned long long)profile->hash);
+        if (profile->created[0] != '\0')
+            ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);
+        ghp_sheet_note(
+            sheet,
+            "activation: the output; gradient: of the input; batch norms' sums count with forward "
+            "and "
+            "data gradient; spread: interquartile range by median, the largest of the passes");
         if (model != NULL)
             status = put_layers(sheet, profile, model);
         else
             put_keys(sheet, profile);
-        ghp_report_sheet(report, sheet);
+        ghp_display_sheet(report, sheet);
     }
     if (status != GHP_OK) return status;
     put_comms(report, profile);

@@ -23,8 +23,9 @@ struct ending {
 };
 
 static const struct ending endings[] = {
-    {"images_per_s", "1/s", 1, 1}, {"_per_s", "1/s", 1, 3},  {"_s", "ms", 1e3, 3},
-    {"_bytes", "MiB", 1.0 / 1048576, 3}, {"_Bps", "GB/s", 1e-9, 3}, {"error", "%", 100, 1},
+    {"images_per_s", "1/s", 1, 1}, {"_per_s", "1/s", 1, 3},
+    {"_s", "ms", 1e3, 3},          {"_bytes", "MiB", 1.0 / 1048576, 3},
+    {"_Bps", "GB/s", 1e-9, 3},     {"error", "%", 100, 1},
     {"share", "%", 100, 1},        {NULL, "", 1, 6},
 };
 
@@ -62,12 +63,14 @@ static void value_text(const char *key, const json_t *value, char *text, size_t 
 /* Keys of the first record that hold single values, plus "error" where it can be made. */
 static int columns_of(json_t *record, const char *keys[MAX_COLUMNS])
 {
-    bool has_both = json_object_get(record, "predicted_s") != NULL && json_object_get(record, "measured_s") != NULL;
+    bool has_both = json_object_get(record, "predicted_s") != NULL &&
+                    json_object_get(record, "measured_s") != NULL;
     const char *key;
     json_t *value;
     int n = 0;
 
-    json_object_foreach(record, key, value) {
+    json_object_foreach(record, key, value)
+    {
         if (n < MAX_COLUMNS - 1 && !json_is_object(value) && !json_is_array(value)) keys[n++] = key;
     }
     if (has_both && json_object_get(record, "error") == NULL) keys[n++] = "error";
@@ -76,7 +79,8 @@ static int columns_of(json_t *record, const char *keys[MAX_COLUMNS])
 
 static void put_record(struct ghp_table *table, json_t *record, const char *const *keys, int n)
 {
-    const json_t *predicted = json_object_get(record, "predicted_s"), *measured = json_object_get(record, "measured_s");
+    const json_t *predicted = json_object_get(record, "predicted_s"),
+                 *measured = json_object_get(record, "measured_s");
     char text[256];
 
     ghp_table_row(table);
@@ -85,10 +89,24 @@ static void put_record(struct ghp_table *table, json_t *record, const char *cons
         double said = json_number_value(predicted), found = json_number_value(measured);
 
         value_text(keys[i], value, text, sizeof text);
-        if (value == NULL && strcmp(keys[i], "error") == 0 && found > 0)
+        if (value == NULL && strcmp(keys[i], "error") == 0 && json_is_number(predicted) &&
+            found > 0)
             snprintf(text, sizeof text, "%.1f", 100 * (said - found) / found);
         ghp_table_cell(table, "%s", text);
     }
+}
+
+/* Whether any record has a text there: null stands for what a record has not. */
+static bool is_text(json_t *list, const char *key)
+{
+    json_t *record;
+    size_t i;
+
+    json_array_foreach(list, i, record)
+    {
+        if (json_is_string(json_object_get(record, key))) return true;
+    }
+    return false;
 }
 
 static enum ghp_status print_list(const char *name, json_t *list)
@@ -103,7 +121,7 @@ static enum ghp_status print_list(const char *name, json_t *list)
 
     ghp_table_note(table, "%s", name);
     for (int c = 0; c < n; ++c) {
-        bool text = json_is_string(json_object_get(first, keys[c]));
+        bool text = is_text(list, keys[c]);
 
         ghp_table_column(table, keys[c], text ? "" : ending_of(keys[c])->unit, text ? 'l' : 'r');
     }
@@ -125,7 +143,8 @@ static enum ghp_status print_values(json_t *root)
     ghp_table_column(table, "value", "", 'l');
     ghp_table_column(table, "is", "", 'r');
     ghp_table_column(table, "unit", "", 'l');
-    json_object_foreach(root, key, value) {
+    json_object_foreach(root, key, value)
+    {
         if (json_is_object(value) || json_is_array(value) || strcmp(key, "format") == 0) continue;
         value_text(key, value, text, sizeof text);
         ghp_table_row(table);
@@ -145,13 +164,15 @@ static enum ghp_status print_run(json_t *root)
     json_t *value;
 
     GHP_TRY(print_values(root));
-    json_object_foreach(root, key, value) {
-        if (json_is_array(value) && json_is_object(json_array_get(value, 0))) GHP_TRY(print_list(key, value));
+    json_object_foreach(root, key, value)
+    {
+        if (json_is_array(value) && json_is_object(json_array_get(value, 0)))
+            GHP_TRY(print_list(key, value));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_inspect_run(struct ghp_report *report, const char *path)
+enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_json doc;

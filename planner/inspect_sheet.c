@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct ghp_sheet {
-    struct ghp_report *report;
+    struct ghp_display *report;
     const char *key;
     const struct ghp_column *columns;
     struct ghp_table *table; /* for people */
@@ -19,46 +19,46 @@ struct ghp_sheet {
     int column;              /* of the next cell */
 };
 
-static void fail(struct ghp_report *report)
+static void fail(struct ghp_display *report)
 {
     report->failed = true;
 }
 
-void ghp_report_begin(struct ghp_report *report, bool json)
+void ghp_display_begin(struct ghp_display *report, bool json)
 {
-    *report = (struct ghp_report){.json = json};
+    *report = (struct ghp_display){.json = json};
     if (!json) return;
     report->root = json_object();
     if (report->root == NULL) fail(report);
 }
 
 /* Sets a key to a value, which is taken over. */
-static void set(struct ghp_report *report, json_t *object, const char *key, json_t *value)
+static void set(struct ghp_display *report, json_t *object, const char *key, json_t *value)
 {
     if (object == NULL || json_object_set_new(object, key, value) != 0) fail(report);
 }
 
-void ghp_report_int(struct ghp_report *report, const char *key, int64_t value)
+void ghp_display_int(struct ghp_display *report, const char *key, int64_t value)
 {
     if (report->json) set(report, report->root, key, json_integer(value));
 }
 
-void ghp_report_real(struct ghp_report *report, const char *key, double value)
+void ghp_display_real(struct ghp_display *report, const char *key, double value)
 {
     if (report->json && isfinite(value)) set(report, report->root, key, json_real(value));
 }
 
-void ghp_report_bool(struct ghp_report *report, const char *key, bool value)
+void ghp_display_bool(struct ghp_display *report, const char *key, bool value)
 {
     if (report->json) set(report, report->root, key, json_boolean(value));
 }
 
-void ghp_report_text(struct ghp_report *report, const char *key, const char *value)
+void ghp_display_text(struct ghp_display *report, const char *key, const char *value)
 {
     if (report->json && value != NULL) set(report, report->root, key, json_string(value));
 }
 
-void ghp_report_line(struct ghp_report *report, const char *fmt, ...)
+void ghp_display_line(struct ghp_display *report, const char *fmt, ...)
 {
     va_list args;
 
@@ -70,7 +70,8 @@ void ghp_report_line(struct ghp_report *report, const char *fmt, ...)
     putchar('\n');
 }
 
-struct ghp_sheet *ghp_sheet_open(struct ghp_report *report, const char *key, const struct ghp_column *columns)
+struct ghp_sheet *ghp_sheet_open(struct ghp_display *report, const char *key,
+                                 const struct ghp_column *columns)
 {
     struct ghp_sheet *sheet = ghp_alloc(1, sizeof *sheet);
 
@@ -148,7 +149,8 @@ void ghp_sheet_real(struct ghp_sheet *sheet, double value)
     if (sheet->report->json) {
         if (isfinite(value)) set(sheet->report, sheet->row, column->key, json_real(value));
     } else if (isfinite(value)) {
-        ghp_table_cell(sheet->table, "%.*f", column->digits, column->scale > 0 ? value * column->scale : value);
+        ghp_table_cell(sheet->table, "%.*f", column->digits,
+                       column->scale > 0 ? value * column->scale : value);
     } else {
         ghp_table_cell(sheet->table, "%s", "");
     }
@@ -166,7 +168,7 @@ void ghp_sheet_text(struct ghp_sheet *sheet, const char *value)
         set(sheet->report, sheet->row, column->key, json_string(value));
 }
 
-void ghp_report_sheet(struct ghp_report *report, struct ghp_sheet *sheet)
+void ghp_display_sheet(struct ghp_display *report, struct ghp_sheet *sheet)
 {
     if (sheet == NULL) return;
     if (report->json) {
@@ -182,7 +184,7 @@ void ghp_report_sheet(struct ghp_report *report, struct ghp_sheet *sheet)
     free(sheet);
 }
 
-enum ghp_status ghp_report_end(struct ghp_report *report)
+enum ghp_status ghp_display_end(struct ghp_display *report)
 {
     enum ghp_status status = report->status;
     char *text = NULL;
@@ -196,6 +198,8 @@ enum ghp_status ghp_report_end(struct ghp_report *report)
     json_decref(report->root);
     report->root = NULL;
     if (status == GHP_OK && (fflush(stdout) != 0 || ferror(stdout)))
-        status = GHP_FAIL(GHP_ERR_IO, "cannot write the result to standard output; make room, or give another place");
+        status = GHP_FAIL(
+            GHP_ERR_IO,
+            "cannot write the result to standard output; make room, or give another place");
     return status;
 }

@@ -300,7 +300,6 @@ static enum ghp_status search_limited(struct judge *j)
     enum ghp_status status;
 
     GHP_TRY(ghp_memory_init(j->job->instance));
-    j->unlimited = false;
     j->bytes = true;
     GHP_TRY_GOTO(status, search_once(j, bytes, (double)j->job->limit_bytes, &least), done);
     j->bytes = false;
@@ -333,6 +332,7 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     if (best.value < INFINITY)
         GHP_TRY_GOTO(status, ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes, NULL, &peak),
                      done);
+    j.unlimited = false;
     if (job->limit_bytes > 0 && peak > job->limit_bytes)
         GHP_TRY_GOTO(status, search_limited(&j), done);
     else

@@ -28,11 +28,12 @@ static struct {
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
     const char *batch, *analytic, *hwloc, *output;
     int backend, numerics, precision, bind;
-    double budget_s, watchdog_s;
+    double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
     bool fresh, machine_only, json;
 } set = {.bucket_bytes = 32 << 20,
          .budget_s = 600,
+         .sample_s = 0.02,
          .watchdog_s = 600,
          .intra_latency_s = 1e-6,
          .intra_Bps = 10e9,
@@ -60,6 +61,8 @@ static const struct ghp_opt options[] = {
      .help = "ranks to the cores of their places"},
     {.name = "budget", .kind = GHP_OPT_REAL, .target = &set.budget_s, .min = 1, .max = 1e7,
      .argument = "SECONDS", .help = "what is not reached in this time is left to the laws"},
+    {.name = "sample", .kind = GHP_OPT_REAL, .target = &set.sample_s, .min = 1e-4, .max = 100,
+     .argument = "SECONDS", .help = "least length of one sample; twice that where ranks share cores"},
     {.name = "bucket", .kind = GHP_OPT_BYTES, .target = &set.bucket_bytes, .min = 1,
      .max = 1LL << 40, .help = "reductions are measured up to this size at least"},
     {.name = "fresh", .kind = GHP_OPT_FLAG, .target = &set.fresh,
@@ -77,7 +80,7 @@ static const struct ghp_opt options[] = {
      .help = "equal nodes of the machine; without it one"},
     {.kind = GHP_OPT_HEADING, .help = "The machine, where it is not measured"},
     {.name = "memory", .kind = GHP_OPT_BYTES, .target = &set.memory_bytes, .min = 1, .max = 1LL << 60,
-     .help = "of one node; without it as hwloc says"},
+     .help = "of one node; without it as hwloc says, 1 TiB where a synthetic one says nothing"},
     {.name = "intra-latency", .kind = GHP_OPT_REAL, .target = &set.intra_latency_s, .max = 10,
      .argument = "SECONDS", .help = "between two workers of a node"},
     {.name = "intra-bandwidth", .kind = GHP_OPT_REAL, .target = &set.intra_Bps, .min = 1, .max = 1e15,
@@ -418,6 +421,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .element_bytes = set.precision == 1 ? 8 : 4,
         .threads = (int)set.threads,
         .bind = (enum ghp_bind_mode)set.bind,
+        .sample_s = set.sample_s,
         .budget_s = set.budget_s,
         .fresh = set.fresh,
         .output = set.output,

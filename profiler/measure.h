@@ -20,6 +20,7 @@ struct ghp_measure {
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
     int element_bytes; /* 4 or 8 */
+    double sample_s;   /* how long one sample of an operation lasts, > 0 */
 };
 
 /* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */

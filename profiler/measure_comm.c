@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ghp_effort effort = {.sample_s = 0.01, .min_samples = 5, .max_samples = 7};
-
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 {
     int block = count * stride;
@@ -90,6 +88,7 @@ static enum ghp_status measure_one(const struct ghp_measure *m, const struct ghp
                                    struct ghp_timed *timed)
 {
     struct exchange x = {.m = m, .what = what};
+    struct ghp_effort effort = {.sample_s = 0.5 * m->sample_s, .min_samples = 5, .max_samples = 7};
     double unused = 0;
     enum ghp_status status = exchange_open(&x);
 

@@ -100,36 +100,76 @@ static enum ghp_status enter(const struct ghp_agenda_op *op, struct outcome *out
     return ghp_profile_add_op(profile, &entry);
 }
 
+/* One walk through the agenda. */
+struct walk {
+    const struct ghp_measure *m;
+    const struct ghp_ops_limits *limits;
+    struct ghp_profile *profile;
+    struct ghp_ops_count *count;
+    struct pace pace;
+    double saved_s;
+    enum ghp_status own; /* this rank's alone, told to all before the next operation */
+};
+
+/* Measures one operation that all ranks have agreed on. */
+static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
+{
+    struct outcome outcome = {0};
+
+    GHP_TRY(measure_one(walk->m, op, walk->limits->effort, &outcome));
+    if (!outcome.fits) return GHP_OK;
+    op->done = true;
+    walk->count->measured += 1;
+    pace_add(&walk->pace, op, outcome.timed.seconds);
+    if (walk->m->rank != 0) return GHP_OK;
+    walk->own = enter(op, &outcome, walk->profile);
+    if (walk->own != GHP_OK || ghp_measure_now_s() - walk->saved_s < GHP_SAVE_S) return GHP_OK;
+    walk->saved_s = ghp_measure_now_s();
+    walk->own = walk->limits->save(walk->limits->context);
+    return GHP_OK;
+}
+
+/* A law needs one operation at least, however short the time: the cheapest with FLOPs, or without. */
+static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda, bool with_flops)
+{
+    struct ghp_agenda_op *best = NULL;
+    double unused = 0;
+
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        struct ghp_agenda_op *op = &agenda->ops[i];
+
+        if ((op->flops > 0) != with_flops) continue;
+        if (op->done) return GHP_OK;
+        if (best == NULL || op->flops + op->bytes < best->flops + best->bytes) best = op;
+    }
+    if (best == NULL) return GHP_OK;
+    GHP_TRY(ghp_measure_max(walk->m, walk->own, &unused));
+    return take(walk, best);
+}
+
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
                                 const struct ghp_ops_limits *limits, struct ghp_profile *profile,
                                 struct ghp_ops_count *count)
 {
-    struct pace pace = {0};
-    double saved_s = ghp_measure_now_s(), unused = 0;
-    enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
+    struct walk walk = {.m = m, .limits = limits, .profile = profile, .count = count};
+    double unused = 0;
+    enum ghp_status status = GHP_OK;
 
+    walk.saved_s = ghp_measure_now_s();
     if (agenda->n_ops > 0) ghp_progress_begin("operations", agenda->n_ops);
     for (int i = 0; i < agenda->n_ops; ++i) {
         struct ghp_agenda_op *op = &agenda->ops[i];
-        struct outcome outcome = {0};
-        unsigned char decision = (unsigned char)decide(m, op, limits, &pace);
+        unsigned char decision = (unsigned char)decide(m, op, limits, &walk.pace);
 
         ghp_progress_step(i, "%s %s", ghp_op_name(op->local.op), ghp_pass_name(op->pass));
         count->kept += op->done;
         if (op->done) continue;
-        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &decision, 1), done);
-        if (decision == LEAVE) continue;
-        GHP_TRY_GOTO(status, measure_one(m, op, limits->effort, &outcome), done);
-        if (!outcome.fits) continue;
-        op->done = true;
-        count->measured += 1;
-        pace_add(&pace, op, outcome.timed.seconds);
-        if (m->rank == 0) own = enter(op, &outcome, profile);
-        if (m->rank != 0 || own != GHP_OK || ghp_measure_now_s() - saved_s < GHP_SAVE_S) continue;
-        saved_s = ghp_measure_now_s();
-        own = limits->save(limits->context);
+        GHP_TRY_GOTO(status, ghp_measure_share(m, walk.own, &decision, 1), done);
+        if (decision == MEASURE) GHP_TRY_GOTO(status, take(&walk, op), done);
     }
-    status = ghp_measure_max(m, own, &unused);
+    GHP_TRY_GOTO(status, anchor(&walk, agenda, true), done);
+    GHP_TRY_GOTO(status, anchor(&walk, agenda, false), done);
+    status = ghp_measure_max(m, walk.own, &unused);
 done:
     ghp_progress_end();
     return status;

@@ -13,8 +13,7 @@ enum {
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
-static const double round_s = 0.2;
-static const struct ghp_effort effort = {.sample_s = 0.05, .min_samples = 5, .max_samples = 7};
+static const double round_samples = 10; /* a round lasts as long as so many samples of an operation */
 
 /* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
 struct traffic {
@@ -80,9 +79,9 @@ static void traffic_close(struct traffic *t)
 }
 
 /* Runs that last about a round. */
-static int runs_in_round(double once_s)
+static int runs_in_round(const struct ghp_measure *m, double once_s)
 {
-    double runs = ceil(round_s / fmax(once_s, 1e-9));
+    double runs = ceil(round_samples * m->sample_s / fmax(once_s, 1e-9));
 
     return (int)fmin(fmax(runs, LEAST_RUNS), MOST_RUNS);
 }
@@ -137,6 +136,7 @@ static double slowdown(double *rounds)
 static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
                               struct ghp_task compute, struct ghp_overlap *overlap)
 {
+    struct ghp_effort effort = {.sample_s = 2 * t->m->sample_s, .min_samples = 5, .max_samples = 7};
     struct ghp_timed compute_alone = {0}, reduce_alone = {0}, exchange_alone = {0};
     double on_compute[ROUNDS] = {0}, on_comm[ROUNDS] = {0}, on_link[ROUNDS] = {0};
     int n = 0, exchanges = 0;
@@ -144,8 +144,8 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
     GHP_TRY(ghp_measure_task(t->m, compute, effort, &compute_alone));
     GHP_TRY(ghp_measure_task(t->m, (struct ghp_task){reduce_run, t}, effort, &reduce_alone));
     GHP_TRY(ghp_measure_task(t->m, (struct ghp_task){exchange_run, t}, effort, &exchange_alone));
-    n = runs_in_round(reduce_alone.seconds);
-    exchanges = runs_in_round(exchange_alone.seconds);
+    n = runs_in_round(t->m, reduce_alone.seconds);
+    exchanges = runs_in_round(t->m, exchange_alone.seconds);
     for (int i = 0; i < ROUNDS; ++i) {
         double mean_s[2] = {0};
         double both_s = 0, a = n * reduce_alone.seconds, b = exchanges * exchange_alone.seconds;

@@ -13,7 +13,10 @@ enum {
     COPY_PARTS = 4
 };
 
-static const struct ghp_effort effort = {.sample_s = 0.02, .min_samples = 5, .max_samples = 7};
+static struct ghp_effort effort_of(const struct ghp_measure *m)
+{
+    return (struct ghp_effort){.sample_s = m->sample_s, .min_samples = 5, .max_samples = 7};
+}
 
 struct ghp_rate ghp_measure_line(const double bytes[2], const struct ghp_timed timed[2])
 {
@@ -85,7 +88,7 @@ static enum ghp_status measure_memory(struct job *job,
     for (int i = 0; i < 2; ++i) {
         job->bytes = sizes[i];
         bytes[i] = bytes_per_byte * (double)sizes[i];
-        GHP_TRY(ghp_measure_task(job->m, (struct ghp_task){run, job}, effort, &timed[i]));
+        GHP_TRY(ghp_measure_task(job->m, (struct ghp_task){run, job}, effort_of(job->m), &timed[i]));
     }
     *rate = ghp_measure_line(bytes, timed);
     return GHP_OK;
@@ -177,6 +180,7 @@ static enum ghp_status measure_load(const struct ghp_measure *m, const struct gh
                            (int64_t)sizeof(int32_t);
     int64_t large = samples > 1 ? samples : 2;
     struct load load = {0};
+    struct ghp_task task = {run_load, &load};
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {(double)sample_bytes, (double)(large * sample_bytes)};
     double unused = 0;
@@ -184,11 +188,9 @@ static enum ghp_status measure_load(const struct ghp_measure *m, const struct gh
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     load.batch.n = 1;
-    GHP_TRY_GOTO(status, ghp_measure_task(m, (struct ghp_task){run_load, &load}, effort, &timed[0]),
-                 done);
+    GHP_TRY_GOTO(status, ghp_measure_task(m, task, effort_of(m), &timed[0]), done);
     load.batch.n = large;
-    GHP_TRY_GOTO(status, ghp_measure_task(m, (struct ghp_task){run_load, &load}, effort, &timed[1]),
-                 done);
+    GHP_TRY_GOTO(status, ghp_measure_task(m, task, effort_of(m), &timed[1]), done);
     *rate = ghp_measure_line(bytes, timed);
 done:
     load_close(&load);

@@ -21,7 +21,6 @@ enum { HOST_BYTES = 256 };
 static const double comm_share = 0.35;   /* of the budget: what collectives may take */
 static const double memory_share = 0.5;  /* of a node's memory: what measuring may take */
 static const double typical_flops = 1e8; /* of the operation that overlap is measured with: some milliseconds */
-static const double sample_s = 0.02;
 
 /* Everything of one run. */
 struct run {
@@ -155,6 +154,7 @@ static enum ghp_status settle(struct run *run)
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;
+    run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     return run->m.backend_ops->open(&config, &run->m.backend);
 }
 
@@ -284,17 +284,16 @@ static enum ghp_status measure_all(struct run *run)
     const struct ghp_measured_request *request = run->request;
     const struct ghp_machine *machine = &run->profile->machine;
     int64_t memory = (int64_t)(memory_share * (double)machine->memory_bytes / run->ranks_per_node);
-    int sharing = (run->ranks_per_node + machine->cores - 1) / machine->cores;
-    struct ghp_comm_limits comm_limits = {.deadline_s = run->start_s + comm_share * request->budget_s,
-                                          .memory_bytes = memory};
+    struct ghp_comm_limits comm_limits = {.memory_bytes = memory};
     struct ghp_ops_limits ops_limits = {
-        .effort = {.sample_s = sample_s * (sharing < 2 ? 1 : 2), .min_samples = 3, .max_samples = 5},
+        .effort = {.sample_s = run->m.sample_s, .min_samples = 3, .max_samples = 5},
         .deadline_s = run->start_s + request->budget_s,
         .memory_bytes = memory,
         .save = save,
         .context = run};
 
     GHP_TRY(measure_rates(run));
+    comm_limits.deadline_s = ghp_measure_now_s() + comm_share * request->budget_s;
     GHP_TRY(ghp_measure_comms(&run->m, &run->agenda, comm_limits, run->profile,
                               &run->result->comms_left));
     GHP_TRY(ghp_measure_ops(&run->m, &run->agenda, &ops_limits, run->profile, &run->result->ops));

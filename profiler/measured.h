@@ -25,6 +25,7 @@ struct ghp_measured_request {
     int element_bytes;     /* 4 or 8 */
     int threads;           /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
+    double sample_s;       /* how long one sample lasts, > 0; twice as long where workers share cores */
     double budget_s;       /* for everything, > 0 */
     bool fresh;            /* an existing file is replaced, not continued */
     const char *output;    /* profile file */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Points the topology at its source; *of_file says that it is an XML file. */
 static enum ghp_status set_source(hwloc_topology_t topology, const char *source, bool *of_file)
@@ -80,6 +81,18 @@ static enum ghp_status read_cores(hwloc_topology_t topology, struct ghp_machine 
     return GHP_OK;
 }
 
+/* Bytes of one node.  A virtual machine may have memory that belongs to none of hwloc's nodes: the system's own count
+ * tells; a synthetic description mostly says nothing of memory, and hwloc then invents a number. */
+static int64_t memory_of(hwloc_topology_t topology, const char *source, bool of_file)
+{
+    int64_t bytes = (int64_t)hwloc_get_root_obj(topology)->total_memory;
+    bool here = source == NULL || source[0] == '\0';
+    int64_t counted = here ? (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) : 0;
+
+    if (!here && !of_file && strstr(source, "memory=") == NULL) return GHP_TOPOLOGY_MEMORY_BYTES;
+    return counted > bytes ? counted : bytes;
+}
+
 static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
                                  struct ghp_machine *machine)
 {
@@ -99,7 +112,7 @@ static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
     machine->name = strdup(node_name(topology, source));
     if (machine->name == NULL) return GHP_NO_MEMORY();
     GHP_TRY(read_cores(topology, machine));
-    machine->memory_bytes = (int64_t)hwloc_get_root_obj(topology)->total_memory;
+    machine->memory_bytes = memory_of(topology, source, of_file);
     return GHP_OK;
 }
 

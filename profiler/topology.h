@@ -8,6 +8,9 @@
 
 #include "core/machine.h"
 
+/* Memory of a synthetic node whose description does not name any: enough for everything. */
+#define GHP_TOPOLOGY_MEMORY_BYTES (INT64_C(1) << 40)
+
 /* Describes one node, and says that there are `nodes` of it.
  *
  * source   NULL or "": this machine; a file name: hwloc's XML (as `lstopo --of xml` writes it); else a synthetic

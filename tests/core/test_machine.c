@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 static const char *const text =
-    "{\"format\": \"ghp.machine/1\", \"name\": \"two sockets\", \"nodes\": 4, \"packages\": 2, \"cores\": 4,\n"
+    "{\"format\": \"ghp.machine/1\", \"name\": \"two sockets\", \"nodes\": 4, \"packages\": 2, "
+    "\"cores\": 4,\n"
     "\"threads\": 8, \"pus\": [0, 2, 4, 6], \"memory_bytes\": 25769803776,\n"
     "\"intra\": {\"latency_s\": 1e-6, \"bandwidth_Bps\": 1e10},\n"
     "\"inter\": {\"latency_s\": 2e-5, \"bandwidth_Bps\": 1.25e9}}";
@@ -17,7 +18,8 @@ static struct ghp_machine machine_of(const char *json)
     struct ghp_json doc;
     struct ghp_node root;
 
-    if (!CHECK_STATUS(ghp_json_parse(json, "m.json", "ghp.machine/1", &doc), GHP_OK)) return machine;
+    if (!CHECK_STATUS(ghp_json_parse(json, "m.json", "ghp.machine/1", &doc), GHP_OK))
+        return machine;
     root = ghp_json_root(&doc);
     CHECK_STATUS(ghp_machine_read(&root, &machine), GHP_OK);
     ghp_json_release(&doc);
@@ -76,7 +78,8 @@ static void test_refusals(void)
     refuse("{\"format\": \"ghp.machine/2\"}", "use one of ghp.machine/1");
     refuse("{\"format\": \"ghp.machine/1\", \"node\": 1}", "did you mean 'nodes'");
     refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 0}", "from 1 to");
-    refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 1, \"packages\": 1, \"cores\": 2, \"threads\": 2,\n"
+    refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 1, \"packages\": 1, "
+           "\"cores\": 2, \"threads\": 2,\n"
            "\"pus\": [0]}",
            "m.json:2:8: 'pus': there are 1 numbers, but 2 cores; give one for each core");
 }
@@ -119,24 +122,31 @@ static void test_ring(void)
     int64_t v = 1000000;
     double x = 1e6;
 
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){0, 1, 1}, 16), 0);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){0, 1, 1}, 16), 0);
     /* a group inside a node */
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){4, 4, 1}, 16),
-               2 * 3.0 / 4 * x / intra.bandwidth_Bps + 6 * intra.latency_s);
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){4, 2, 2}, 16),
-               1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){4, 4, 1}, 16),
+        2 * 3.0 / 4 * x / intra.bandwidth_Bps + 6 * intra.latency_s);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){4, 2, 2}, 16),
+        1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
     /* one group over all nodes: it has each node's link alone */
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){0, 16, 1}, 16),
-               2 * 15.0 / 16 * x / inter.bandwidth_Bps + 30 * inter.latency_s);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){0, 16, 1}, 16),
+        2 * 15.0 / 16 * x / inter.bandwidth_Bps + 30 * inter.latency_s);
     /* replicas at stride 2: two groups share each node's link */
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_REDUCE_SCATTER, v, (struct ghp_ranks){1, 8, 2}, 16),
-               7.0 / 8 * x / (inter.bandwidth_Bps / 2) + 7 * inter.latency_s);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_REDUCE_SCATTER, v, (struct ghp_ranks){1, 8, 2}, 16),
+        7.0 / 8 * x / (inter.bandwidth_Bps / 2) + 7 * inter.latency_s);
     /* stride 8 over groups of 2: four share it */
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_TO_ALL, v, (struct ghp_ranks){1, 2, 8}, 16),
-               1.0 / 2 * x / (inter.bandwidth_Bps / 4) + inter.latency_s);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_ALL_TO_ALL, v, (struct ghp_ranks){1, 2, 8}, 16),
+        1.0 / 2 * x / (inter.bandwidth_Bps / 4) + inter.latency_s);
     /* three workers a node in groups of two: {2, 3} straddles, so the kind is bound by the outer link */
-    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){0, 2, 1}, 12),
-               1.0 / 2 * x / inter.bandwidth_Bps + inter.latency_s);
+    check_same(
+        ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){0, 2, 1}, 12),
+        1.0 / 2 * x / inter.bandwidth_Bps + inter.latency_s);
     ghp_machine_release(&machine);
 }
 
@@ -147,13 +157,17 @@ static void test_regression(void)
     int64_t front = 4 * INT64_C(14710464), rear = 4 * INT64_C(123633664);
 
     machine.nodes = 16;
-    CHECK_NEAR(1e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, front, (struct ghp_ranks){0, 16, 1}, 16), 88.86,
-               5e-3);
-    CHECK_NEAR(1e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, front + rear, (struct ghp_ranks){0, 16, 1}, 16),
+    CHECK_NEAR(1e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, front,
+                                        (struct ghp_ranks){0, 16, 1}, 16),
+               88.86, 5e-3);
+    CHECK_NEAR(1e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, front + rear,
+                                        (struct ghp_ranks){0, 16, 1}, 16),
                830.66, 6e-3);
-    CHECK_NEAR(1e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, rear / 8, (struct ghp_ranks){0, 2, 8}, 16), 49.49,
-               5e-3);
-    CHECK_NEAR(2e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, INT64_C(4) * 512 * 25088, (struct ghp_ranks){0, 8, 1}, 16),
+    CHECK_NEAR(1e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, rear / 8,
+                                        (struct ghp_ranks){0, 2, 8}, 16),
+               49.49, 5e-3);
+    CHECK_NEAR(2e3 * ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, INT64_C(4) * 512 * 25088,
+                                        (struct ghp_ranks){0, 8, 1}, 16),
                72.21, 5e-3);
     ghp_machine_release(&machine);
 }

@@ -24,11 +24,16 @@ static struct ghp_model load(const char *name)
 static void test_published(void)
 {
     static const struct published nets[] = {
-        {"lenet5", 61470, 61706, 0, 0},          {"alexnet", 61090496, 61100840, 0, 0},
-        {"vgg-a", 132851392, 132863336, 15.218, 5e-4}, {"vgg16", 138344128, 138357544, 30.94, 5e-3},
-        {"overfeat-fast", 145909792, 0, 5.603, 5e-4}, {"cd-dnn", 429 * 2048 + 6 * 2048 * 2048 + 2048 * 9304, 0, 0, 0},
-        {"resnet18", 11678912, 11689512, 0, 0},  {"resnet50", 25502912, 25557032, 0, 0},
-        {"vgg-a-32", 9217728 + 512 * 512 + 512 * 10, 0, 0, 0},   {"small-resnet", 0, 0, 0, 0},
+        {"lenet5", 61470, 61706, 0, 0},
+        {"alexnet", 61090496, 61100840, 0, 0},
+        {"vgg-a", 132851392, 132863336, 15.218, 5e-4},
+        {"vgg16", 138344128, 138357544, 30.94, 5e-3},
+        {"overfeat-fast", 145909792, 0, 5.603, 5e-4},
+        {"cd-dnn", 429 * 2048 + 6 * 2048 * 2048 + 2048 * 9304, 0, 0, 0},
+        {"resnet18", 11678912, 11689512, 0, 0},
+        {"resnet50", 25502912, 25557032, 0, 0},
+        {"vgg-a-32", 9217728 + 512 * 512 + 512 * 10, 0, 0, 0},
+        {"small-resnet", 0, 0, 0, 0},
     };
 
     for (size_t i = 0; i < sizeof nets / sizeof nets[0]; ++i) {
@@ -41,7 +46,8 @@ static void test_published(void)
 
             all += ghp_layer_weights(layer);
             flops += ghp_layer_flops(layer);
-            if (layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR) weights += ghp_layer_weights(layer);
+            if (layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR)
+                weights += ghp_layer_weights(layer);
         }
         if (nets[i].weights > 0) CHECK_EQ(weights, nets[i].weights);
         if (nets[i].all > 0) CHECK_EQ(all, nets[i].all);
@@ -114,23 +120,29 @@ static enum ghp_status parse(const char *layers, struct ghp_model *model)
     char text[4096];
 
     snprintf(text, sizeof text,
-             "{\"format\": \"ghp.model/1\", \"name\": \"t\",\n\"input\": {\"channels\": 4, \"height\": 9, \"width\": 7},\n"
+             "{\"format\": \"ghp.model/1\", \"name\": \"t\",\n\"input\": {\"channels\": 4, "
+             "\"height\": 9, \"width\": 7},\n"
              "\"layers\": [\n%s]}",
              layers);
     return ghp_model_parse(text, "t.json", model);
 }
 
-#define CLASSIFY "{\"name\": \"pool\", \"op\": \"global_avg_pool\"},\n{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}"
+#define CLASSIFY                                                                                   \
+    "{\"name\": \"pool\", \"op\": \"global_avg_pool\"},\n{\"name\": \"loss\", \"op\": "            \
+    "\"softmax_cross_entropy\"}"
 
 static void test_windows(void)
 {
     struct ghp_model model;
     const struct ghp_layer *layer;
 
-    CHECK_STATUS(parse("{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": [3, 2], \"stride\": [2, 1], \"pad\": "
+    CHECK_STATUS(parse("{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": [3, 2], "
+                       "\"stride\": [2, 1], \"pad\": "
                        "[1, 0, 2, 3], \"dilation\": [1, 2], \"groups\": 2, \"bias\": false},\n"
-                       "{\"name\": \"b\", \"op\": \"max_pool\", \"kernel\": 3, \"stride\": 2, \"ceil\": true},\n"
-                       "{\"name\": \"c\", \"op\": \"avg_pool\", \"kernel\": 2, \"pad\": 1, \"count_pad\": false},\n" CLASSIFY,
+                       "{\"name\": \"b\", \"op\": \"max_pool\", \"kernel\": 3, \"stride\": 2, "
+                       "\"ceil\": true},\n"
+                       "{\"name\": \"c\", \"op\": \"avg_pool\", \"kernel\": 2, \"pad\": 1, "
+                       "\"count_pad\": false},\n" CLASSIFY,
                        &model),
                  GHP_OK);
     layer = &model.layers[1];
@@ -153,7 +165,10 @@ static void test_text(void)
 {
     struct ghp_model model, again;
 
-    CHECK_STATUS(parse("{\"name\": \"n\", \"op\": \"lrn\", \"size\": 5, \"alpha\": 0.1, \"k\": 2.0},\n" CLASSIFY, &model), GHP_OK);
+    CHECK_STATUS(parse("{\"name\": \"n\", \"op\": \"lrn\", \"size\": 5, \"alpha\": 0.1, \"k\": "
+                       "2.0},\n" CLASSIFY,
+                       &model),
+                 GHP_OK);
     CHECK_STATUS(ghp_model_parse(model.text, "again", &again), GHP_OK);
     CHECK_TEXT(model.text, again.text);
     CHECK(model.hash == again.hash && model.hash != 0);
@@ -171,32 +186,45 @@ struct refusal {
 static void test_refusals(void)
 {
     static const struct refusal cases[] = {
-        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 3, \"strides\": 2}", "t.json:4:70: 'layers[0].strides': unknown key 'strides'; did you mean 'stride'?"},
+        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 3, \"strides\": 2}",
+         "t.json:4:70: 'layers[0].strides': unknown key 'strides'; did you mean 'stride'?"},
         {"{\"name\": \"a\", \"op\": \"conv3d\"}", "use one of conv2d"},
         {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6}", "key 'kernel' is missing"},
-        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 10}", "use a smaller kernel or more padding"},
-        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": [1, 2, 3]}", "write one number or [height, width]"},
+        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 10}",
+         "use a smaller kernel or more padding"},
+        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": [1, 2, 3]}",
+         "write one number or [height, width]"},
         {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 0, \"kernel\": 1}", "from 1 to"},
-        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 1, \"groups\": 3}", "use groups that divide both"},
+        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 1, \"groups\": 3}",
+         "use groups that divide both"},
         {"{\"name\": \"a\", \"op\": \"linear\", \"features\": 6}", "put a flatten layer before it"},
         {"{\"name\": \"a\", \"op\": \"lrn\", \"size\": 4}", "use 3 or 5"},
         {"{\"name\": \"a\", \"op\": \"dropout\", \"ratio\": 1}", "from 0 to"},
-        {"{\"name\": \"a\", \"op\": \"batch_norm\", \"statistics\": \"group\"}", "use one of global, local"},
+        {"{\"name\": \"a\", \"op\": \"batch_norm\", \"statistics\": \"group\"}",
+         "use one of global, local"},
         {"{\"name\": \"a b\", \"op\": \"relu\"}", "letters, digits"},
         {"{\"name\": \"input\", \"op\": \"relu\"}", "is taken"},
-        {"{\"name\": \"a\", \"op\": \"relu\", \"inputs\": [\"b\"]}", "there is no layer 'b' before this one"},
-        {"{\"name\": \"a\", \"op\": \"relu\", \"inputs\": [\"a\"]}", "there is no layer 'a' before this one"},
+        {"{\"name\": \"a\", \"op\": \"relu\", \"inputs\": [\"b\"]}",
+         "there is no layer 'b' before this one"},
+        {"{\"name\": \"a\", \"op\": \"relu\", \"inputs\": [\"a\"]}",
+         "there is no layer 'a' before this one"},
         {"{\"name\": \"a\", \"op\": \"add\", \"inputs\": [\"input\"]}", "name 2 to 16"},
-        {"{\"name\": \"a\", \"op\": \"add\", \"inputs\": [\"input\", \"input\"]}", "name different layers"},
-        {"{\"name\": \"p\", \"op\": \"max_pool\", \"kernel\": 2},\n{\"name\": \"a\", \"op\": \"add\", \"inputs\": [\"input\", \"p\"]}",
-         "t.json:5:1: 'layers[1]': layer 'a' (add) joins 'input' of shape 4x9x7 with 'p' of shape 4x4x3; make their shapes equal"},
-        {"{\"name\": \"p\", \"op\": \"max_pool\", \"kernel\": 2, \"pad\": 2}", "padding smaller than the kernel"},
+        {"{\"name\": \"a\", \"op\": \"add\", \"inputs\": [\"input\", \"input\"]}",
+         "name different layers"},
+        {"{\"name\": \"p\", \"op\": \"max_pool\", \"kernel\": 2},\n{\"name\": \"a\", \"op\": "
+         "\"add\", \"inputs\": [\"input\", \"p\"]}",
+         "t.json:5:1: 'layers[1]': layer 'a' (add) joins 'input' of shape 4x9x7 with 'p' of shape "
+         "4x4x3; make their shapes equal"},
+        {"{\"name\": \"p\", \"op\": \"max_pool\", \"kernel\": 2, \"pad\": 2}",
+         "padding smaller than the kernel"},
         {"{\"name\": \"r\", \"op\": \"relu\"}", "end it with a softmax_cross_entropy layer"},
-        {"{\"name\": \"r\", \"op\": \"relu\"},\n{\"name\": \"s\", \"op\": \"relu\", \"inputs\": [\"input\"]},\n" CLASSIFY,
+        {"{\"name\": \"r\", \"op\": \"relu\"},\n{\"name\": \"s\", \"op\": \"relu\", \"inputs\": "
+         "[\"input\"]},\n" CLASSIFY,
          "t.json:4:1: 'layers[0]': layer 'r' (relu) is read by no layer"},
         {"{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}", "vector of 2 to 2^24 classes"},
         {CLASSIFY ",\n{\"name\": \"r\", \"op\": \"relu\"}", "is the loss, but not the last layer"},
-        {"{\"name\": \"x\", \"op\": \"batch_norm\"},\n{\"name\": \"x.bias\", \"op\": \"bias\"},\n" CLASSIFY,
+        {"{\"name\": \"x\", \"op\": \"batch_norm\"},\n{\"name\": \"x.bias\", \"op\": "
+         "\"bias\"},\n" CLASSIFY,
          "two tensors are called 'x.bias'"},
         {"", "give 1 to"},
         {"{\"name\": \"a\", \"op\": \"relu\"", "t.json:"},
@@ -205,7 +233,8 @@ static void test_refusals(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         struct ghp_model model;
 
-        if (CHECK(parse(cases[i].layers, &model) != GHP_OK)) CHECK_MESSAGE(cases[i].message);
+        if (CHECK(parse(cases[i].layers, &model) != GHP_OK))
+            CHECK_MESSAGE(cases[i].message);
         else
             fprintf(stderr, "accepted: %s\n", cases[i].layers);
         CHECK(model.layers == NULL);

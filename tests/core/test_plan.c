@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 static const char *const net =
-    "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 8, \"height\": 4, \"width\": 4}, \"layers\": [\n"
+    "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 8, \"height\": 4, "
+    "\"width\": 4}, \"layers\": [\n"
     "{\"name\": \"c\", \"op\": \"conv2d\", \"channels\": 16, \"kernel\": 3, \"pad\": 1},\n"
     "{\"name\": \"r\", \"op\": \"relu\"}, {\"name\": \"f\", \"op\": \"flatten\"},\n"
-    "{\"name\": \"l\", \"op\": \"linear\", \"features\": 8}, {\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    "{\"name\": \"l\", \"op\": \"linear\", \"features\": 8}, {\"name\": \"loss\", \"op\": "
+    "\"softmax_cross_entropy\"}]}";
 
 static char *copy_text(const char *text)
 {
@@ -36,14 +38,16 @@ static struct ghp_profile law(void)
 /* A plan of 4 workers: the linear layer split over 2. */
 static struct ghp_plan make_plan(void)
 {
-    struct ghp_plan plan = {.extent = {4, 16}, .groups = 2, .group_size = 2, .bucket_bytes = 1 << 20};
+    struct ghp_plan plan = {
+        .extent = {4, 16}, .groups = 2, .group_size = 2, .bucket_bytes = 1 << 20};
     struct ghp_lowering how;
     struct ghp_program program;
     struct ghp_profile whole = law();
 
     CHECK_STATUS(ghp_model_parse(net, "net", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
-    for (int i = 0; i < plan.model.n_layers; ++i) plan.splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    for (int i = 0; i < plan.model.n_layers; ++i)
+        plan.splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     plan.strategy = copy_text("auto");
     plan.profile_path = copy_text("p.json");
@@ -53,17 +57,21 @@ static struct ghp_plan make_plan(void)
     CHECK_STATUS(ghp_profile_subset(&whole, &program, &plan.profile), GHP_OK);
     how = ghp_plan_lowering(&plan, &plan.profile);
     CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
-    CHECK(plan.predicted.step_s > 0 && plan.predicted.peak_bytes > 0 && plan.predicted.sent_bytes > 0);
-    plan.certificate = (struct ghp_certificate){.step_s = plan.predicted.step_s, .bound_s = plan.predicted.step_s, .plans = 3};
+    CHECK(plan.predicted.step_s > 0 && plan.predicted.peak_bytes > 0 &&
+          plan.predicted.sent_bytes > 0);
+    plan.certificate = (struct ghp_certificate){
+        .step_s = plan.predicted.step_s, .bound_s = plan.predicted.step_s, .plans = 3};
     plan.certificate.status = copy_text("optimal");
     plan.n_baselines = 2;
     plan.baselines = ghp_alloc(2, sizeof *plan.baselines);
     plan.baselines[0] = (struct ghp_baseline){copy_text("data"), true, NULL, plan.predicted};
     plan.baselines[0].predicted.step_s *= 2;
-    plan.baselines[1] = (struct ghp_baseline){.strategy = copy_text("model"), .reason = copy_text("needs more memory")};
+    plan.baselines[1] = (struct ghp_baseline){.strategy = copy_text("model"),
+                                              .reason = copy_text("needs more memory")};
     plan.n_alternatives = 1;
     plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
-    plan.alternatives[0] = (struct ghp_alternative){1, {GHP_SPLIT_IN, 2}, plan.predicted.step_s * 1.5};
+    plan.alternatives[0] =
+        (struct ghp_alternative){1, {GHP_SPLIT_IN, 2}, plan.predicted.step_s * 1.5};
     plan.memory_limit_bytes = plan.predicted.peak_bytes;
     ghp_program_release(&program);
     ghp_profile_release(&whole);
@@ -109,32 +117,37 @@ struct edit {
     bool loads; /* verify refuses it, not load */
 };
 
+static const struct edit edits[] = {
+    {"\"format\": \"ghp.plan/1\"", "\"format\": \"ghp.plan/2\"",
+     "give a file of format 'ghp.plan/1'", false},
+    {"\"strategy\": \"auto\"", "\"strategy\": \"best\"", "use one of auto, data", false},
+    {"\"groups\": 2", "\"groups\": 3", "make groups x group_size the workers", false},
+    {"\"global_batch\": 16", "\"global_batch\": 18", "'global_batch'", false},
+    {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2",
+     "\"layer\": \"l\", \"split\": \"out\", \"degree\": 4", "does not divide the group", false},
+    {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2",
+     "\"layer\": \"l\", \"split\": \"data\", \"degree\": 1", "the plan does not hold", true},
+    {"\"layer\": \"l\", \"split\": \"out\"", "\"layer\": \"l\", \"split\": \"in\"",
+     "the plan does not hold", true},
+    {"\"layer\": \"c\", \"split\": \"data\"", "\"layer\": \"d\", \"split\": \"data\"",
+     "this is the place of layer 'c'", false},
+    {"\"features\": 8", "\"features\": 16", "'model_hash'", false},
+    {"\"kernel\": 3", "\"kernels\": 3", "did you mean 'kernel'", false},
+    {"\"nodes\": 8", "\"nodes\": 4", "'machine_hash'", false},
+    {"\"flops_per_s\": 1e+09", "\"flops_per_s\": 2e+09", "predicted", true},
+    {"\"peak_bytes\": ", "\"peak_bytes\": 1", "predicted.peak_bytes", true},
+    {"\"sent_bytes\": ", "\"sent_bytes\": 1", "predicted.sent_bytes", true},
+    {"\"predicted_step_s\": 0.0", "\"predicted_step_s\": 0.1", "predicted_step_s", true},
+    {"\"memory_limit_bytes\": ", "\"memory_limit_bytes\": 1 , \"gap_\": ", "unknown key 'gap_'",
+     false},
+    {"\"gap\": 0.0", "\"gap\": 0.5", "certificate.gap", true},
+    {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
+    {"\"plans\": 3", "\"plans\": -3", "'certificate.plans'", false},
+    {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
+};
+
 static void test_edits(void)
 {
-    static const struct edit edits[] = {
-        {"\"format\": \"ghp.plan/1\"", "\"format\": \"ghp.plan/2\"", "give a file of format 'ghp.plan/1'", false},
-        {"\"strategy\": \"auto\"", "\"strategy\": \"best\"", "use one of auto, data", false},
-        {"\"groups\": 2", "\"groups\": 3", "make groups x group_size the workers", false},
-        {"\"global_batch\": 16", "\"global_batch\": 18", "'global_batch'", false},
-        {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2", "\"layer\": \"l\", \"split\": \"out\", \"degree\": 4",
-         "does not divide the group", false},
-        {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2", "\"layer\": \"l\", \"split\": \"data\", \"degree\": 1",
-         "the plan does not hold", true},
-        {"\"layer\": \"l\", \"split\": \"out\"", "\"layer\": \"l\", \"split\": \"in\"", "the plan does not hold", true},
-        {"\"layer\": \"c\", \"split\": \"data\"", "\"layer\": \"d\", \"split\": \"data\"", "this is the place of layer 'c'", false},
-        {"\"features\": 8", "\"features\": 16", "'model_hash'", false},
-        {"\"kernel\": 3", "\"kernels\": 3", "did you mean 'kernel'", false},
-        {"\"nodes\": 8", "\"nodes\": 4", "'machine_hash'", false},
-        {"\"flops_per_s\": 1e+09", "\"flops_per_s\": 2e+09", "predicted", true},
-        {"\"peak_bytes\": ", "\"peak_bytes\": 1", "predicted.peak_bytes", true},
-        {"\"sent_bytes\": ", "\"sent_bytes\": 1", "predicted.sent_bytes", true},
-        {"\"predicted_step_s\": 0.0", "\"predicted_step_s\": 0.1", "predicted_step_s", true},
-        {"\"memory_limit_bytes\": ", "\"memory_limit_bytes\": 1 , \"gap_\": ", "unknown key 'gap_'", false},
-        {"\"gap\": 0.0", "\"gap\": 0.5", "certificate.gap", true},
-        {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
-        {"\"plans\": 3", "\"plans\": -3", "'certificate.plans'", false},
-        {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
-    };
     struct ghp_plan plan = make_plan(), again;
     char path[] = "/tmp/ghp-plan-XXXXXX", *text = NULL;
     struct ghp_profile whole = law();
@@ -150,7 +163,8 @@ static void test_edits(void)
             fprintf(stderr, "no %s in\n%s\n", edits[i].from, text);
             break;
         }
-        snprintf(edited, sizeof edited, "%.*s%s%s", (int)(place - text), text, edits[i].to, place + strlen(edits[i].from));
+        snprintf(edited, sizeof edited, "%.*s%s%s", (int)(place - text), text, edits[i].to,
+                 place + strlen(edits[i].from));
         CHECK_STATUS(ghp_file_write_atomic(path, edited, strlen(edited)), GHP_OK);
         if (!edits[i].loads) {
             CHECK(ghp_plan_load(path, &again) != GHP_OK);
@@ -184,7 +198,8 @@ static void test_verify(void)
     plan.baselines[0].predicted.step_s = plan.predicted.step_s;
     whole.law.flops_per_s *= 1.001;
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
-    plan.profile.law.flops_per_s *= 1.001; /* the price inside changed, but not the whole profile's */
+    plan.profile.law.flops_per_s *=
+        1.001; /* the price inside changed, but not the whole profile's */
     whole.law.flops_per_s /= 1.001;
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
     CHECK_MESSAGE("by the prices inside the plan");

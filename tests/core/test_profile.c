@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 static const char *const net =
-    "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 8, \"height\": 4, \"width\": 4}, \"layers\": [\n"
+    "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 8, \"height\": 4, "
+    "\"width\": 4}, \"layers\": [\n"
     "{\"name\": \"c\", \"op\": \"conv2d\", \"channels\": 16, \"kernel\": 3, \"pad\": 1},\n"
     "{\"name\": \"r\", \"op\": \"relu\"}, {\"name\": \"f\", \"op\": \"flatten\"},\n"
-    "{\"name\": \"l\", \"op\": \"linear\", \"features\": 8}, {\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    "{\"name\": \"l\", \"op\": \"linear\", \"features\": 8}, {\"name\": \"loss\", \"op\": "
+    "\"softmax_cross_entropy\"}]}";
 
 static struct ghp_profile empty(void)
 {
@@ -33,10 +35,14 @@ static void add_op(struct ghp_profile *profile, const char *key, double seconds,
     CHECK_STATUS(ghp_profile_add_op(profile, &entry), GHP_OK);
 }
 
-static void add_comm(struct ghp_profile *profile, struct ghp_ranks ranks, int64_t bytes, double seconds)
+static void add_comm(struct ghp_profile *profile, struct ghp_ranks ranks, int64_t bytes,
+                     double seconds)
 {
-    struct ghp_comm_entry entry = {
-        .op = GHP_COMM_ALL_REDUCE, .count = ranks.count, .stride = ranks.stride, .bytes = bytes, .seconds = seconds};
+    struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE,
+                                   .count = ranks.count,
+                                   .stride = ranks.stride,
+                                   .bytes = bytes,
+                                   .seconds = seconds};
 
     CHECK_STATUS(ghp_profile_add_comm(profile, &entry), GHP_OK);
 }
@@ -44,7 +50,15 @@ static void add_comm(struct ghp_profile *profile, struct ghp_ranks ranks, int64_
 /* The convolution of `net` over n samples. */
 static struct ghp_local conv(int64_t n)
 {
-    struct ghp_local local = {.op = GHP_OP_CONV2D, .n = n, .c = 8, .h = 4, .w = 4, .k = 16, .p = 4, .q = 4, .n_inputs = 1};
+    struct ghp_local local = {.op = GHP_OP_CONV2D,
+                              .n = n,
+                              .c = 8,
+                              .h = 4,
+                              .w = 4,
+                              .k = 16,
+                              .p = 4,
+                              .q = 4,
+                              .n_inputs = 1};
 
     local.window = (struct ghp_window){3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
     return local;
@@ -59,7 +73,8 @@ static const char *conv_key(int64_t n, char key[GHP_KEY_BYTES])
     return key;
 }
 
-static void check_op(const struct ghp_profile *profile, int64_t n, double seconds, enum ghp_source source)
+static void check_op(const struct ghp_profile *profile, int64_t n, double seconds,
+                     enum ghp_source source)
 {
     struct ghp_local local = conv(n);
     struct ghp_price price;
@@ -109,7 +124,8 @@ static void test_ops(void)
     CHECK_STATUS(ghp_profile_scratch(&profile, &local, GHP_PASS_FORWARD, &bytes), GHP_OK);
     CHECK_EQ(bytes, 1200);
 
-    add_op(&profile, conv_key(8, key), 9e-3, 0); /* replaces; noise now makes the smaller batch slower */
+    add_op(&profile, conv_key(8, key), 9e-3,
+           0); /* replaces; noise now makes the smaller batch slower */
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_EQ(profile.n_ops, 6);
     check_op(&profile, 4, 9e-3, GHP_SOURCE_LAW);
@@ -117,7 +133,8 @@ static void test_ops(void)
     ghp_profile_release(&profile);
 }
 
-static double comm_s(const struct ghp_profile *profile, int64_t bytes, struct ghp_ranks ranks, enum ghp_source source)
+static double comm_s(const struct ghp_profile *profile, int64_t bytes, struct ghp_ranks ranks,
+                     enum ghp_source source)
 {
     struct ghp_price price = {0};
 
@@ -152,12 +169,16 @@ static void test_comms(void)
                1e-3 * law_s(&profile, 1 << 10, four) / law_s(&profile, 1 << 16, four), 1e-15);
     /* another count: the nearest table's ratio to its law */
     CHECK_NEAR(comm_s(&profile, 1 << 18, (struct ghp_ranks){0, 2, 1}, GHP_SOURCE_LAW),
-               law_s(&profile, 1 << 18, (struct ghp_ranks){0, 2, 1}) * 2e-3 / law_s(&profile, 1 << 18, four), 1e-15);
+               law_s(&profile, 1 << 18, (struct ghp_ranks){0, 2, 1}) * 2e-3 /
+                   law_s(&profile, 1 << 18, four),
+               1e-15);
     profile.machine.inter.bandwidth_Bps = 0;
     CHECK_NEAR(comm_s(&profile, 1 << 18, four, GHP_SOURCE_INTERPOLATED), 2e-3, 1e-15);
-    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 8, two, 16, &price), GHP_ERR_MISSING);
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 8, two, 16, &price),
+                 GHP_ERR_MISSING);
     CHECK_MESSAGE("set bandwidth_Bps");
-    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 8, four, 16, &price), GHP_ERR_MISSING);
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 8, four, 16, &price),
+                 GHP_ERR_MISSING);
     ghp_profile_release(&profile);
 }
 
@@ -174,7 +195,8 @@ static void test_instructions(void)
     profile.copy = (struct ghp_rate){0, 1e9, 0.2, GHP_SOURCE_MEASURED};
     CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
     CHECK_NEAR(price.seconds, 2e-6, 1e-20);
-    instr = (struct ghp_instr){.kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_GATHER, .bytes = 1000, .copy_bytes = 500};
+    instr = (struct ghp_instr){
+        .kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_GATHER, .bytes = 1000, .copy_bytes = 500};
     instr.ranks = (struct ghp_ranks){0, 2, 1};
     CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
     CHECK_NEAR(price.seconds, 0.5 * 1000 / 1.25e9 + 20e-6 + 0.5e-6, 1e-18);
@@ -198,8 +220,11 @@ static struct ghp_profile varied(const struct ghp_program *program)
     for (int i = 0; i < program->n_instrs; ++i) {
         struct ghp_instr instr = program->instrs[i];
         char key[GHP_KEY_BYTES];
-        struct ghp_op_entry op = {
-            .key = key, .pass = instr.pass, .spread = 0.1, .seconds = 1e-3 + 1e-5 * i, .scratch_bytes = 64 * i};
+        struct ghp_op_entry op = {.key = key,
+                                  .pass = instr.pass,
+                                  .spread = 0.1,
+                                  .seconds = 1e-3 + 1e-5 * i,
+                                  .scratch_bytes = 64 * i};
 
         if (instr.kind != GHP_INSTR_COMPUTE) continue;
         if (++odd % 4 == 0) continue; /* left to the law */
@@ -213,13 +238,14 @@ static struct ghp_profile varied(const struct ghp_program *program)
     for (int count = 2; count <= 4; count += 2)
         for (int64_t bytes = 64; bytes < 1 << 20; bytes *= 4)
             for (int op = GHP_COMM_ALL_REDUCE; op < GHP_COMM_ALL_TO_ALL; ++op)
-                CHECK_STATUS(ghp_profile_add_comm(&profile,
-                                                  &(struct ghp_comm_entry){.op = (enum ghp_comm_op)op,
-                                                                           .count = count,
-                                                                           .stride = 1,
-                                                                           .bytes = bytes,
-                                                                           .seconds = 1e-5 + 1e-9 * (double)bytes}),
-                             GHP_OK);
+                CHECK_STATUS(
+                    ghp_profile_add_comm(
+                        &profile, &(struct ghp_comm_entry){.op = (enum ghp_comm_op)op,
+                                                           .count = count,
+                                                           .stride = 1,
+                                                           .bytes = bytes,
+                                                           .seconds = 1e-5 + 1e-9 * (double)bytes}),
+                    GHP_OK);
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     return profile;
 }
@@ -234,7 +260,8 @@ static void test_subset(void)
 
     CHECK_STATUS(ghp_model_parse(net, "net", &model), GHP_OK);
     CHECK_EQ(model.n_layers, 8);
-    for (int i = 0; i < model.n_layers; ++i) splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    for (int i = 0; i < model.n_layers; ++i)
+        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     splits[ghp_model_find(&model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 4};
     splits[ghp_model_find(&model, "c")] = (struct ghp_split){GHP_SPLIT_IN, 2};
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
@@ -251,8 +278,12 @@ static void test_subset(void)
         if (program.instrs[i].kind != GHP_INSTR_COMPUTE) continue;
         int64_t x = 0, y = 1;
 
-        CHECK_STATUS(ghp_profile_scratch(&profile, &program.instrs[i].local, program.instrs[i].pass, &x), GHP_OK);
-        CHECK_STATUS(ghp_profile_scratch(&subset, &program.instrs[i].local, program.instrs[i].pass, &y), GHP_OK);
+        CHECK_STATUS(
+            ghp_profile_scratch(&profile, &program.instrs[i].local, program.instrs[i].pass, &x),
+            GHP_OK);
+        CHECK_STATUS(
+            ghp_profile_scratch(&subset, &program.instrs[i].local, program.instrs[i].pass, &y),
+            GHP_OK);
         CHECK_EQ(x, y);
     }
     CHECK_STATUS(ghp_profile_subset(&subset, &program, &again), GHP_OK);
@@ -270,7 +301,8 @@ static void test_file(void)
     char path[] = "/tmp/ghp-profile-XXXXXX", key[GHP_KEY_BYTES];
     int fd = mkstemp(path);
 
-    for (int64_t n = 1; n < 40; ++n) add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
+    for (int64_t n = 1; n < 40; ++n)
+        add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
     add_comm(&profile, (struct ghp_ranks){0, 2, 1}, 1000, 1.0 / 3);
     profile.overlap.link = 1.3;
     profile.workers = 4;
@@ -308,9 +340,11 @@ static void refuse(const char *from, const char *to, const char *message)
     CHECK(file != NULL && fread(text, 1, sizeof text - 1, file) > 0);
     place = strstr(text, from);
     if (CHECK(place != NULL)) {
-        snprintf(edited, sizeof edited, "%.*s%s%s", (int)(place - text), text, to, place + strlen(from));
+        snprintf(edited, sizeof edited, "%.*s%s%s", (int)(place - text), text, to,
+                 place + strlen(from));
         rewind(file);
-        CHECK(fwrite(edited, 1, strlen(edited), file) == strlen(edited) && ftruncate(fileno(file), (off_t)strlen(edited)) == 0);
+        CHECK(fwrite(edited, 1, strlen(edited), file) == strlen(edited) &&
+              ftruncate(fileno(file), (off_t)strlen(edited)) == 0);
     }
     fclose(file);
     CHECK(ghp_profile_load(path, &again) != GHP_OK);

@@ -17,30 +17,34 @@ static unsigned next_random(unsigned *state)
     return *state >> 8;
 }
 
-static struct ghp_split largest_of(const struct ghp_split *choices, int n, enum ghp_split_kind kind, int most)
+static struct ghp_split largest_of(const struct ghp_split *choices, int n, enum ghp_split_kind kind,
+                                   int most)
 {
     struct ghp_split best = {.kind = GHP_SPLIT_DATA, .degree = 1};
 
     for (int i = 0; i < n; i++)
-        if (choices[i].kind == kind && choices[i].degree > best.degree && choices[i].degree <= most) best = choices[i];
+        if (choices[i].kind == kind && choices[i].degree > best.degree && choices[i].degree <= most)
+            best = choices[i];
     return best;
 }
 
-static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_split *choices, int n, enum case_kind kind,
-                               int most)
+static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_split *choices,
+                               int n, enum case_kind kind, int most)
 {
     bool weighted = layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
     bool vector = layer->out.h == 1 && layer->out.w == 1;
     struct ghp_split split = {.kind = GHP_SPLIT_DATA, .degree = 1};
 
-    if (kind == CASE_DATA || (kind == CASE_OWT && (!vector || layer->op == GHP_OP_SOFTMAX_CE))) return split;
-    if (weighted) return largest_of(choices, n, kind == CASE_IN ? GHP_SPLIT_IN : GHP_SPLIT_OUT, most);
+    if (kind == CASE_DATA || (kind == CASE_OWT && (!vector || layer->op == GHP_OP_SOFTMAX_CE)))
+        return split;
+    if (weighted)
+        return largest_of(choices, n, kind == CASE_IN ? GHP_SPLIT_IN : GHP_SPLIT_OUT, most);
     split = largest_of(choices, n, GHP_SPLIT_CHANNEL, most);
     return split.degree > 1 ? split : largest_of(choices, n, GHP_SPLIT_FULL, most);
 }
 
-struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent extent, enum case_kind kind, unsigned seed,
-                              int most)
+struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent extent,
+                              enum case_kind kind, unsigned seed, int most)
 {
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
     struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
@@ -54,7 +58,8 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent e
             splits[i] = choose(&model->layers[i], choices, n, kind, most);
             continue;
         }
-        do splits[i] = choices[next_random(&state) % (unsigned)n];
+        do
+            splits[i] = choices[next_random(&state) % (unsigned)n];
         while (splits[i].degree > most);
     }
     free(choices);

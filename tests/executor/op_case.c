@@ -1,5 +1,5 @@
 /* tests/executor/op_case.c - see op_case.h. */
-#include "op_case.h"
+#include "tests/executor/op_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +68,12 @@ static void add_convolutions(void)
     odd.dilation_h = 2;
     add_window(
         (struct ghp_local){.op = conv, .n = 2, .c = 5, .h = 11, .w = 10, .k = 7, .window = odd});
+    struct ghp_window wide = WINDOW(2, 3, 1, 1); /* dilated and padded more from side to side */
+    wide.dilation_w = 3;
+    wide.pad_left = 4;
+    wide.pad_right = 2;
+    add_window(
+        (struct ghp_local){.op = conv, .n = 2, .c = 5, .h = 6, .w = 9, .k = 9, .window = wide});
     struct ghp_window uneven = WINDOW(3, 3, 2, 0); /* padding at the far edges only */
     uneven.pad_bottom = uneven.pad_right = 1;
     add_window(
@@ -121,12 +127,41 @@ static void add_norms(void)
     add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 3, .h = 2, .w = 1, .norm = response});
 }
 
+/* Enough work for two threads to share. */
+static void add_large(void)
+{
+    struct ghp_norm batch = {.epsilon = 1e-5, .momentum = 0.1};
+    struct ghp_norm response = {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2.0};
+    const struct ghp_local big = {.n = 3, .c = 31, .h = 15, .w = 15};
+    static const enum ghp_op ops[] = {
+        GHP_OP_BIAS,       GHP_OP_RELU, GHP_OP_DROPOUT,         GHP_OP_ADD,
+        GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_GLOBAL_AVG_POOL, GHP_OP_FLATTEN};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        struct ghp_local local = big;
+        local.op = ops[i];
+        local.norm = ops[i] == GHP_OP_LRN ? response : batch;
+        local.norm.ratio = 0.25;
+        if (ops[i] == GHP_OP_ADD) local.n_inputs = 3;
+        if (ops[i] == GHP_OP_GLOBAL_AVG_POOL || ops[i] == GHP_OP_FLATTEN) local.p = local.q = 1;
+        if (ops[i] == GHP_OP_FLATTEN) local.k = local.c * local.h * local.w;
+        add(local);
+    }
+    add_window((struct ghp_local){
+        .op = GHP_OP_MAX_POOL, .n = 3, .c = 31, .h = 15, .w = 15, .window = WINDOW(3, 3, 2, 1)});
+    add_window((struct ghp_local){
+        .op = GHP_OP_AVG_POOL, .n = 3, .c = 31, .h = 15, .w = 15, .window = WINDOW(2, 2, 2, 0)});
+    add((struct ghp_local){
+        .op = GHP_OP_CONCAT, .n = 3, .c = 31, .h = 15, .w = 15, .n_inputs = 2, .slice = {11, 20}});
+    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 9, .c = 1000});
+}
+
 const struct ghp_local *op_case_all(int *n)
 {
     if (n_cases == 0) {
         add_convolutions();
         add_pools();
         add_norms();
+        add_large();
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 120, .k = 84});

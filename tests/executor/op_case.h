@@ -17,7 +17,7 @@ enum { OP_MAX_TENSORS = GHP_MAX_INPUTS + 4 };
 /* Operations of every kind, few elements each; *n receives their number. */
 const struct ghp_local *op_case_all(int *n);
 
-/* A convolution's output sizes are filled in; window: everything but groups, which is given. */
+/* The same operation with its output sizes p, q filled in from the window. */
 struct ghp_local op_case_conv(struct ghp_local sizes);
 
 /* "conv2d n2 c3 ... backward_data" */
@@ -28,11 +28,12 @@ int op_case_written(const struct ghp_opset *set, enum ghp_pass pass, struct op_t
 
 /* Runs a pass with its outputs and scratch full of NaN, and checks that nothing behind the scratch was touched. The
  * kernel's algorithm goes to `algorithm` (64 bytes) unless NULL. Ends the test program on failure. */
-void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                 enum ghp_pass pass, char *algorithm);
+void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+                 struct ghp_backend *backend, enum ghp_pass pass, char *algorithm);
 
 /* All passes of an operation in the order of training. */
-void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops, struct ghp_backend *backend);
+void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+                     struct ghp_backend *backend);
 
 double op_case_get(const struct ghp_opset *set, const void *tensor, int64_t i);
 void op_case_set(const struct ghp_opset *set, void *tensor, int64_t i, double value);

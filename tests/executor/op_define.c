@@ -1,6 +1,6 @@
 /* tests/executor/op_define.c - what each operation is, written down as plainly as it goes: one output element at a time,
  * by index, in double. */
-#include "op_case.h"
+#include "tests/executor/op_case.h"
 
 #include "executor/random.h"
 
@@ -29,7 +29,8 @@ static double conv_at(const struct ghp_opset *set, struct place o)
                 int64_t w = o.q * win->stride_w - win->pad_left + s * win->dilation_w;
                 if (h < 0 || h >= l->h || w < 0 || w >= l->w) continue;
                 sum += x_at(set, o.n, h, w, group * group_c + c) *
-                       op_case_get(set, set->call.at.w[0], ((o.k * group_c + c) * win->r + r) * win->s + s);
+                       op_case_get(set, set->call.at.w[0],
+                                   ((o.k * group_c + c) * win->r + r) * win->s + s);
             }
     return sum;
 }
@@ -80,7 +81,8 @@ static double mean_over(const struct ghp_opset *set, struct place o, bool all_sa
 static double norm_at(const struct ghp_opset *set, struct place o)
 {
     const struct ghp_tensors *at = &set->call.at;
-    double mean = op_case_get(set, at->state[0], o.k), variance = op_case_get(set, at->state[1], o.k);
+    double mean = op_case_get(set, at->state[0], o.k),
+           variance = op_case_get(set, at->state[1], o.k);
     if (set->call.training) {
         mean = mean_over(set, o, true, 0.0, 1);
         variance = mean_over(set, o, true, mean, 2);
@@ -104,7 +106,8 @@ static double dropout_at(const struct ghp_opset *set, struct place o)
 {
     const struct ghp_call *call = &set->call;
     double x = x_at(set, o.n, o.p, o.q, o.k), ratio = set->local.norm.ratio;
-    int64_t element = (o.p * set->local.w + o.q) * call->global_channels + call->first_channel + o.k;
+    int64_t element =
+        (o.p * set->local.w + o.q) * call->global_channels + call->first_channel + o.k;
     if (!call->training) return x;
     struct ghp_random_block block =
         ghp_random_philox(call->seed, (uint32_t)(element / 4), (uint32_t)(call->first_sample + o.n),
@@ -143,7 +146,8 @@ static double element_at(const struct ghp_opset *set, struct place o, int64_t el
     switch (l->op) {
     case GHP_OP_CONV2D: return conv_at(set, o);
     case GHP_OP_LINEAR: return linear_at(set, o);
-    case GHP_OP_BIAS: return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->call.at.w[0], o.k);
+    case GHP_OP_BIAS:
+        return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->call.at.w[0], o.k);
     case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: return pool_at(set, o);

@@ -25,7 +25,8 @@ struct bench { /* a model, its backend and recipe, and what one worker makes of 
 
 static void bench_open(struct bench *b, const char *model, const char *backend, int element_bytes)
 {
-    struct ghp_backend_config config = {.element_bytes = element_bytes, .threads = 1, .exact = true};
+    struct ghp_backend_config config = {
+        .element_bytes = element_bytes, .threads = 1, .exact = true};
     int64_t batch = 2 * (int64_t)workers * workers;
     struct ghp_data_request request = {.spec = "synthetic", .seed = SEED, .global_batch = batch};
 
@@ -43,7 +44,9 @@ static void bench_open(struct bench *b, const char *model, const char *backend, 
                                     .schedule = {.base = 0.05, .steps = STEPS, .warmup_steps = 2},
                                     .momentum = 0.9,
                                     .weight_decay = 1e-4};
-    CHECK_STATUS(ghp_order_init(&b->recipe.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch, SEED), GHP_OK);
+    CHECK_STATUS(
+        ghp_order_init(&b->recipe.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch, SEED),
+        GHP_OK);
     b->work = (struct ghp_work){.model = &b->model,
                                 .extent = {.workers = workers, .global_batch = batch},
                                 .rank = ghp_transport_mpi.rank(transport),
@@ -65,7 +68,8 @@ static void bench_close(struct bench *b)
 }
 
 /* Trains by splits and compares with the lone worker; hash: of this worker's bits. False where the fault cannot act. */
-static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v, uint64_t *hash)
+static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v,
+                  uint64_t *hash)
 {
     struct ghp_work work = b->work;
     struct ghp_worker *worker = NULL;
@@ -91,7 +95,8 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK(plan.list.n <= 256);
     ghp_parameters_hash(worker, &plan.list, hashes);
     *hash = 0;
-    for (int i = 0; i < plan.list.n; i++) *hash = *hash * 31 + hashes[i];
+    for (int i = 0; i < plan.list.n; i++)
+        *hash = *hash * 31 + hashes[i];
     CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
     if (work.fault == GHP_FAULT_NONE) CHECK_EQ(different, -1);
     ghp_snapshot_release(&plan);
@@ -107,12 +112,13 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
 
     train(b, splits, &v, &first);
     if (!CHECK(v.passed)) {
-        fprintf(stderr, "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n", b->model.name,
-                case_name(kind), seed, most, b->team.backend_ops->name, workers, v.weight_difference,
-                v.gradient_difference);
+        fprintf(stderr,
+                "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n",
+                b->model.name, case_name(kind), seed, most, b->team.backend_ops->name, workers,
+                v.weight_difference, v.gradient_difference);
         for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
-            fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name, v.verdicts[i].weight_difference,
-                    v.verdicts[i].gradient_difference);
+            fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name,
+                    v.verdicts[i].weight_difference, v.verdicts[i].gradient_difference);
     }
     ghp_verification_release(&v);
     train(b, splits, &v, &second);
@@ -126,8 +132,10 @@ static void check_model(const char *model, const char *backend, int element_byte
     struct bench b;
 
     bench_open(&b, model, backend, element_bytes);
-    for (int kind = CASE_DATA; kind < CASE_MIXED; kind++) check_case(&b, (enum case_kind)kind, 0, workers);
-    for (unsigned seed = 1; workers > 1 && seed <= 4; seed++) check_case(&b, CASE_MIXED, seed, workers);
+    for (int kind = CASE_DATA; kind < CASE_MIXED; kind++)
+        check_case(&b, (enum case_kind)kind, 0, workers);
+    for (unsigned seed = 1; workers > 1 && seed <= 4; seed++)
+        check_case(&b, CASE_MIXED, seed, workers);
     if (workers == 4) check_case(&b, CASE_MIXED, 9, 2);
     bench_close(&b);
 }
@@ -140,7 +148,8 @@ static void check_faults(const char *model, int *acted)
     bench_open(&b, model, "reference", 8);
     for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
         for (int kind = CASE_DATA; kind < CASE_MIXED; kind++) {
-            struct ghp_split *splits = case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, workers);
+            struct ghp_split *splits =
+                case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, workers);
             struct ghp_verification v = {0};
             uint64_t hash;
 
@@ -171,7 +180,8 @@ int main(int argc, char **argv)
         check_faults(GHP_SOURCE_DIR "/models/small-resnet.json", acted);
         check_faults(GHP_SOURCE_DIR "/models/lenet5.json", acted);
         for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
-            if (!CHECK(acted[fault] > 0)) fprintf(stderr, "the fault '%s' acted nowhere\n", ghp_fault_names[fault]);
+            if (!CHECK(acted[fault] > 0))
+                fprintf(stderr, "the fault '%s' acted nowhere\n", ghp_fault_names[fault]);
     }
     ghp_transport_mpi.close(transport);
     return check_end();

@@ -1,6 +1,6 @@
 /* tests/executor/test_reference.c - the reference backend: forward against the definitions, gradients against finite
  * differences of the forward pass in double, float against double, and what each operation promises besides. */
-#include "op_case.h"
+#include "tests/executor/op_case.h"
 #include "tests/check.h"
 
 #include "executor/random.h"
@@ -62,13 +62,19 @@ static void check_definition(const struct ghp_local *local)
     ghp_opset_release(&set);
 }
 
+static void clear_metrics(struct ghp_opset *set)
+{
+    if (set->call.at.metrics != NULL)
+        memset(set->call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+}
+
 /* The scalar whose gradient the backward passes give when dy is the set's dy. */
 static double objective(struct ghp_opset *set)
 {
     forward(set, doubles);
     if (set->local.op == GHP_OP_SOFTMAX_CE) {
         double loss = set->call.at.metrics[GHP_METRIC_LOSS];
-        memset(set->call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+        clear_metrics(set);
         return loss * set->call.loss_scale;
     }
     double sum = 0.0;
@@ -104,9 +110,9 @@ static void check_gradients(const struct ghp_local *local)
     struct ghp_opset set;
     must_init(&set, local, 8);
     forward(&set, doubles);
-    memset(set.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    clear_metrics(&set);
     op_case_run_all(&set, ops, doubles);
-    memset(set.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    clear_metrics(&set);
     if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA))
         for (int i = 0; i < ghp_opset_inputs(local); i++)
             check_gradient(&set, (void *)(uintptr_t)set.call.at.x[i], set.call.at.dx[i],
@@ -176,7 +182,8 @@ static void check_in_place(const struct ghp_local *local)
 /* A part of the samples and channels has the whole's mask. */
 static void check_dropout_parts(void)
 {
-    struct ghp_local whole = {GHP_OP_DROPOUT, 4, 12, 3, 2, 12, 3, 2, .n_inputs = 1, .norm = {.ratio = 0.5}};
+    struct ghp_local whole = {GHP_OP_DROPOUT,        4, 12, 3, 2, 12, 3, 2, .n_inputs = 1,
+                              .norm = {.ratio = 0.5}};
     struct ghp_local part = whole;
     struct ghp_opset a, b;
     int64_t kept = 0;
@@ -195,7 +202,8 @@ static void check_dropout_parts(void)
     for (int64_t n = 0; n < 2; n++)
         for (int64_t pixel = 0; pixel < 6; pixel++)
             for (int64_t c = 0; c < 5; c++) {
-                bool zero_a = op_case_get(&a, a.call.at.y, ((n + 2) * 6 + pixel) * 12 + 6 + c) == 0.0;
+                bool zero_a =
+                    op_case_get(&a, a.call.at.y, ((n + 2) * 6 + pixel) * 12 + 6 + c) == 0.0;
                 bool zero_b = op_case_get(&b, b.call.at.y, (n * 6 + pixel) * 5 + c) == 0.0;
                 CHECK_EQ(zero_a, zero_b);
                 kept += zero_a ? 0 : 1;
@@ -208,7 +216,15 @@ static void check_dropout_parts(void)
 /* Statistics whose mean is a thousand deviations away keep their digits, and running statistics are mixed as promised. */
 static void check_norm_statistics(void)
 {
-    struct ghp_local local = {GHP_OP_BATCH_NORM, 8, 1, 4, 4, 1, 4, 4, .n_inputs = 1,
+    struct ghp_local local = {GHP_OP_BATCH_NORM,
+                              8,
+                              1,
+                              4,
+                              4,
+                              1,
+                              4,
+                              4,
+                              .n_inputs = 1,
                               .norm = {.epsilon = 0.0, .momentum = 0.25}};
     struct ghp_opset set;
     must_init(&set, &local, 8);
@@ -224,7 +240,8 @@ static void check_norm_statistics(void)
     op_case_run(&set, ops, doubles, GHP_PASS_STATS, NULL);
     op_case_run(&set, ops, doubles, GHP_PASS_FORWARD, NULL);
     CHECK_NEAR(op_case_get(&set, set.call.at.saved, 0), mean, 1e-12);
-    CHECK_NEAR(op_case_get(&set, set.call.at.saved, 1), 1.0 / sqrt(variance * 127.0 / 128.0), 1e-12);
+    CHECK_NEAR(op_case_get(&set, set.call.at.saved, 1), 1.0 / sqrt(variance * 127.0 / 128.0),
+               1e-12);
     CHECK_NEAR(op_case_get(&set, set.call.at.state[0], 0), 750.0 + 0.25 * mean, 1e-12);
     CHECK_NEAR(op_case_get(&set, set.call.at.state[1], 0), 2.25 + 0.25 * variance, 1e-12);
     ghp_opset_release(&set);
@@ -233,7 +250,15 @@ static void check_norm_statistics(void)
 /* Sums of two halves, added, give what the whole gives: what STAT_REDUCE relies on. */
 static void check_norm_halves(void)
 {
-    struct ghp_local whole = {GHP_OP_BATCH_NORM, 6, 5, 2, 2, 5, 2, 2, .n_inputs = 1,
+    struct ghp_local whole = {GHP_OP_BATCH_NORM,
+                              6,
+                              5,
+                              2,
+                              2,
+                              5,
+                              2,
+                              2,
+                              .n_inputs = 1,
                               .norm = {.epsilon = 1e-5, .momentum = 0.1}};
     struct ghp_local half = whole;
     struct ghp_opset a, b;
@@ -310,7 +335,8 @@ int main(void)
         check_definition(&cases[i]);
         check_gradients(&cases[i]);
         check_float(&cases[i]);
-        if (op == GHP_OP_RELU || op == GHP_OP_DROPOUT || op == GHP_OP_BIAS) check_in_place(&cases[i]);
+        if (op == GHP_OP_RELU || op == GHP_OP_DROPOUT || op == GHP_OP_BIAS)
+            check_in_place(&cases[i]);
     }
     check_dropout_parts();
     check_norm_statistics();

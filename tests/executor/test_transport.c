@@ -16,7 +16,10 @@ static struct ghp_transport *transport;
 static int rank, size;
 
 /* What element i of rank r's buffer is: sums of such numbers round, so their order shows. */
-static double value(int r, int64_t i) { return (double)((r * 37 + i * 11) % 97) / 7.0 + 1e-3 * r; }
+static double value(int r, int64_t i)
+{
+    return (double)((r * 37 + i * 11) % 97) / 7.0 + 1e-3 * r;
+}
 
 static double sum_of(struct ghp_ranks ranks, int64_t i, int element_bytes)
 {
@@ -45,37 +48,49 @@ static void fill(void *data, int64_t n, int64_t first, int element_bytes)
     }
 }
 
-static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n, int64_t scratch_bytes)
+static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n,
+                             int64_t scratch_bytes)
 {
     for (int e = 4; e <= 8; e += 4) {
         void *data = ghp_alloc((size_t)n + 1, 8), *scratch = ghp_alloc((size_t)scratch_bytes, 1);
-        struct ghp_reduction sum = {
-            .in = data, .out = data, .elements = n, .element_bytes = e, .scratch = scratch, .scratch_bytes = scratch_bytes};
+        struct ghp_reduction sum = {.in = data,
+                                    .out = data,
+                                    .elements = n,
+                                    .element_bytes = e,
+                                    .scratch = scratch,
+                                    .scratch_bytes = scratch_bytes};
         int64_t wrong = 0;
 
         fill(data, n, 0, e);
         CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_OK);
-        for (int64_t i = 0; i < n; i++) wrong += get(data, i, e) != sum_of(ranks, i, e); /* in rank order: equal bits */
+        for (int64_t i = 0; i < n; i++)
+            wrong += get(data, i, e) != sum_of(ranks, i, e); /* in rank order: equal bits */
         CHECK_EQ(wrong, 0);
         free(scratch);
         free(data);
     }
 }
 
-static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n, int64_t scratch_bytes)
+static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n,
+                                 int64_t scratch_bytes)
 {
     int me = (rank - ranks.first) / ranks.stride;
 
     for (int e = 4; e <= 8; e += 4) {
         void *in = ghp_alloc((size_t)(n * ranks.count) + 1, 8), *out = ghp_alloc((size_t)n + 1, 8);
         void *scratch = ghp_alloc((size_t)scratch_bytes, 1);
-        struct ghp_reduction sum = {
-            .in = in, .out = out, .elements = n, .element_bytes = e, .scratch = scratch, .scratch_bytes = scratch_bytes};
+        struct ghp_reduction sum = {.in = in,
+                                    .out = out,
+                                    .elements = n,
+                                    .element_bytes = e,
+                                    .scratch = scratch,
+                                    .scratch_bytes = scratch_bytes};
         int64_t wrong = 0;
 
         fill(in, n * ranks.count, 0, e);
         CHECK_STATUS(ops->reduce_scatter(comm, &sum), GHP_OK);
-        for (int64_t i = 0; i < n; i++) wrong += get(out, i, e) != sum_of(ranks, me * n + i, e);
+        for (int64_t i = 0; i < n; i++)
+            wrong += get(out, i, e) != sum_of(ranks, me * n + i, e);
         CHECK_EQ(wrong, 0);
         free(scratch);
         free(out);
@@ -92,16 +107,19 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
     fill(in, n, 0, 8);
     CHECK_STATUS(ops->all_gather(comm, in, out, n * 8), GHP_OK);
     for (int r = 0; r < p; r++)
-        for (int64_t i = 0; i < n; i++) wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, i);
+        for (int64_t i = 0; i < n; i++)
+            wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, i);
     memset(out, 0, (size_t)(n * p) * 8); /* in place */
     fill(out + me * n, n, 0, 8);
     CHECK_STATUS(ops->all_gather(comm, out + me * n, out, n * 8), GHP_OK);
     for (int r = 0; r < p; r++)
-        for (int64_t i = 0; i < n; i++) wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, i);
+        for (int64_t i = 0; i < n; i++)
+            wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, i);
     fill(in, n * p, 0, 8);
     CHECK_STATUS(ops->all_to_all(comm, in, out, n * 8), GHP_OK);
     for (int r = 0; r < p; r++)
-        for (int64_t i = 0; i < n; i++) wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, me * n + i);
+        for (int64_t i = 0; i < n; i++)
+            wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, me * n + i);
     CHECK_EQ(wrong, 0);
     free(out);
     free(in);
@@ -132,13 +150,19 @@ static enum ghp_status reduce_there(void *context, int job)
 {
     struct ghp_comm *comm = context;
     static double data[3000], scratch[400];
-    struct ghp_reduction sum = {
-        .in = data, .out = data, .elements = 3000, .element_bytes = 8, .scratch = scratch, .scratch_bytes = sizeof(scratch)};
+    struct ghp_reduction sum = {.in = data,
+                                .out = data,
+                                .elements = 3000,
+                                .element_bytes = 8,
+                                .scratch = scratch,
+                                .scratch_bytes = sizeof(scratch)};
 
-    for (int i = 0; i < 3000; i++) data[i] = job + rank;
+    for (int i = 0; i < 3000; i++)
+        data[i] = job + rank;
     GHP_TRY(ops->all_reduce(comm, &sum));
     for (int i = 0; i < 3000; i++)
-        if (data[i] != size * job + size * (size - 1) / 2.0) return GHP_FAIL(GHP_ERR_INTERNAL, "wrong sum in job %d", job);
+        if (data[i] != size * job + size * (size - 1) / 2.0)
+            return GHP_FAIL(GHP_ERR_INTERNAL, "wrong sum in job %d", job);
     return GHP_OK;
 }
 
@@ -167,7 +191,8 @@ static void check_agreement(void)
     struct ghp_comm *comm = NULL;
     enum ghp_status mine = GHP_OK, all;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &comm),
+                 GHP_OK);
     CHECK_STATUS(ops->agree(comm, GHP_OK), GHP_OK);
     if (rank == size - 1) mine = GHP_FAIL(GHP_ERR_IO, "the last one cannot");
     all = ops->agree(comm, mine);
@@ -182,7 +207,8 @@ static void check_watchdog(void)
     double mine = 1, all[8];
 
     if (size == 1) return;
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &comm),
+                 GHP_OK);
     ops->label(comm, "backward of fc1");
     if (rank == size - 1) {
         sleep(WATCHDOG_S + 2);

@@ -109,6 +109,7 @@ int main(int argc, char **argv)
 
     m.transport_ops = &ghp_transport_mpi;
     m.element_bytes = 4;
+    m.sample_s = 2e-3;
     if (!CHECK_STATUS(m.transport_ops->open(&argc, &argv, 30, &m.transport), GHP_OK))
         return check_end();
     m.rank = m.transport_ops->rank(m.transport);

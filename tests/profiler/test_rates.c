@@ -79,6 +79,7 @@ int main(int argc, char **argv)
     m.transport_ops = &ghp_transport_mpi;
     m.backend_ops = &ghp_backend_reference;
     m.element_bytes = 4;
+    m.sample_s = 5e-3;
     if (!CHECK_STATUS(m.transport_ops->open(&argc, &argv, 60, &m.transport), GHP_OK))
         return check_end();
     m.rank = m.transport_ops->rank(m.transport);

@@ -15,7 +15,7 @@ static void test_synthetic(void)
     CHECK_EQ(machine.threads, 16);
     CHECK_EQ(machine.n_pus, 8);
     for (int i = 0; i < machine.n_pus; ++i) CHECK_EQ(machine.pus[i], 2 * i);
-    CHECK(machine.memory_bytes > 0);
+    CHECK_EQ(machine.memory_bytes, GHP_TOPOLOGY_MEMORY_BYTES);
     CHECK(machine.name != NULL && machine.name[0] != '\0');
     ghp_machine_release(&machine);
 }
@@ -28,6 +28,15 @@ static void test_interleaved(void)
     CHECK_STATUS(ghp_topology_read("package:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", 1, &machine), GHP_OK);
     CHECK_EQ(machine.cores, 4);
     for (int i = 0; i < machine.n_pus; ++i) CHECK_EQ(machine.pus[i], i);
+    ghp_machine_release(&machine);
+}
+
+static void test_memory(void)
+{
+    struct ghp_machine machine = {0};
+
+    CHECK_STATUS(ghp_topology_read("package:2 [numa(memory=1073741824)] core:2 pu:1", 1, &machine), GHP_OK);
+    CHECK_EQ(machine.memory_bytes, INT64_C(2) << 30);
     ghp_machine_release(&machine);
 }
 
@@ -133,6 +142,7 @@ int main(void)
 {
     test_synthetic();
     test_interleaved();
+    test_memory();
     test_without_cores();
     test_xml();
     test_bad();

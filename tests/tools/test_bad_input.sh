@@ -38,8 +38,8 @@ untouched() {
 run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}"; }
 
 law=F=1e12,bandwidth=1e9,latency=1e-5
-"$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o lenet5.profile.json 2>/dev/null || exit 1
-"$GHP_BIN/ghp-profile" --analytic $law,memory=1e10 --model "$models/lenet5.json" -o other.profile.json 2>/dev/null || exit 1
+"$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o lenet5.profile.json >/dev/null 2>&1 || exit 1
+"$GHP_BIN/ghp-profile" --analytic $law,memory_bandwidth=1e10 --model "$models/lenet5.json" -o other.profile.json >/dev/null 2>&1 || exit 1
 "$GHP_BIN/ghp-plan" "$models/lenet5.json" --profile lenet5.profile.json --workers 2 --batch 8 -o plan.json >/dev/null 2>&1 || exit 1
 
 plan() { "$GHP_BIN/ghp-plan" "$@"; }
@@ -48,7 +48,7 @@ profile=(--profile lenet5.profile.json)
 # files that are no JSON, cut off, of another kind, with unknown keys
 echo 'not json' >text.json
 head -c 200 "$models/lenet5.json" >cut.json
-head -c 3000 lenet5.profile.json >cut.profile.json
+head -c 300 lenet5.profile.json >cut.profile.json
 head -c 3000 plan.json >cut.plan.json
 sed 's/"kernel": *5/"kernal": 5/' "$models/lenet5.json" >unknown.json
 refused 1 'text.json:1' plan text.json "${profile[@]}" --workers 2 --batch 8 -o no.json
@@ -100,7 +100,7 @@ refused 1 'nowhere' run 2 plan.json --steps 1 --data idx:nowhere
 printf '\0\0\010\003\0\0\0\012\0\0\0\034\0\0\0\034short' >broken/t10k-images-idx3-ubyte
 printf '\0\0\010\001\0\0\0\012\0\1\2\3\4\5\6\7\010\011' >broken/t10k-labels-idx1-ubyte
 refused 1 't10k-images-idx3-ubyte' run 2 plan.json --steps 1 --data idx:broken --split 0.8
-refused 1 'cifar10' run 2 plan.json --steps 1 --data cifar10:data
+refused 1 'data_batch_1.bin' run 2 plan.json --steps 1 --data cifar10:data
 refused 2 'data' run 2 plan.json --steps 1 --data tape:data
 
 # folders that cannot be written (root may write anywhere, so the folder is a file)
@@ -120,7 +120,7 @@ refused 1 'checkpoint' run 2 plan.json --steps 1 --checkpoint empty --resume
 
 # profiles
 refused 2 'analytic' "$GHP_BIN/ghp-profile" --analytic F=fast --model "$models/lenet5.json" -o no.json
-refused 1 'hwloc' "$GHP_BIN/ghp-profile" --machine-only --hwloc 'cores:many' -o no.json
+refused 1 'XML file' "$GHP_BIN/ghp-profile" --machine-only --hwloc 'cores:many' -o no.json
 untouched no.json
 
 [ "$failures" = 0 ] && echo "all bad input was refused as it should be"

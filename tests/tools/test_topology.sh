@@ -10,22 +10,18 @@ model=$GHP_SOURCE/models/vgg16.json
 # machine FILE NODES CORES INTRA_Bps INTER_Bps
 machine() {
     "$GHP_BIN/ghp-profile" --machine-only --hwloc "package:1 core:$3 pu:1" --nodes "$2" --intra-bandwidth "$4" \
-        --inter-bandwidth "$5" --intra-latency 5e-6 --inter-latency 2e-5 -o "$1" 2>/dev/null
+        --inter-bandwidth "$5" --intra-latency 5e-6 --inter-latency 2e-5 -o "$1" >/dev/null 2>&1
 }
-# plan NAME MACHINE: prints "G K degrees"
+# plan NAME MACHINE: prints "G K degrees..."
 plan() {
-    "$GHP_BIN/ghp-plan" "$model" --profile law.json --machine "$2" --workers 16 --batch 1024 -o "$1" >/dev/null 2>&1
-    python3 - "$1" <<'PY'
-import json, sys
-plan = json.load(open(sys.argv[1]))
-degrees = sorted({s["degree"] for s in plan["splits"]})
-print(plan["groups"], plan["group_size"], degrees)
-PY
+    "$GHP_BIN/ghp-plan" "$model" --profile law.json --machine "$2" --workers 16 --batch 4096 -o "$1" >/dev/null 2>&1
+    field() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2"; }
+    echo "$(field groups "$1" | head -1) $(field group_size "$1" | head -1) $(field degree "$1" | sort -un | xargs)"
 }
-"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=2e-5 --model "$model" -o law.json 2>/dev/null
-machine nodes4x4.json 4 4 2e10 6e8
-machine nodes8x2.json 8 2 2e10 6e8
-machine exchanged.json 4 4 6e8 2e10
+"$GHP_BIN/ghp-profile" --analytic F=1e13,bandwidth=1.25e9,latency=2e-5 --model "$model" -o law.json >/dev/null 2>&1
+machine nodes4x4.json 4 4 4e10 6e8
+machine nodes8x2.json 8 2 4e10 6e8
+machine exchanged.json 4 4 6e8 4e10
 a=$(plan a.json nodes4x4.json)
 b=$(plan b.json nodes8x2.json)
 c=$(plan c.json exchanged.json)

@@ -1,0 +1,73 @@
+/* executor/backend_onednn_unfold.c - a convolution's weight gradient as a matrix product.
+ *
+ *     dw [k][c r s] = dy [n p q][k]^T  unfolded x [n p q][c r s]
+ *
+ * dy lies as the product wants it, and dw comes out as it is stored, so nothing is reordered; unfolding costs r s copies of
+ * x, which is little where images are small. */
+#include "executor/backend_onednn_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
+                                          const struct ghp_local *local,
+                                          struct ghp_onednn_kernel **kernel)
+{
+    struct ghp_onednn_kernel *made = NULL;
+    const struct ghp_window *window = &local->window;
+    const struct ghp_onednn_product product = {local->n * local->p * local->q,
+                                               local->c * window->r * window->s, local->k,
+                                               GHP_ONEDNN_SCRATCH};
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, GHP_PASS_BACKWARD_WEIGHT, &made));
+    enum ghp_status status = ghp_onednn_product_fill(made, &product);
+    if (status != GHP_OK) {
+        ghp_onednn_kernel_close(made);
+        return status;
+    }
+    char product_name[sizeof made->name];
+    memcpy(product_name, made->name, sizeof product_name);
+    snprintf(made->name, sizeof made->name, "unfold+%.50s", product_name);
+    made->unfold = true;
+    *kernel = made;
+    return GHP_OK;
+}
+
+/* What the window of output pixel (p, q) sees of one image; row [c][r s]. */
+static void unfold_pixel(const struct ghp_local *l, const float *image, int64_t p, int64_t q,
+                         float *row)
+{
+    const struct ghp_window *window = &l->window;
+    int64_t places = window->r * window->s;
+    for (int64_t place = 0; place < places; place++) {
+        int64_t h = p * window->stride_h - window->pad_top + place / window->s * window->dilation_h;
+        int64_t w =
+            q * window->stride_w - window->pad_left + place % window->s * window->dilation_w;
+        bool inside = h >= 0 && h < l->h && w >= 0 && w < l->w;
+        const float *from = inside ? image + (h * l->w + w) * l->c : NULL;
+        for (int64_t c = 0; c < l->c; c++)
+            row[c * places + place] = inside ? from[c] : 0.0f;
+    }
+}
+
+struct job {
+    const struct ghp_local *local;
+    const float *x;
+    float *unfolded;
+};
+
+static void unfold_part(void *context, struct ghp_share share)
+{
+    const struct job *job = context;
+    const struct ghp_local *l = job->local;
+    int64_t pixels = l->p * l->q, width = l->c * l->window.r * l->window.s;
+    struct ghp_range rows = ghp_share_of(share, l->n * pixels, 1);
+    for (int64_t row = rows.first; row < rows.end; row++)
+        unfold_pixel(l, job->x + row / pixels * l->h * l->w * l->c, row % pixels / l->q, row % l->q,
+                     job->unfolded + row * width);
+}
+
+void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const float *x, float *unfolded)
+{
+    struct job job = {&kernel->base.local, x, unfolded};
+    ghp_parallel(kernel->base.parts, unfold_part, &job);
+}

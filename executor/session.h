@@ -1,0 +1,67 @@
+/* executor/session.h - one run of ghp-run from its options to its report, on every worker alike.
+ *
+ * Opens things in phases; after each phase that can fail on one worker alone, all workers agree, so that a failure ends
+ * all of them with one message. Inside the training loop nobody can agree: there a failure must end in abort, and
+ * `in_loop` says so to main. */
+#ifndef GHP_EXECUTOR_SESSION_H
+#define GHP_EXECUTOR_SESSION_H
+
+#include "core/opts.h"
+#include "executor/binding.h"
+#include "executor/fault.h"
+#include "executor/schedule.h"
+#include "executor/transport.h"
+
+enum { GHP_NOT_SET = -1 };
+
+enum ghp_numerics_choice {
+    GHP_NUMERICS_AUTO,
+    GHP_NUMERICS_EXACT,
+    GHP_NUMERICS_FAST
+}; /* auto: exact when verifying */
+enum ghp_precision_choice { GHP_PRECISION_OF_PLAN, GHP_PRECISION_4, GHP_PRECISION_8 };
+enum ghp_evaluate_choice {
+    GHP_EVALUATE_AUTO,
+    GHP_EVALUATE_ON,
+    GHP_EVALUATE_OFF
+}; /* auto: data from files */
+
+struct ghp_session_options { /* as the command line says; defaults are ghp-run.c's */
+    const char *plan_path;
+    const char *model_path; /* NULL: no check */
+    const char *data;
+    double split;          /* 0: none */
+    int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
+    double learning_rate, momentum, weight_decay;
+    int schedule; /* enum ghp_schedule_kind */
+    int64_t warmup_steps;
+    int64_t seed;
+    int64_t verify_steps; /* GHP_NOT_SET: no verification */
+    int numerics;         /* enum ghp_numerics_choice */
+    int precision;        /* enum ghp_precision_choice */
+    const char *backend;  /* NULL: the plan's */
+    int64_t threads;      /* GHP_NOT_SET: the cores that the plan gives the worker */
+    int bind;             /* enum ghp_bind_mode */
+    int evaluate;         /* enum ghp_evaluate_choice */
+    const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
+    int64_t checkpoint_every;                                /* 0: at epochs' ends only */
+    bool resume, json;
+    int fault; /* enum ghp_fault */
+};
+
+struct ghp_session {
+    const struct ghp_tool *tool; /* its options go into the run file */
+    const struct ghp_session_options *options;
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_transport *transport;
+    bool in_loop;  /* a failure now must abort all workers */
+    bool verified; /* false: a verification was asked for and did not pass */
+};
+
+/* The whole run. stdout gets the report (or one JSON object), from rank 0.
+ *
+ * Returns   GHP_OK; a failure, the same on all workers unless in_loop
+ * Collective over all workers */
+enum ghp_status ghp_session_run(struct ghp_session *session);
+
+#endif

@@ -1,0 +1,326 @@
+/* planner/make.c - the order of a plan's making; make.h has it. */
+#include "planner/make.h"
+
+#include "core/units.h"
+#include "planner/alternatives.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BASELINES = 3, BUCKET_SIZES = 11 };
+
+/* What travels through the making. */
+struct making {
+    const struct ghp_wishes *wishes;
+    struct ghp_plan *plan;
+    struct ghp_lowering how;
+    struct ghp_instance instance;
+    struct ghp_search_result baseline[BASELINES]; /* data, model, owt */
+    struct ghp_search_result own;                 /* the plan's search */
+    double began_s;
+};
+
+static const enum ghp_strategy baselines[BASELINES] = {GHP_STRATEGY_DATA, GHP_STRATEGY_MODEL, GHP_STRATEGY_OWT};
+
+static char *copy_text(const char *text)
+{
+    char *copy = ghp_alloc(strlen(text) + 1, 1);
+
+    if (copy != NULL) memcpy(copy, text, strlen(text));
+    return copy;
+}
+
+static double deadline(const struct making *m, double share)
+{
+    return m->began_s + share * m->wishes->time_limit_s;
+}
+
+/* ---- searches ---- */
+
+static enum ghp_status search(struct making *m, const struct ghp_domain *domain, double share,
+                              struct ghp_search_result *result)
+{
+    const struct ghp_instance *in = &m->instance;
+    size_t layers = (size_t)in->n_layers;
+    int *start = ghp_alloc(BASELINES * layers, sizeof *start), n = 0;
+    struct ghp_search_job job = {.instance = &m->instance, .domain = domain, .limit_bytes = m->wishes->memory_bytes,
+                                 .deadline_s = deadline(m, share), .start = start, .solver = m->wishes->solver,
+                                 .canonical = true};
+    enum ghp_status status;
+
+    if (start == NULL) return GHP_NO_MEMORY();
+    for (int b = 0; b < BASELINES; ++b)
+        if (m->baseline[b].feasible) memcpy(start + (size_t)n++ * layers, m->baseline[b].kept[0].choice, layers * sizeof(int));
+    job.n_start = n;
+    status = ghp_search_run(&job, result);
+    free(start);
+    return status;
+}
+
+/* Why nothing fits, and what would. */
+static enum ghp_status fail_memory(const struct making *m, const struct ghp_search_result *r)
+{
+    const struct ghp_extent *extent = &m->how.extent;
+    char limit[32], least[32];
+
+    ghp_bytes_text((double)m->wishes->memory_bytes, limit, sizeof limit);
+    ghp_bytes_text((double)r->least_bytes, least, sizeof least);
+    if (!r->closed)
+        return GHP_FAIL(GHP_ERR_INFEASIBLE, "no plan of '%s' within %s a worker was found in the time; give --memory %" PRId64
+                                            " (%s: the least found so far), or a longer --time-limit",
+                        m->plan->model.name, limit, r->least_bytes, least);
+    return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                    "memory binds: no plan of '%s' for %d workers and batch %" PRId64 " fits into %s a worker; the least that "
+                    "would do is %" PRId64 " bytes (%s); give --memory %" PRId64 ", a smaller --batch or more --workers",
+                    m->plan->model.name, extent->workers, extent->global_batch, limit, r->least_bytes, least, r->least_bytes);
+}
+
+/* ---- buckets ---- */
+
+static bool fits(const struct making *m, int64_t peak_bytes)
+{
+    return m->wishes->memory_bytes == 0 || peak_bytes <= m->wishes->memory_bytes;
+}
+
+/* The fastest (plan, bucket size) among the plans that a search kept; each layer alone where that is as fast. */
+static enum ghp_status tune_bucket(const struct making *m, const struct ghp_search_result *r, int *kept, int64_t *bucket)
+{
+    static const int64_t sizes[BUCKET_SIZES] = {0, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 23,
+                                                1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
+    double best_s = r->kept[0].step_s;
+
+    *kept = 0;
+    *bucket = m->how.bucket_bytes;
+    if (m->wishes->bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
+    for (int k = 0; k < r->n_kept; ++k)
+        for (int s = 1; s < BUCKET_SIZES; ++s) {
+            double step_s;
+            int64_t peak;
+
+            GHP_TRY(ghp_search_judge(&m->instance, r->kept[k].choice, sizes[s], &step_s, &peak));
+            if (!fits(m, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
+            best_s = step_s;
+            *kept = k;
+            *bucket = sizes[s];
+        }
+    return GHP_OK;
+}
+
+static enum ghp_status predict(const struct making *m, const int *choice, int64_t bucket, struct ghp_split *splits,
+                               struct ghp_prediction *predicted)
+{
+    struct ghp_lowering how = m->how;
+
+    how.bucket_bytes = bucket;
+    ghp_instance_splits(&m->instance, choice, splits);
+    return ghp_plan_predict(&how, splits, m->wishes->profile, predicted);
+}
+
+/* ---- baselines ---- */
+
+/* Notes why a baseline is not there; other failures pass. */
+static enum ghp_status note_reason(struct ghp_baseline *b, enum ghp_status status)
+{
+    if (status != GHP_ERR_INFEASIBLE) return status;
+    b->feasible = false;
+    b->reason = copy_text(ghp_status_message());
+    return b->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+static enum ghp_status solve_baseline(struct making *m, int index, struct ghp_split *splits)
+{
+    struct ghp_baseline *b = &m->plan->baselines[index];
+    struct ghp_search_result *r = &m->baseline[index];
+    struct ghp_domain domain = {0};
+    enum ghp_status status;
+    int64_t bucket;
+    int kept;
+
+    b->strategy = copy_text(ghp_strategy_name(baselines[index]));
+    if (b->strategy == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_domain_init(&m->instance, &domain));
+    status = ghp_strategy_restrict(baselines[index], &domain);
+    if (status == GHP_OK) status = search(m, &domain, 0.1 * (index + 1), r);
+    if (status == GHP_OK && !r->feasible) status = fail_memory(m, r);
+    if (status == GHP_OK) status = tune_bucket(m, r, &kept, &bucket);
+    if (status == GHP_OK) status = predict(m, r->kept[kept].choice, bucket, splits, &b->predicted);
+    b->feasible = status == GHP_OK;
+    ghp_domain_release(&domain);
+    return status == GHP_OK ? GHP_OK : note_reason(b, status);
+}
+
+static enum ghp_status solve_baselines(struct making *m, struct ghp_split *splits)
+{
+    m->plan->baselines = ghp_alloc(BASELINES, sizeof *m->plan->baselines);
+    if (m->plan->baselines == NULL) return GHP_NO_MEMORY();
+    for (int b = 0; b < BASELINES; ++b) {
+        ++m->plan->n_baselines;
+        GHP_TRY(solve_baseline(m, b, splits));
+    }
+    return GHP_OK;
+}
+
+/* ---- the plan ---- */
+
+static enum ghp_status set_certificate(struct making *m, double fastest_s)
+{
+    struct ghp_certificate *c = &m->plan->certificate;
+    const struct ghp_search_result *r = &m->own;
+    const char *status = "time limit";
+
+    c->step_s = fastest_s;
+    c->bound_s = fmin(r->bound_s, fastest_s);
+    c->gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);
+    if (r->closed && c->gap <= 2 * GHP_BRANCH_SAME) {
+        c->bound_s = c->step_s;
+        c->gap = 0;
+    }
+    if (r->closed) status = c->gap > 0 ? "bound not tight" : "optimal";
+    if (r->closed && m->plan->bucket_bytes != m->how.bucket_bytes)
+        status = "optimal with each layer reduced alone; bucket size by trial";
+    if (m->how.bucket_bytes > 0 && r->closed) status = "optimal";
+    c->status = copy_text(status);
+    c->plans = r->plans;
+    c->nodes = r->nodes;
+    c->seconds = ghp_now_s() - m->began_s;
+    return c->status == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* Takes data parallelism where the plan is not surely faster; whether it did. */
+static enum ghp_status simplify(struct making *m, bool *taken)
+{
+    const struct ghp_baseline *data = &m->plan->baselines[0];
+    struct ghp_prediction *p = &m->plan->predicted;
+    double margin_s = data->predicted.step_s - p->step_s, error_s = fmax(p->error_s, data->predicted.error_s);
+    char text[256];
+    int64_t bucket;
+    int kept;
+
+    *taken = false;
+    if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL || !data->feasible)
+        return GHP_OK;
+    if (ghp_search_split_layers(&m->instance, m->own.kept[0].choice) == 0) return GHP_OK;
+    if (margin_s > error_s) return GHP_OK;
+    snprintf(text, sizeof text,
+             "data parallelism: simpler, and the fastest plan's margin of %.3g ms is within the prediction's error of %.3g ms",
+             1e3 * margin_s, 1e3 * error_s);
+    GHP_TRY(tune_bucket(m, &m->baseline[0], &kept, &bucket));
+    GHP_TRY(predict(m, m->baseline[0].kept[kept].choice, bucket, m->plan->splits, p));
+    m->plan->bucket_bytes = bucket;
+    m->plan->certificate.preferred = copy_text(text);
+    *taken = true;
+    return m->plan->certificate.preferred == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+static enum ghp_status set_groups(struct making *m)
+{
+    struct ghp_plan *plan = m->plan;
+
+    plan->groups = m->wishes->groups > 0 ? m->wishes->groups
+                                         : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
+    plan->group_size = plan->extent.workers / plan->groups;
+    return ghp_plan_check(plan);
+}
+
+static enum ghp_status take_subset(struct making *m)
+{
+    struct ghp_lowering how = ghp_plan_lowering(m->plan, m->wishes->profile);
+    struct ghp_program program;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_lower(&how, m->plan->splits, 0, &program));
+    status = ghp_profile_subset(m->wishes->profile, &program, &m->plan->profile);
+    ghp_program_release(&program);
+    return status;
+}
+
+static enum ghp_status name_plan(struct making *m)
+{
+    struct ghp_plan *plan = m->plan;
+    const char *strategy = m->wishes->force != NULL ? "given" : ghp_strategy_name(m->wishes->strategy);
+
+    plan->strategy = copy_text(strategy);
+    plan->model_path = copy_text(m->wishes->model_path);
+    plan->profile_path = copy_text(m->wishes->profile_path);
+    plan->memory_limit_bytes = m->wishes->memory_bytes;
+    plan->model_hash = plan->model.hash;
+    plan->profile_hash = m->wishes->profile->hash;
+    return plan->strategy == NULL || plan->model_path == NULL || plan->profile_path == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* From the finished search to the plan. */
+static enum ghp_status finish(struct making *m)
+{
+    struct ghp_plan *plan = m->plan;
+    bool simpler;
+    double fastest_s;
+    int kept;
+
+    GHP_TRY(tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
+    GHP_TRY(predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits, &plan->predicted));
+    fastest_s = plan->predicted.step_s;
+    GHP_TRY(set_certificate(m, fastest_s));
+    GHP_TRY(simplify(m, &simpler));
+    GHP_TRY(set_groups(m));
+    GHP_TRY(name_plan(m));
+    GHP_TRY(take_subset(m));
+    struct ghp_alternatives_job job = {.instance = &m->instance, .bucket_bytes = plan->bucket_bytes,
+                                       .limit_bytes = m->wishes->memory_bytes,
+                                       .deadline_s = fmin(deadline(m, 1), ghp_now_s() + 0.1 * m->wishes->time_limit_s)};
+    return ghp_alternatives_find(&job, plan);
+}
+
+static enum ghp_status own_search(struct making *m)
+{
+    struct ghp_domain domain = {0};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_domain_init(&m->instance, &domain));
+    status = ghp_strategy_restrict(m->wishes->strategy, &domain);
+    if (status == GHP_OK && m->wishes->force != NULL) status = ghp_force_restrict(m->wishes->force, &domain);
+    if (status == GHP_OK) status = search(m, &domain, 0.9, &m->own);
+    if (status == GHP_OK && !m->own.feasible) status = fail_memory(m, &m->own);
+    ghp_domain_release(&domain);
+    return status;
+}
+
+static enum ghp_status prepare(struct making *m)
+{
+    const struct ghp_wishes *w = m->wishes;
+    struct ghp_plan *plan = m->plan;
+    int degrees = w->extent.workers;
+
+    GHP_TRY(ghp_model_load(w->model_path, &plan->model));
+    plan->extent = w->extent;
+    plan->bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
+    GHP_TRY(ghp_extent_check(w->extent));
+    if (w->groups > 0 && degrees % w->groups != 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "cannot make %d groups of %d workers; give --groups a divisor of %d", w->groups, degrees,
+                        degrees);
+    if (w->groups > 0) degrees /= w->groups;
+    m->how = ghp_plan_lowering(plan, w->profile);
+    GHP_TRY(ghp_instance_init(&m->how, w->profile, degrees, &m->instance));
+    plan->splits = ghp_alloc((size_t)plan->model.n_layers, sizeof *plan->splits);
+    return plan->splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
+{
+    struct making m = {.wishes = wishes, .plan = plan, .began_s = ghp_now_s()};
+    enum ghp_status status;
+
+    *plan = (struct ghp_plan){0};
+    GHP_TRY_GOTO(status, prepare(&m), done);
+    GHP_TRY_GOTO(status, solve_baselines(&m, plan->splits), done);
+    GHP_TRY_GOTO(status, own_search(&m), done);
+    GHP_TRY_GOTO(status, finish(&m), done);
+done:
+    for (int b = 0; b < BASELINES; ++b) ghp_search_release(&m.baseline[b]);
+    ghp_search_release(&m.own);
+    ghp_instance_release(&m.instance);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* planner/make.h - from a model, a profile and wishes to a whole plan: searches, baselines, buckets, certificate.
+ *
+ * The order: the three baselines; the search over everything that the wishes leave open, from the baselines' plans;
+ * bucket sizes on the best plans met; data parallelism in place of a plan that is not surely faster; the runner-up of
+ * each conv2d and linear layer.
+ *
+ * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
+ * afterwards: its status then says so.
+ *
+ * Tested  tests/planner/test_make.c, tests/tools/test_plan.sh */
+#ifndef GHP_PLANNER_MAKE_H
+#define GHP_PLANNER_MAKE_H
+
+#include "core/plan.h"
+#include "planner/baselines.h"
+#include "planner/search.h"
+
+enum { GHP_BUCKET_AUTO = -1 };
+
+struct ghp_wishes {
+    const char *model_path, *profile_path; /* as given */
+    const struct ghp_profile *profile;     /* sealed; borrowed */
+    struct ghp_extent extent;
+    enum ghp_strategy strategy;
+    const char *force;        /* planner/baselines.h; NULL: nothing */
+    int groups;               /* 0: any */
+    int64_t memory_bytes;     /* 0: no limit */
+    int64_t bucket_bytes;     /* or GHP_BUCKET_AUTO */
+    double time_limit_s;      /* of all searches together */
+    bool simplify;            /* data parallelism where the best plan is not faster by more than its error */
+    enum ghp_solver solver;
+};
+
+/* Makes the plan.
+ *
+ * plan   filled on success and released by the caller; zeroed on failure
+ *
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE (says what binds and what would do); GHP_ERR_USAGE (force, groups); errors of
+ *           model, profile and lowering */
+enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan);
+
+#endif

@@ -1,0 +1,219 @@
+/* tests/executor/test_onednn.c - the oneDNN backend against the reference backend in float: every operation and pass, odd
+ * shapes, one and two threads, exact and fast; runs repeat bit for bit; opbench.
+ *
+ * Bound: a sum of m products that is rounded after each addition errs by about sqrt(m) eps of its root-mean-square size,
+ * in the worst order by m eps; blocked sums stay near the former. Compared is the root-mean-square difference over the
+ * tensor against its root-mean-square value: 4 + sqrt(m) eps for direct algorithms. Winograd's transforms of 4 x 4 tiles
+ * multiply that by their norms, measured 4-8 times: 16 here. */
+#include "tests/executor/op_case.h"
+#include "tests/check.h"
+
+#include "executor/backend_private.h"
+#include "executor/opbench.h"
+
+#include <float.h>
+
+static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;
+static struct ghp_backend *reference, *backends[4];
+
+static void open_backends(void)
+{
+    const struct ghp_backend_config configs[4] = {
+        {4, 1, true}, {4, 2, true}, {4, 1, false}, {4, 2, false}};
+    CHECK_STATUS(ghp_backend_reference.open(&configs[0], &reference), GHP_OK);
+    for (int i = 0; i < 4; i++)
+        if (!CHECK_STATUS(ops->open(&configs[i], &backends[i]), GHP_OK)) exit(1);
+}
+
+static void close_backends(void)
+{
+    ghp_backend_reference.close(reference);
+    for (int i = 0; i < 4; i++)
+        ops->close(backends[i]);
+}
+
+/* Products behind one element of what a pass writes. */
+static double products(const struct ghp_local *l, enum ghp_pass pass)
+{
+    int64_t places = l->window.r * l->window.s;
+    if (l->op == GHP_OP_LINEAR)
+        return (double)(pass == GHP_PASS_FORWARD         ? l->c
+                        : pass == GHP_PASS_BACKWARD_DATA ? l->k
+                                                         : l->n);
+    if (l->op != GHP_OP_CONV2D) return (double)(l->n * l->h * l->w);
+    if (pass == GHP_PASS_FORWARD) return (double)(l->c / l->window.groups * places);
+    if (pass == GHP_PASS_BACKWARD_DATA) return (double)(l->k / l->window.groups * places);
+    return (double)(l->n * l->p * l->q);
+}
+
+static void compare(const struct ghp_opset *got, const struct ghp_opset *right, enum ghp_pass pass,
+                    const char *algorithm)
+{
+    struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
+    int n = op_case_written(got, pass, a);
+    double bound = (4.0 + sqrt(products(&got->local, pass))) * FLT_EPSILON;
+    op_case_written(right, pass, b);
+    if (strstr(algorithm, "wino") != NULL) bound *= 16.0;
+    for (int t = 0; t < n; t++) {
+        double difference = 0.0, size = 0.0;
+        for (int64_t i = 0; i < a[t].elements; i++) {
+            double value = op_case_get(right, b[t].data, i);
+            difference += pow(op_case_get(got, a[t].data, i) - value, 2.0);
+            size += value * value;
+        }
+        if (!CHECK_NEAR(sqrt(difference), 0.0, bound * sqrt(size)))
+            fprintf(stderr, "  in %s of %s by %s\n", a[t].name, op_case_text(&got->local, pass),
+                    algorithm);
+    }
+}
+
+static void must_init(struct ghp_opset *set, const struct ghp_local *local)
+{
+    if (!CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, set), GHP_OK)) exit(1);
+}
+
+/* Each pass starts from the reference's tensors, so that errors do not add up. */
+static void check_passes(const struct ghp_local *local, const struct ghp_backend_ops *by,
+                         struct ghp_backend *backend)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+    struct ghp_opset right, got;
+    char algorithm[64];
+    must_init(&right, local);
+    must_init(&got, local);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (!ghp_local_has_pass(local, order[i])) continue;
+        memcpy(got.memory, right.memory, (size_t)right.bytes);
+        op_case_run(&right, &ghp_backend_reference, reference, order[i], NULL);
+        op_case_run(&got, by, backend, order[i], algorithm);
+        compare(&got, &right, order[i], algorithm);
+#if defined(__x86_64__)
+        if (by == ops && (local->op == GHP_OP_CONV2D || local->op == GHP_OP_LINEAR))
+            if (!CHECK(strcmp(algorithm, "loop") != 0))
+                fprintf(stderr, "  in %s\n", op_case_text(local, order[i]));
+#endif
+        for (int64_t c = 0; got.call.at.stats != NULL && c < 2 * local->c; c++)
+            CHECK_NEAR(got.call.at.stats[c], right.call.at.stats[c], 1e-6);
+        for (int m = 0; got.call.at.metrics != NULL && m < GHP_METRIC_COUNT; m++)
+            CHECK_NEAR(got.call.at.metrics[m], right.call.at.metrics[m], 1e-9);
+    }
+    ghp_opset_release(&right);
+    ghp_opset_release(&got);
+}
+
+/* The same kernel twice and another kernel of the same pass give the same bits. */
+static void check_repeats(const struct ghp_local *local, struct ghp_backend *backend)
+{
+    struct ghp_opset once, again;
+    must_init(&once, local);
+    must_init(&again, local);
+    op_case_run_all(&once, ops, backend);
+    op_case_run_all(&again, ops, backend);
+    if (!CHECK(memcmp(once.memory, again.memory, (size_t)once.bytes) == 0))
+        fprintf(stderr, "  in %s\n", op_case_text(local, GHP_PASS_FORWARD));
+    ghp_opset_release(&once);
+    ghp_opset_release(&again);
+}
+
+static struct ghp_local conv(int64_t n, int64_t c, int64_t size, int64_t k)
+{
+    struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
+    return op_case_conv((struct ghp_local){.op = GHP_OP_CONV2D,
+                                           .n = n,
+                                           .c = c,
+                                           .h = size,
+                                           .w = size,
+                                           .k = k,
+                                           .n_inputs = 1,
+                                           .window = window});
+}
+
+/* Shapes at which the choice of algorithm turns, and where it must not. */
+static void check_choices(void)
+{
+    const struct ghp_local large = conv(4, 32, 16, 48), tiny = conv(2, 32, 4, 32);
+    struct ghp_opset set;
+    char exact[64], fast[64];
+    must_init(&set, &large);
+    op_case_run(&set, ops, backends[0], GHP_PASS_FORWARD, exact);
+    op_case_run(&set, ops, backends[2], GHP_PASS_FORWARD, fast);
+    CHECK(strstr(exact, "wino") == NULL);
+    fprintf(stderr, "exact: %s; fast: %s\n", exact, fast);
+    ghp_opset_release(&set);
+    for (int i = 0; i < 4; i++) {
+        check_passes(&large, ops, backends[i]);
+        check_passes(&tiny, ops, backends[i]);
+    }
+    check_repeats(&large, backends[1]);
+    check_repeats(&tiny, backends[1]);
+}
+
+static void check_update(void)
+{
+    enum { N = 40001 };
+    float *block = ghp_alloc(5 * (size_t)N, sizeof *block);
+    float *w = block, *v = w + N, *dw = v + N, *w1 = dw + N, *v1 = w1 + N;
+    for (int i = 0; i < N; i++) {
+        w[i] = w1[i] = (float)(i % 101) * 0.01f;
+        v[i] = v1[i] = (float)(i % 37) * 0.1f - 1.0f;
+        dw[i] = (float)(i % 53) * 0.02f - 0.5f;
+    }
+    ops->update(backends[1], &(struct ghp_update){w, v, dw, N, 0.1, 0.9, 0.01});
+    ghp_backend_reference.update(reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01});
+    CHECK(memcmp(w, w1, N * sizeof *w) == 0);
+    CHECK(memcmp(v, v1, N * sizeof *v) == 0);
+    ops->accumulate(backends[1], w, dw, N);
+    for (int i = 0; i < N; i += 1000)
+        CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
+    free(block);
+}
+
+static void check_opbench(const struct ghp_local *local)
+{
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
+        struct ghp_opbench *bench = NULL;
+        if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
+        if (!CHECK_STATUS(ghp_opbench_open(ops, backends[2], local, (enum ghp_pass)pass, &bench),
+                          GHP_OK))
+            continue;
+        CHECK_STATUS(ghp_opbench_run(bench, 3), GHP_OK);
+        CHECK(ghp_opbench_scratch(bench) >= 0);
+        CHECK(strlen(ghp_opbench_algorithm(bench)) > 0);
+        CHECK(ghp_opbench_bytes(local, (enum ghp_pass)pass, 4) > 0);
+        ghp_opbench_close(bench);
+    }
+    ghp_opbench_close(NULL);
+}
+
+static void check_refusals(void)
+{
+    struct ghp_backend *none = NULL;
+    CHECK(!ops->has_precision(8));
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){8, 1, true}, &none), GHP_ERR_INPUT);
+    CHECK_MESSAGE("--backend reference");
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){4, 0, true}, &none), GHP_ERR_INPUT);
+    CHECK(ghp_backend_find("onednn") == ops);
+}
+
+int main(void)
+{
+    int n;
+    const struct ghp_local *cases = op_case_all(&n);
+    struct ghp_backend three = {
+        .config = {4, 3, true}}; /* the loops that stand in for the library, cut in three */
+    open_backends();
+    for (int i = 0; i < n; i++) {
+        for (int b = 0; b < 4; b++)
+            check_passes(&cases[i], ops, backends[b]);
+        check_passes(&cases[i], &ghp_backend_reference, &three);
+        check_repeats(&cases[i], backends[0]);
+        check_repeats(&cases[i], backends[1]);
+        check_opbench(&cases[i]);
+    }
+    check_choices();
+    check_update();
+    check_refusals();
+    close_backends();
+    return check_end();
+}

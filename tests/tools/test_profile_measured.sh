@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=240 needs=ghp-profile
+# tests/tools/test_profile_measured.sh - ghp-profile under mpirun: a profile of lenet5 by two ranks, continued, refused,
+# interrupted; by one process without mpirun too.
+set -u
+cd "$(mktemp -d)" || exit 1
+trap 'rm -rf "$PWD"' EXIT
+profile=$GHP_BIN/ghp-profile
+model=$GHP_SOURCE/models/lenet5.json
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+run=(mpirun --oversubscribe --bind-to none -n)
+quick=(--model "$model" --workers 2 --batch 16 --backend reference --sample 0.001)
+failures=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+# refused CODE TEXT COMMAND...
+refused() {
+    local code=$1 text=$2
+    shift 2
+    timeout 60 "$@" >out 2>err </dev/null
+    local got=$?
+    [ "$got" = "$code" ] || fail "exit $got, not $code: $* : $(cat err)"
+    [ "$(grep -cF -e "$text" err)" = 1 ] || fail "not once '$text' in: $(cat err)"
+}
+
+# count KEY: the number behind the first "KEY": in the last --json
+count() {
+    grep -m1 "\"$1\": [0-9]" out | tr -dc 0-9
+}
+
+"${run[@]}" 2 "$profile" "${quick[@]}" --json -o p.json >out 2>err || fail "profiling: $(cat err)"
+measured=$(count measured)
+[ "${measured:-0}" -gt 50 ] || fail "only '$measured' operations measured"
+for text in '"workers": 2' '"backend": "reference"' '"op": "all_reduce"' '"source": "measured"'; do
+    grep -q "$text" p.json || fail "no $text in the profile"
+done
+
+# again: nothing is measured twice
+"${run[@]}" 2 "$profile" "${quick[@]}" --json -o p.json >out 2>err || fail "continuing: $(cat err)"
+[ "$(count measured)" = 0 ] || fail "measured $(count measured) again"
+[ "$(count kept)" = "$measured" ] || fail "kept $(count kept) of $measured"
+
+# another batch is added to what is there
+"${run[@]}" 2 "$profile" "${quick[@]}" --batch 24 --json -o p.json >out 2>err && fail "two --batch accepted"
+"${run[@]}" 2 "$profile" --model "$model" --workers 2 --batch 24 --backend reference --sample 0.001 -o p.json >out \
+    2>err || fail "adding: $(cat err)"
+grep -q '"key": "conv2d n12 ' p.json || fail "batch 24 is not there"
+grep -q '"key": "conv2d n8 ' p.json || fail "batch 16 is gone"
+
+# otherwise measured: refused, and the file stays
+cp p.json before.json
+refused 1 "precision float, not double" "${run[@]}" 2 "$profile" "${quick[@]}" --precision double -o p.json
+refused 1 "ranks 2, not 1" "$profile" "${quick[@]}" -o p.json
+refused 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" "${quick[@]}" -o q.json
+refused 1 "multiple of" "${run[@]}" 2 "$profile" --model "$model" --workers 3 --batch 16 -o q.json
+refused 1 "no-such.json" "${run[@]}" 2 "$profile" --model no-such.json --batch 16 -o q.json
+refused 1 "no folder" "${run[@]}" 2 "$profile" "${quick[@]}" -o no/such/q.json
+refused 2 "unknown option" "${run[@]}" 2 "$profile" "${quick[@]}" --no-such-option -o q.json
+cmp p.json before.json || fail "a refusal changed the profile"
+[ -e q.json ] && fail "a refusal left a file"
+
+# one process, no mpirun, hardly any time: laws for the rest
+"$profile" --model "$model" --batch 16 --backend reference --budget 1 --sample 0.05 --json -o one.json >out 2>err ||
+    fail "alone: $(cat err)"
+grep -q '"source": "law"\|"source": "interpolated"' one.json || fail "no laws in a profile of one second"
+
+[ "$failures" = 0 ] || exit 1
