@@ -232,7 +232,7 @@ static enum ghp_status open_all(struct parts *p)
              p->exact ? "exact" : "fast", p->threads, p->binding.text);
     ghp_note("%s", ghp_data_text(p->recipe.data));
     if (p->binding.oversubscribed)
-        ghp_note("workers share cores: %d workers on this node have fewer cores", crew.here);
+        ghp_note("workers share cores: this node has fewer than its %d workers", crew.here);
     if (o->fault != GHP_FAULT_NONE)
         ghp_warn("the fault '%s' is on: this training is wrong on purpose",
                  ghp_fault_names[o->fault]);

@@ -8,7 +8,9 @@
 #include "tests/check.h"
 #include "tests/executor/cases.h"
 
-enum { STEPS = 4, SEED = 5 };
+/* With this seed no activation of the first step lies within rounding of relu's kink. Where one does, its gradient is
+ * there or not by the last bit, and float runs truly differ. */
+enum { STEPS = 4, SEED = 6 };
 
 static struct ghp_transport *transport;
 static int workers;

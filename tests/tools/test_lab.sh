@@ -3,8 +3,8 @@
 # tests/tools/test_lab.sh - the cluster lab: links hold their rate both ways, hosts have names of their own, ranks of
 # one host share memory, exit codes and signals pass, input is not eaten, nothing stays behind.
 #
-# Rates are asserted with slack below, since other work takes the cores, and strictly above, since nothing may pass a
-# link faster than its rate but a burst of 8 kB.
+# Rates are asserted with slack, and on the best of five repeats, since other work takes the cores: a busy machine makes
+# a link slower, but nothing makes it faster than its rate and a burst of 8 kB.
 set -u
 lab=$GHP_SOURCE/bench/lab/run
 folder=$(mktemp -d)
@@ -125,7 +125,7 @@ expect 0 "list: $core\$" "$lab" --hosts 1 --cores "$core" -- sh -c 'taskset -cp 
 expect 0 "list: $core\$" "$lab" --hosts 2 --ranks 1 --cores one -- sh -c 'taskset -cp $$'
 lines=$(printf '1\n2\n' | while read -r line; do "$lab" --hosts 1 -- cat; echo "line $line"; done 2>&1)
 [ "$lines" = $'line 1\nline 2' ] || fail "the lab ate its caller's input: $lines"
-[ "$(echo word | "$lab" --hosts 2 --stdin -- cat 2>&1)" = word ] || fail '--stdin does not reach rank 0'
+[ "$(echo word | "$lab" --hosts 2 --stdin -- cat 2>err)" = word ] || fail '--stdin does not reach rank 0'
 expect 0 host0 "$lab" --hosts 1 -- hostname <&-
 if unshare --user --map-root-user true 2>/dev/null; then
     expect 0 host1 "$lab" --rootless --hosts 2 -- hostname
@@ -134,17 +134,17 @@ else
 fi
 
 # rates: every link, both ways, one direction at a time and both at once, and an all-reduce
-# in_range LOW HIGH FILE: whether all rates between hosts in the probe's table are
+# in_range LOW HIGH FILE: whether the best rates between hosts in the probe's table all are
 in_range() {
     awk -v low="$1" -v high="$2" '
         $1 ~ /^(one-way|two-way|all-reduce)$/ && $2 != $3 { n++; if ($(NF-1) < low || $(NF-1) > high) bad = 1 }
         END { exit !(n >= 4 && !bad) }' "$3"
 }
-# holds_rate LOW HIGH ARGUMENT...: the slack below is tried three times, no sample may lie above
+# holds_rate LOW HIGH ARGUMENT...: below LOW it is tried again, twice; above HIGH is a failure at once
 holds_rate() {
     local low=$1 high=$2 attempt
     for attempt in 1 2 3; do
-        "$lab" "${@:3}" -- ghp-lab-probe --bytes 1MiB --repeats 3 >rates 2>err </dev/null ||
+        "$lab" "${@:3}" -- ghp-lab-probe --bytes 1MiB --repeats 5 >rates 2>err </dev/null ||
             { fail "probe: $(cat err)" && return; }
         in_range 0 "$high" rates || { fail "faster than the link: $(cat rates)" && return; }
         in_range "$low" "$high" rates && return
@@ -153,7 +153,7 @@ holds_rate() {
     fail "slower than the link three times: $(cat rates)"
 }
 holds_rate 120 220 --hosts 2 --rate 200mbit --ranks-per-host 2
-inside=$(awk '$1 == "one-way" && $2 == "host0" && $3 == "host0" { print $(NF-1) }' rates)
+inside=$(awk '$1 == "one-way" && $2 == "host0" && $3 == "host0" { print $(NF-1) }' rates) # the best
 [ "${inside:-0}" -gt 1000 ] || fail "inside a host only ${inside:-?} Mbit/s"
 holds_rate 30 55 --rates 200mbit,50mbit
 

@@ -16,7 +16,7 @@ machine() {
 plan() {
     "$GHP_BIN/ghp-plan" "$model" --profile law.json --machine "$2" --workers 16 --batch 4096 -o "$1" >/dev/null 2>&1
     field() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2"; }
-    echo "$(field groups "$1" | head -1) $(field group_size "$1" | head -1) $(field degree "$1" | sort -un | xargs)"
+    echo "$(field groups "$1" | head -1) $(field group_size "$1" | head -1) $(sed -n '/"splits"/,/]/p' "$1" | field degree /dev/stdin | sort -un | xargs)"
 }
 "$GHP_BIN/ghp-profile" --analytic F=1e13,bandwidth=1.25e9,latency=2e-5 --model "$model" -o law.json >/dev/null 2>&1
 machine nodes4x4.json 4 4 4e10 6e8
