@@ -15,11 +15,10 @@ enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 
 struct ghp_data_request {
     const char *spec; /* "synthetic", "idx:DIR", "cifar10:DIR" */
-    double
-        split; /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
-    uint64_t seed; /* synthetic: which data */
-    int64_t
-        global_batch; /* a training set must have at least this many samples; synthetic makes them */
+    /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
+    double split;
+    uint64_t seed;          /* synthetic: which data */
+    int64_t global_batch;   /* least size of a training set; synthetic makes as many */
     struct ghp_shape shape; /* what the model takes */
     int classes;
 };

@@ -2,10 +2,13 @@
 #include "executor/memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { LARGE_BYTES = 1 << 20 };
 
 /* A field of /proc/self/status in bytes, -1 where it is not there. */
 static int64_t status_bytes(const char *field)
@@ -36,6 +39,7 @@ static bool reset_peak(void)
 
 void ghp_memory_begin(struct ghp_memory *memory)
 {
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES); /* large blocks go back to the system when freed */
     *memory = (struct ghp_memory){
         .base_bytes = status_bytes("VmRSS"), .counting = true, .exact = reset_peak()};
 }

@@ -42,6 +42,31 @@ static void fill_value(void *at, int64_t n, int element_bytes, double value)
     }
 }
 
+/* Index of the only consumer of a layer's output, -1 where it has none or several. */
+static int next_layer(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+
+    return l->n_consumers == 1 ? model->edges[l->out_edges[0]].to : -1;
+}
+
+static int next_of_op(const struct ghp_model *model, int layer, enum ghp_op op)
+{
+    int next = layer < 0 ? -1 : next_layer(model, layer);
+
+    return next >= 0 && model->layers[next].op == op ? next : -1;
+}
+
+/* Variance of a weight times its fan-in, such that activations keep their size from layer to layer: a relu halves the mean
+ * square of what passes it, max pooling behind it about doubles it again. */
+static double variance_gain(const struct ghp_model *model, int layer)
+{
+    int bias = next_of_op(model, layer, GHP_OP_BIAS);
+    int relu = next_of_op(model, bias >= 0 ? bias : layer, GHP_OP_RELU);
+
+    return relu >= 0 && next_of_op(model, relu, GHP_OP_MAX_POOL) < 0 ? 2 : 1;
+}
+
 static void init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t, uint64_t seed)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
@@ -56,9 +81,10 @@ static void init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t, u
     for (int64_t row = 0; row < shard.rows; row++) {
         int64_t first = (row * shard.degree + shard.member) * shard.run;
 
-        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.run,
-                               sqrt(2.0 / (double)t->param->fan_in), work->element_bytes,
-                               part + row * shard.run * work->element_bytes);
+        ghp_random_fill_normal(
+            seed, (uint64_t)t->ordinal, first, shard.run,
+            sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in),
+            work->element_bytes, part + row * shard.run * work->element_bytes);
     }
 }
 

@@ -35,8 +35,8 @@ static void add_measurement(const struct ghp_program *program, const struct ghp_
         struct ghp_residual *own = &r->instrs[i];
 
         own->measured_start_s = ghp_stopwatch_last(watch, i).start_s;
-        own->measured_s = ghp_stopwatch_run_s(watch, i);
-        own->measured_wait_s = ghp_stopwatch_wait_s(watch, i);
+        own->measured_s = ghp_stopwatch_mean(watch, i).run_s;
+        own->measured_wait_s = ghp_stopwatch_mean(watch, i).wait_s;
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
         r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
         r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;

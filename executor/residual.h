@@ -15,7 +15,7 @@ struct ghp_term {
 
 struct ghp_residual { /* of one instruction */
     double predicted_start_s, predicted_s;
-    double measured_start_s, measured_s; /* start in the last step, median duration */
+    double measured_start_s, measured_s; /* start in the last step, mean duration */
     double measured_wait_s;
 };
 

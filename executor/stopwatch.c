@@ -1,4 +1,4 @@
-/* executor/stopwatch.c - see stopwatch.h. Laps are kept in rings, one an instruction, as two planes: running, waiting. */
+/* executor/stopwatch.c - see stopwatch.h. Steps and laps lie in rings with one place a step. */
 #include "executor/stopwatch.h"
 
 #include <stdlib.h>
@@ -7,27 +7,23 @@
 
 struct ghp_stopwatch {
     int n;
-    int64_t steps;          /* begun and ended since forget */
-    double start_s;         /* of the present step */
-    double *run_s, *wait_s; /* [n][GHP_STOPWATCH_STEPS] */
-    int64_t *laps;          /* [n] since forget */
-    struct ghp_lap *last;   /* [n] */
+    int64_t step, first;       /* present step; first that counts */
+    double start_s;            /* of the present step */
+    struct ghp_lap_mean *laps; /* [n][GHP_STOPWATCH_STEPS] */
+    struct ghp_lap *last;      /* [n] */
     double step_s[GHP_STOPWATCH_STEPS];
 };
 
 enum ghp_status ghp_stopwatch_open(int n, struct ghp_stopwatch **watch)
 {
     struct ghp_stopwatch *w = ghp_alloc(1, sizeof(*w));
-    size_t cells = (size_t)n * GHP_STOPWATCH_STEPS;
 
     *watch = NULL;
     if (w == NULL) return GHP_NO_MEMORY();
     w->n = n;
-    w->run_s = ghp_alloc(cells, sizeof(double));
-    w->wait_s = ghp_alloc(cells, sizeof(double));
-    w->laps = ghp_alloc((size_t)n, sizeof(*w->laps));
+    w->laps = ghp_alloc((size_t)n * GHP_STOPWATCH_STEPS, sizeof(*w->laps));
     w->last = ghp_alloc((size_t)n, sizeof(*w->last));
-    if (w->run_s == NULL || w->wait_s == NULL || w->laps == NULL || w->last == NULL) {
+    if (w->laps == NULL || w->last == NULL) {
         ghp_stopwatch_close(w);
         return GHP_NO_MEMORY();
     }
@@ -40,8 +36,6 @@ void ghp_stopwatch_close(struct ghp_stopwatch *w)
     if (w == NULL) return;
     free(w->last);
     free(w->laps);
-    free(w->wait_s);
-    free(w->run_s);
     free(w);
 }
 
@@ -55,34 +49,44 @@ double ghp_stopwatch_now_s(void)
 
 void ghp_stopwatch_begin(struct ghp_stopwatch *w)
 {
+    int64_t place = w->step % GHP_STOPWATCH_STEPS;
+
+    for (int i = 0; i < w->n; i++)
+        w->laps[i * GHP_STOPWATCH_STEPS + place] = (struct ghp_lap_mean){0};
     w->start_s = ghp_stopwatch_now_s();
 }
 
 void ghp_stopwatch_end(struct ghp_stopwatch *w)
 {
-    w->step_s[w->steps % GHP_STOPWATCH_STEPS] = ghp_stopwatch_now_s() - w->start_s;
-    w->steps++;
+    w->step_s[w->step % GHP_STOPWATCH_STEPS] = ghp_stopwatch_now_s() - w->start_s;
+    w->step++;
 }
 
-double ghp_stopwatch_step_start_s(const struct ghp_stopwatch *w)
+int64_t ghp_stopwatch_step(const struct ghp_stopwatch *w)
+{
+    return w->step;
+}
+
+double ghp_stopwatch_start_s(const struct ghp_stopwatch *w)
 {
     return w->start_s;
 }
 
 void ghp_stopwatch_lap(struct ghp_stopwatch *w, int instr, struct ghp_lap lap)
 {
-    int64_t cell = (int64_t)instr * GHP_STOPWATCH_STEPS + w->laps[instr] % GHP_STOPWATCH_STEPS;
-
-    w->run_s[cell] = lap.finish_s - lap.start_s;
-    w->wait_s[cell] = lap.wait_s;
+    w->laps[instr * GHP_STOPWATCH_STEPS + lap.step % GHP_STOPWATCH_STEPS] =
+        (struct ghp_lap_mean){.run_s = lap.finish_s - lap.start_s, .wait_s = lap.wait_s};
     w->last[instr] = lap;
-    w->laps[instr]++;
 }
 
 void ghp_stopwatch_forget(struct ghp_stopwatch *w)
 {
-    w->steps = 0;
-    memset(w->laps, 0, (size_t)w->n * sizeof(*w->laps));
+    w->first = w->step;
+}
+
+int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *w)
+{
+    return w->step - w->first;
 }
 
 static int by_value(const void *a, const void *b)
@@ -92,38 +96,60 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(const double *ring, int64_t count)
-{
-    double sorted[GHP_STOPWATCH_STEPS];
-    size_t n = count < GHP_STOPWATCH_STEPS ? (size_t)count : GHP_STOPWATCH_STEPS;
+struct range { /* of step lengths; places [0, n) of the rings count */
+    double least_s, most_s;
+    int n;
+    int64_t first; /* step of the oldest kept */
+};
 
-    if (n == 0) return 0;
-    memcpy(sorted, ring, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), by_value);
-    return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+/* Lengths between the quartiles. With fewer than four steps: all of them. */
+static struct range middling(const struct ghp_stopwatch *w)
+{
+    int64_t steps = ghp_stopwatch_steps(w);
+    struct range r = {.n = steps < GHP_STOPWATCH_STEPS ? (int)steps : GHP_STOPWATCH_STEPS};
+    double sorted[GHP_STOPWATCH_STEPS];
+
+    r.first = w->step - r.n;
+    for (int i = 0; i < r.n; i++)
+        sorted[i] = w->step_s[(r.first + i) % GHP_STOPWATCH_STEPS];
+    qsort(sorted, (size_t)r.n, sizeof(*sorted), by_value);
+    r.least_s = r.n > 0 ? sorted[r.n / 4] : 0;
+    r.most_s = r.n > 0 ? sorted[r.n - 1 - r.n / 4] : 0;
+    return r;
+}
+
+/* Mean of laps (instr >= 0) or of step lengths (instr < 0, in run_s). */
+static struct ghp_lap_mean mean_of(const struct ghp_stopwatch *w, int instr)
+{
+    struct range r = middling(w);
+    struct ghp_lap_mean sum = {0};
+    int n = 0;
+
+    for (int i = 0; i < r.n; i++) {
+        int64_t place = (r.first + i) % GHP_STOPWATCH_STEPS;
+        struct ghp_lap_mean one = {.run_s = w->step_s[place]};
+
+        if (one.run_s < r.least_s || one.run_s > r.most_s) continue;
+        if (instr >= 0) one = w->laps[instr * GHP_STOPWATCH_STEPS + place];
+        sum.run_s += one.run_s;
+        sum.wait_s += one.wait_s;
+        n++;
+    }
+    if (n == 0) return sum;
+    return (struct ghp_lap_mean){.run_s = sum.run_s / n, .wait_s = sum.wait_s / n};
 }
 
 double ghp_stopwatch_step_s(const struct ghp_stopwatch *w)
 {
-    return median(w->step_s, w->steps);
+    return mean_of(w, -1).run_s;
 }
 
-double ghp_stopwatch_run_s(const struct ghp_stopwatch *w, int instr)
+struct ghp_lap_mean ghp_stopwatch_mean(const struct ghp_stopwatch *w, int instr)
 {
-    return median(w->run_s + (int64_t)instr * GHP_STOPWATCH_STEPS, w->laps[instr]);
-}
-
-double ghp_stopwatch_wait_s(const struct ghp_stopwatch *w, int instr)
-{
-    return median(w->wait_s + (int64_t)instr * GHP_STOPWATCH_STEPS, w->laps[instr]);
+    return mean_of(w, instr);
 }
 
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *w, int instr)
 {
     return w->last[instr];
-}
-
-int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *w)
-{
-    return w->steps;
 }

@@ -1,7 +1,9 @@
 /* executor/stopwatch.h - measured seconds of each instruction over the last steps.
  *
- * Keeps the last GHP_STOPWATCH_STEPS steps of each instruction and of the whole step; answers with medians. Not a
- * profiler: it times what the training does anyway. One writer an instruction: the stream that runs it. */
+ * Keeps the last GHP_STOPWATCH_STEPS steps, and answers for the steps of middling length: means over the half of them
+ * between the quartiles. A mean over the same steps for everything, so the terms of a step sum to the step; between the
+ * quartiles, so a hiccup of the machine does not count. Not a profiler: it times what the training does anyway.
+ * One writer an instruction: the stream that runs it. Read when both streams stand still. */
 #ifndef GHP_EXECUTOR_STOPWATCH_H
 #define GHP_EXECUTOR_STOPWATCH_H
 
@@ -9,7 +11,8 @@
 
 enum { GHP_STOPWATCH_STEPS = 64 };
 
-struct ghp_lap { /* one instruction in one step; seconds since the step's start */
+struct ghp_lap {  /* one instruction in one step; seconds since that step's start */
+    int64_t step; /* ghp_stopwatch_step when the step ran (a reduction may end in a later one) */
     double start_s, finish_s;
     double wait_s; /* before start_s: standing still for a reduction of the previous step */
 };
@@ -22,19 +25,23 @@ void ghp_stopwatch_close(struct ghp_stopwatch *watch); /* accepts NULL */
 
 double ghp_stopwatch_now_s(void); /* CLOCK_MONOTONIC */
 
-void ghp_stopwatch_begin(struct ghp_stopwatch *watch); /* a step starts */
-void ghp_stopwatch_end(struct ghp_stopwatch *watch);   /* and its compute stream ends */
-double ghp_stopwatch_step_start_s(const struct ghp_stopwatch *watch);
+void ghp_stopwatch_begin(struct ghp_stopwatch *watch);           /* a step starts */
+void ghp_stopwatch_end(struct ghp_stopwatch *watch);             /* its compute stream ends */
+int64_t ghp_stopwatch_step(const struct ghp_stopwatch *watch);   /* number of the present step */
+double ghp_stopwatch_start_s(const struct ghp_stopwatch *watch); /* when it started */
 void ghp_stopwatch_lap(struct ghp_stopwatch *watch, int instr, struct ghp_lap lap);
 void ghp_stopwatch_forget(
     struct ghp_stopwatch *watch); /* drops what was measured so far (warm-up) */
 
-/* Medians over the kept steps; 0 where nothing was measured. */
+struct ghp_lap_mean { /* over the steps of middling length */
+    double run_s, wait_s;
+};
+
+/* Length of those steps; 0 where nothing was measured. */
 double ghp_stopwatch_step_s(const struct ghp_stopwatch *watch);
-double ghp_stopwatch_run_s(const struct ghp_stopwatch *watch, int instr); /* finish - start */
-double ghp_stopwatch_wait_s(const struct ghp_stopwatch *watch, int instr);
-/* The last step's lap. */
+struct ghp_lap_mean ghp_stopwatch_mean(const struct ghp_stopwatch *watch, int instr);
+/* The instruction's latest lap. */
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *watch, int instr);
-int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *watch); /* steps measured since forget */
+int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *watch); /* measured since forget */
 
 #endif

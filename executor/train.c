@@ -78,7 +78,10 @@ static enum ghp_status keep_gradients(struct ghp_training *t, int64_t step)
 {
     if (t->snapshot == NULL || step != t->first_step) return GHP_OK;
     GHP_TRY(ghp_worker_settle(t->worker));
-    return ghp_snapshot_gradients(t->snapshot, t->worker);
+    ghp_memory_pause(t->memory);
+    GHP_TRY(ghp_snapshot_gradients(t->snapshot, t->worker));
+    ghp_memory_resume(t->memory);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_train(struct ghp_training *t)
@@ -104,6 +107,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     GHP_TRY(ghp_worker_flush(t->worker));
     GHP_TRY(note_result(t));
     if (t->snapshot == NULL) return GHP_OK;
+    ghp_memory_pause(t->memory);
     t->snapshot->n_losses = t->n_losses;
     for (int64_t i = 0; i < t->n_losses; i++)
         t->snapshot->losses[i] = t->losses[i];

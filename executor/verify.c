@@ -16,6 +16,9 @@ static enum ghp_status keep_values(int n, const struct ghp_tensors_list *list, d
     for (int i = 0; i < n; i++) {
         (*values)[i] = ghp_alloc((size_t)list->items[i].param->elements, sizeof(double));
         if ((*values)[i] == NULL) return GHP_NO_MEMORY();
+        for (int64_t e = 0; e < list->items[i].param->elements; e++)
+            (*values)[i][e] =
+                NAN; /* what is never filled in differs; and the memory is resident before any is counted */
     }
     return GHP_OK;
 }

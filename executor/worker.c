@@ -29,9 +29,8 @@ struct ghp_worker {
     int metrics;     /* buffer */
     int dropped;     /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
-    struct ghp_step step; /* whose updates or result are pending, or that runs */
-    double *
-        origin_s; /* of each instruction of the communication stream: start of the step that posted it */
+    struct ghp_step step;   /* whose updates or result are pending, or that runs */
+    struct ghp_lap *origin; /* of each communication instruction: the step that posted it */
     bool has_result;
     struct ghp_result result;
 };
@@ -69,10 +68,10 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->comm = ghp_alloc(n, sizeof(*w->comm));
     w->label = ghp_alloc(n, sizeof(*w->label));
     w->ticket = ghp_alloc(n, sizeof(*w->ticket));
-    w->origin_s = ghp_alloc(n, sizeof(*w->origin_s));
+    w->origin = ghp_alloc(n, sizeof(*w->origin));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL ||
-        w->origin_s == NULL || w->address == NULL)
+        w->origin == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
@@ -171,7 +170,7 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_arena_close(&w->arena);
     ghp_stopwatch_close(w->watch);
     free(w->address);
-    free(w->origin_s);
+    free(w->origin);
     free(w->ticket);
     free(w->label);
     free(w->comm);
@@ -205,11 +204,12 @@ static enum ghp_status reduce_job(void *context, int i)
 {
     struct ghp_worker *w = context;
     const struct ghp_instr *instr = instr_of(w, i);
-    struct ghp_lap lap = {.start_s = ghp_stopwatch_now_s() - w->origin_s[i]};
+    double origin_s = w->origin[i].start_s;
+    struct ghp_lap lap = {.step = w->origin[i].step, .start_s = ghp_stopwatch_now_s() - origin_s};
     int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
 
     if (sends(instr) && i != w->dropped) GHP_TRY(sum_in_place(w, i, data, instr->bytes));
-    lap.finish_s = ghp_stopwatch_now_s() - w->origin_s[i];
+    lap.finish_s = ghp_stopwatch_now_s() - origin_s;
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
 }
@@ -335,7 +335,8 @@ static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_s
     case GHP_INSTR_UPDATE: run_update(w, instr, previous); return GHP_OK;
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_METRIC_REDUCE:
-        w->origin_s[i] = ghp_stopwatch_step_start_s(w->watch);
+        w->origin[i] = (struct ghp_lap){.step = ghp_stopwatch_step(w->watch),
+                                        .start_s = ghp_stopwatch_start_s(w->watch)};
         w->ticket[i] = ghp_stream_post(w->stream, i);
         return GHP_OK;
     case GHP_INSTR_COUNT: break;
@@ -359,6 +360,8 @@ static void turn_metrics(struct ghp_worker *w, const struct ghp_step *previous)
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
+    double begin = ghp_stopwatch_start_s(w->watch);
+
     for (int i = 0; i < w->program.n_instrs; i++) {
         const struct ghp_instr *instr = instr_of(w, i);
         double before = ghp_stopwatch_now_s(), start;
@@ -371,9 +374,9 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         if (instr->kind == GHP_INSTR_COMPUTE && instr->at.metrics >= 0) turn_metrics(w, previous);
         GHP_TRY(run_instr(w, i, previous));
         if (instr->stream == GHP_STREAM_COMM) continue;
-        lap = (struct ghp_lap){.start_s = start - ghp_stopwatch_step_start_s(w->watch),
-                               .finish_s =
-                                   ghp_stopwatch_now_s() - ghp_stopwatch_step_start_s(w->watch),
+        lap = (struct ghp_lap){.step = ghp_stopwatch_step(w->watch),
+                               .start_s = start - begin,
+                               .finish_s = ghp_stopwatch_now_s() - begin,
                                .wait_s = start - before};
         ghp_stopwatch_lap(w->watch, i, lap);
     }

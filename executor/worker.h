@@ -50,8 +50,7 @@ struct ghp_step {          /* one pass over one global batch */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */
     int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
-    double learning_rate, momentum,
-        weight_decay; /* of the update that this step's gradient makes */
+    double learning_rate, momentum, weight_decay; /* of the update by this step's gradient */
 };
 
 struct ghp_result { /* of one step, over the whole global batch */

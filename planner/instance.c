@@ -102,7 +102,7 @@ static enum ghp_status price_reduction(const struct ghp_instance *in, const stru
     int64_t most = 0;
     double share;
 
-    if (in->in_order) {
+    if (in->alone) {
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
         *seconds = price.seconds;
         return GHP_OK;
@@ -243,7 +243,7 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
 
     *instance = (struct ghp_instance){.how = how, .profile = profile, .n_layers = how->model->n_layers,
                                       .n_edges = how->model->n_edges, .edges = how->model->edges,
-                                      .in_order = how->bucket_bytes == 0};
+                                      .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
     instance->n_slots = 2 * instance->n_points;
     instance->n_items = instance->n_layers + 1;
@@ -272,6 +272,7 @@ void ghp_instance_release(struct ghp_instance *instance)
     free(instance->most_reduce_s);
     free(instance->wait_slot);
     free(instance->ready_slot);
+    free(instance->receive_bytes);
     free(instance->layer_spans.first);
     free(instance->layer_spans.span);
     free(instance->edge_spans.first);

@@ -57,11 +57,12 @@ struct ghp_instance {
     struct ghp_edge_price *edge;        /* flat */
     double *metric_s;                   /* a choice of the last layer: the metrics' reduction */
     double *most_reduce_s;              /* a layer: the longest of its choices' reductions */
-    bool in_order;                      /* reductions run layer by layer; false: buckets reorder them */
+    bool alone;                         /* each layer's reduction is priced alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
     int *wait_slot;                     /* an item: where the step's next round waits for it */
     int *ready_slot;                    /* an item: the last slot before it may start */
     bool has_memory;                    /* the spans below are filled */
+    int64_t *receive_bytes;             /* flat choice: receive segment that its reduction (or the metrics') asks for */
     struct ghp_spans layer_spans;       /* flat choice */
     struct ghp_spans edge_spans;        /* flat pair */
 };

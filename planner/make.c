@@ -20,6 +20,7 @@ struct making {
     struct ghp_instance instance;
     struct ghp_search_result baseline[BASELINES]; /* data, model, owt */
     struct ghp_search_result own;                 /* the plan's search */
+    struct ghp_domain domain;                     /* what it may choose from */
     double began_s;
 };
 
@@ -73,9 +74,10 @@ static enum ghp_status fail_memory(const struct making *m, const struct ghp_sear
                                             " (%s: the least found so far), or a longer --time-limit",
                         m->plan->model.name, limit, r->least_bytes, least);
     return GHP_FAIL(GHP_ERR_INFEASIBLE,
-                    "memory binds: no plan of '%s' for %d workers and batch %" PRId64 " fits into %s a worker; the least that "
-                    "would do is %" PRId64 " bytes (%s); give --memory %" PRId64 ", a smaller --batch or more --workers",
-                    m->plan->model.name, extent->workers, extent->global_batch, limit, r->least_bytes, least, r->least_bytes);
+                    "memory binds: no plan of '%s' for %d workers and batch %" PRId64 " fits into %s a worker; the least %s is "
+                    "%" PRId64 " bytes (%s); give --memory %" PRId64 ", a smaller --batch or more --workers",
+                    m->plan->model.name, extent->workers, extent->global_batch, limit,
+                    r->least_proven ? "that would do" : "found", r->least_bytes, least, r->least_bytes);
 }
 
 /* ---- buckets ---- */
@@ -189,6 +191,14 @@ static enum ghp_status set_certificate(struct making *m, double fastest_s)
     return c->status == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
+static int split_layers(const struct ghp_plan *plan)
+{
+    int n = 0;
+
+    for (int v = 0; v < plan->model.n_layers; ++v) n += plan->splits[v].kind != GHP_SPLIT_DATA;
+    return n;
+}
+
 /* Takes data parallelism where the plan is not surely faster; whether it did. */
 static enum ghp_status simplify(struct making *m, bool *taken)
 {
@@ -202,7 +212,7 @@ static enum ghp_status simplify(struct making *m, bool *taken)
     *taken = false;
     if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL || !data->feasible)
         return GHP_OK;
-    if (ghp_search_split_layers(&m->instance, m->own.kept[0].choice) == 0) return GHP_OK;
+    if (split_layers(m->plan) == 0) return GHP_OK;
     if (margin_s > error_s) return GHP_OK;
     snprintf(text, sizeof text,
              "data parallelism: simpler, and the fastest plan's margin of %.3g ms is within the prediction's error of %.3g ms",
@@ -275,32 +285,27 @@ static enum ghp_status finish(struct making *m)
 
 static enum ghp_status own_search(struct making *m)
 {
-    struct ghp_domain domain = {0};
-    enum ghp_status status;
-
-    GHP_TRY(ghp_domain_init(&m->instance, &domain));
-    status = ghp_strategy_restrict(m->wishes->strategy, &domain);
-    if (status == GHP_OK && m->wishes->force != NULL) status = ghp_force_restrict(m->wishes->force, &domain);
-    if (status == GHP_OK) status = search(m, &domain, 0.9, &m->own);
-    if (status == GHP_OK && !m->own.feasible) status = fail_memory(m, &m->own);
-    ghp_domain_release(&domain);
-    return status;
+    GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
+    GHP_TRY(ghp_strategy_restrict(m->wishes->strategy, &m->domain));
+    if (m->wishes->force != NULL) GHP_TRY(ghp_force_restrict(m->wishes->force, &m->domain));
+    GHP_TRY(search(m, &m->domain, 0.8, &m->own));
+    return m->own.feasible ? GHP_OK : fail_memory(m, &m->own);
 }
 
 static enum ghp_status prepare(struct making *m)
 {
     const struct ghp_wishes *w = m->wishes;
     struct ghp_plan *plan = m->plan;
-    int degrees = w->extent.workers;
+    int workers = w->extent.workers, degrees;
 
     GHP_TRY(ghp_model_load(w->model_path, &plan->model));
     plan->extent = w->extent;
     plan->bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
     GHP_TRY(ghp_extent_check(w->extent));
-    if (w->groups > 0 && degrees % w->groups != 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot make %d groups of %d workers; give --groups a divisor of %d", w->groups, degrees,
-                        degrees);
-    if (w->groups > 0) degrees /= w->groups;
+    if (w->groups > 0 && workers % w->groups != 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "cannot make %d groups of %d workers; give --groups a divisor of %d", w->groups, workers,
+                        workers);
+    degrees = w->groups > 0 ? workers / w->groups : workers;
     m->how = ghp_plan_lowering(plan, w->profile);
     GHP_TRY(ghp_instance_init(&m->how, w->profile, degrees, &m->instance));
     plan->splits = ghp_alloc((size_t)plan->model.n_layers, sizeof *plan->splits);
@@ -320,6 +325,7 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
 done:
     for (int b = 0; b < BASELINES; ++b) ghp_search_release(&m.baseline[b]);
     ghp_search_release(&m.own);
+    ghp_domain_release(&m.domain);
     ghp_instance_release(&m.instance);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;

@@ -157,6 +157,18 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
     return add_span(spans, bytes, instr->point, instr->point);
 }
 
+/* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
+static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
+{
+    struct ghp_ranks ranks = ghp_ranks_replica(0, split.degree, m->in->how->extent.workers);
+
+    for (int k = 0; k < m->piece.n_instrs; ++k)
+        if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
+            return receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks);
+    if (v < m->in->n_layers - 1 || m->in->how->no_metrics || ranks.count == 1) return 0;
+    return receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks);
+}
+
 static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
@@ -171,6 +183,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, split, 0, &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
+    m->in->receive_bytes[flat] = segment_of(m, v, split);
     if (layer->op != GHP_OP_INPUT)
         GHP_TRY(add_span(spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes), forward,
                          m->facts[v].saved_later ? backward : forward));
@@ -306,36 +319,12 @@ enum ghp_status ghp_memory_init(struct ghp_instance *in)
     m.facts = ghp_alloc((size_t)in->n_layers, sizeof *m.facts);
     in->layer_spans.first = ghp_alloc((size_t)in->first_choice[in->n_layers] + 1, sizeof *in->layer_spans.first);
     in->edge_spans.first = ghp_alloc((size_t)in->first_pair[in->n_edges] + 1, sizeof *in->edge_spans.first);
-    if (m.facts == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL) status = GHP_NO_MEMORY();
+    in->receive_bytes = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *in->receive_bytes);
+    if (m.facts == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL || in->receive_bytes == NULL)
+        status = GHP_NO_MEMORY();
     if (status == GHP_OK) status = all_spans(&m);
     in->has_memory = status == GHP_OK;
     ghp_program_release(&m.piece);
     free(m.facts);
-    return status;
-}
-
-enum ghp_status ghp_memory_receive(const struct ghp_instance *in, const int *choice, int64_t *bytes)
-{
-    struct ghp_program piece = {0};
-    enum ghp_status status = GHP_OK;
-    int last = in->n_layers - 1;
-    struct ghp_ranks ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + choice[last]].degree,
-                                               in->how->extent.workers);
-
-    *bytes = 0;
-    if (!in->how->no_metrics && ranks.count > 1)
-        *bytes = receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks);
-    for (int v = 0; v < in->n_layers && status == GHP_OK; ++v) {
-        piece.n_instrs = 0;
-        status = ghp_lower_layer(in->how, v, in->choices[in->first_choice[v] + choice[v]], 0, &piece);
-        for (int k = 0; k < piece.n_instrs && status == GHP_OK; ++k) {
-            const struct ghp_instr *instr = &piece.instrs[k];
-
-            if (instr->kind != GHP_INSTR_ALL_REDUCE) continue;
-            int64_t needs = receive_bytes(instr->bytes, instr->ranks);
-            if (needs > *bytes) *bytes = needs;
-        }
-    }
-    ghp_program_release(&piece);
     return status;
 }

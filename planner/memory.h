@@ -5,8 +5,8 @@
  * In-place operations hand a buffer on, so each part of its life is charged to the piece that decides it.
  *
  * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
- * how long a tensor lives, only the one that could keep it longest is charged.  Not in the sum: the one receive
- * segment of the communication stream (ghp_memory_receive), which is a maximum.
+ * how long a tensor lives, only the one that could keep it longest is charged.  Beside the sum stands the one receive
+ * segment of the communication stream, the largest that any layer of the plan asks for.
  *
  * Tested  tests/planner/test_memory.c (against ghp_program_live) */
 #ifndef GHP_PLANNER_MEMORY_H
@@ -14,12 +14,9 @@
 
 #include "planner/instance.h"
 
-/* Fills the spans of an instance and sets has_memory.
+/* Fills the spans and receive segments of an instance and sets has_memory.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; what the lowering's scratch source returns */
 enum ghp_status ghp_memory_init(struct ghp_instance *instance);
-
-/* Bytes of the communication stream's receive segment under a plan. */
-enum ghp_status ghp_memory_receive(const struct ghp_instance *instance, const int *choice, int64_t *bytes);
 
 #endif

@@ -32,7 +32,8 @@ struct ghp_charges ghp_charges_of(const struct ghp_overlap *overlap)
 
 static size_t load_entries(const struct ghp_instance *in)
 {
-    return 2 * ((size_t)in->n_slots + 1) + (size_t)in->n_items + 1 + (size_t)in->n_items + (size_t)in->n_points;
+    return 2 * ((size_t)in->n_slots + 1) + (size_t)in->n_items + 1 + (size_t)in->n_items + (size_t)in->n_points
+           + (size_t)in->n_layers;
 }
 
 enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *load)
@@ -46,6 +47,7 @@ enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *lo
     load->reduce = load->work[1] + in->n_slots + 1;
     load->idle = load->reduce + in->n_items + 1;
     load->live = load->idle + in->n_items;
+    load->receive = load->live + in->n_points;
     return GHP_OK;
 }
 
@@ -92,7 +94,9 @@ static void load_layer(const struct ghp_instance *in, int v, int flat, struct gh
     }
     load->reduce[item + 1] = p->reduce_s;
     load->idle[item] = p->reduces ? 0 : 1;
-    if (in->has_memory) add_spans(in, &in->layer_spans, flat, load->live);
+    if (!in->has_memory) return;
+    add_spans(in, &in->layer_spans, flat, load->live);
+    load->receive[v] = (double)in->receive_bytes[flat];
 }
 
 void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_load *load)
@@ -128,7 +132,7 @@ double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *ro
     const struct ghp_charge *c;
     double on, sum = 0;
 
-    if (row->variant < 0) return load->live[row->point];
+    if (row->variant < 0) return load->live[row->point] + load->receive[row->receiver];
     c = &charges->variant[row->variant];
     for (int k = 0; k < GHP_WORK_COUNT; ++k) {
         on = row->from_slot <= row->to_slot ? load->work[k][row->to_slot + 1] - load->work[k][row->from_slot] : 0;
@@ -180,7 +184,7 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_charg
             ready += (c->on[k] - c->off[k]) * load->work[k][in->ready_slot[i] + 1];
             begin += (c->on[k] - c->off[k]) * load->work[k][in->wait_slot[i]];
         }
-        if (finish < ready || !in->in_order) {
+        if (finish < ready) {
             finish = ready;
             start = i;
         }
@@ -233,12 +237,14 @@ double ghp_row_fullest(const struct ghp_instance *in, const struct ghp_load *loa
     *row = (struct ghp_row){.variant = -1, .from_slot = 0, .to_slot = -1, .from_item = 0, .to_item = -1, .waiter = -1};
     for (int p = 1; p < in->n_points; ++p)
         if (load->live[p] > load->live[row->point]) row->point = p;
-    return load->live[row->point];
+    for (int v = 1; v < in->n_layers; ++v)
+        if (load->receive[v] > load->receive[row->receiver]) row->receiver = v;
+    return load->live[row->point] + load->receive[row->receiver];
 }
 
 bool ghp_row_same(const struct ghp_row *a, const struct ghp_row *b)
 {
-    return a->variant == b->variant && a->point == b->point && a->from_slot == b->from_slot
+    return a->variant == b->variant && a->point == b->point && a->receiver == b->receiver && a->from_slot == b->from_slot
            && a->to_slot == b->to_slot && a->from_item == b->from_item && a->to_item == b->to_item;
 }
 
@@ -246,7 +252,7 @@ bool ghp_row_same(const struct ghp_row *a, const struct ghp_row *b)
 
 static size_t weight_entries(const struct ghp_instance *in)
 {
-    return 2 * ((size_t)in->n_slots + 1) + 2 * ((size_t)in->n_items + 1) + (size_t)in->n_points + 2;
+    return 2 * ((size_t)in->n_slots + 1) + 2 * ((size_t)in->n_items + 1) + (size_t)in->n_points + 2 + (size_t)in->n_layers;
 }
 
 enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weights *w)
@@ -260,6 +266,7 @@ enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weigh
     w->reduce = w->work[1] + in->n_slots + 1;
     w->idle = w->reduce + in->n_items + 1;
     w->live = w->idle + in->n_items + 1;
+    w->receive = w->live + in->n_points + 2;
     return GHP_OK;
 }
 
@@ -291,10 +298,12 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *ch
 {
     memset(w->work[0], 0, weight_entries(in) * sizeof *w->work[0]);
     for (int k = 0; k < n; ++k) {
-        if (rows[k].variant < 0)
-            w->live[rows[k].point + 1] += weight[k];
-        else
+        if (rows[k].variant >= 0) {
             weigh_row(&charges->variant[rows[k].variant], &rows[k], weight[k], w);
+            continue;
+        }
+        w->live[rows[k].point + 1] += weight[k];
+        w->receive[rows[k].receiver] += weight[k];
     }
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         for (int s = 1; s < in->n_slots; ++s) w->work[k][s] += w->work[k][s - 1];
@@ -326,7 +335,9 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
 
         sum += metric_s > 0 ? w->reduce[in->n_items - 1] * metric_s : -w->idle[in->n_items - 1];
     }
-    if (in->has_memory) sum += spans_cost(&in->layer_spans, in->first_choice[v] + i, w->live);
+    if (in->has_memory)
+        sum += spans_cost(&in->layer_spans, in->first_choice[v] + i, w->live)
+               + w->receive[v] * (double)in->receive_bytes[in->first_choice[v] + i];
     return sum;
 }
 

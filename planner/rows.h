@@ -5,7 +5,7 @@
  * layer's to the first one's.  Each is a *row*: a sum over slots and items of an instance, so any mix of rows with
  * weights that sum to one is a lower bound that separates over layers and edges.  With slowdowns while both streams
  * are busy a row also charges the work outside its path by work conservation, and stays a lower bound.
- * A memory row is the sum of bytes that live at one point.
+ * A memory row is the sum of bytes that live at one point, and the receive segment as one layer asks for it.
  *
  * Not the truth: that is core/simulate on the lowered program.  Without slowdowns both agree.
  *
@@ -35,6 +35,7 @@ struct ghp_load {
     double *reduce;               /* seconds in items before i; n_items + 1 */
     double *idle;                 /* an item: 1 where nobody waits for it; n_items */
     double *live;                 /* bytes at a point; n_points; zeros where the instance has no memory */
+    double *receive;              /* bytes of the receive segment that a layer asks for; n_layers */
 };
 
 struct ghp_row {
@@ -43,7 +44,7 @@ struct ghp_row {
     int from_item, to_item;
     int waiter;              /* item whose waiting closes the path, -1: nobody has to wait */
     double discount;         /* taken off where nobody waits for it [s] */
-    int point;               /* memory rows */
+    int point, receiver;     /* memory rows: the point, and the layer whose receive segment counts */
 };
 
 enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *load);
@@ -73,6 +74,7 @@ struct ghp_weights {
     double *work[GHP_WORK_COUNT]; /* a slot */
     double *reduce, *idle;        /* an item */
     double *live;                 /* prefix over points; n_points + 1 */
+    double *receive;              /* a layer */
 };
 
 enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weights *w);

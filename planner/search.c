@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double free_share = 0.4;  /* of the time, for the search without the limit */
+static const double least_share = 0.1; /* of the time then left, for the least memory */
+
 /* ---- truth ---- */
 
 enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice, int64_t bucket_bytes,
@@ -130,14 +133,15 @@ static enum ghp_status run(const struct ghp_branch_job *job, enum ghp_solver sol
 }
 
 /* Searches with one goal, from the job's starts and the plans kept so far. */
-static enum ghp_status search_once(struct judge *j, struct ghp_goal goal, double enough, struct ghp_branch_result *r)
+static enum ghp_status search_once(struct judge *j, struct ghp_goal goal, struct ghp_branch_limits limits,
+                                   struct ghp_branch_result *r)
 {
     const struct ghp_search_job *job = j->job;
     size_t layers = (size_t)job->instance->n_layers;
     int *start = ghp_alloc(((size_t)job->n_start + GHP_SEARCH_KEPT) * layers, sizeof *start);
     struct ghp_branch_job b = {.in = job->instance, .domain = job->domain, .start = start,
                                .truth = {.judge = judge_plan, .context = j},
-                               .limits = {.deadline_s = job->deadline_s, .enough = enough}};
+                               .limits = limits};
     enum ghp_status status;
 
     if (start == NULL) return GHP_NO_MEMORY();
@@ -292,25 +296,43 @@ static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal, st
     return GHP_OK;
 }
 
+/* A plan that fits, or the least memory of any: for a share of the time where the live bytes alone rule the limit out,
+ * since how well a plan's buffers can be placed has no bound as sharp; else for as long as it takes. */
+static enum ghp_status search_least(struct judge *j, struct ghp_branch_result *least)
+{
+    const struct ghp_goal bytes = {.bytes = true};
+    const double limit = (double)j->job->limit_bytes, now_s = ghp_now_s();
+    struct ghp_branch_limits limits = {.deadline_s = now_s + least_share * (j->job->deadline_s - now_s), .enough = limit};
+    enum ghp_status status;
+
+    j->bytes = true;
+    status = search_once(j, bytes, limits, least);
+    limits.deadline_s = j->job->deadline_s;
+    if (status == GHP_OK && least->value > limit && !least->closed && least->bound <= limit)
+        status = search_once(j, bytes, limits, least);
+    j->bytes = false;
+    return status;
+}
+
 /* The search with a limit that the fastest plan breaks. */
 static enum ghp_status search_limited(struct judge *j)
 {
-    struct ghp_goal bytes = {.bytes = true}, time = {.limit_bytes = (double)j->job->limit_bytes};
+    const struct ghp_goal time = {.limit_bytes = (double)j->job->limit_bytes};
+    const struct ghp_branch_limits limits = {.deadline_s = j->job->deadline_s, .enough = -INFINITY};
     struct ghp_branch_result least = {0}, best = {0};
+    struct ghp_search_result *r = j->result;
     enum ghp_status status;
 
     GHP_TRY(ghp_memory_init(j->job->instance));
-    j->bytes = true;
-    GHP_TRY_GOTO(status, search_once(j, bytes, (double)j->job->limit_bytes, &least), done);
-    j->bytes = false;
+    GHP_TRY_GOTO(status, search_least(j, &least), done);
     if (least.value > (double)j->job->limit_bytes) {
-        j->result->least_bytes = (int64_t)least.value;
-        j->result->least_proven = least.closed;
-        j->result->bound_s = INFINITY;
-        j->result->closed = least.closed;
+        r->least_bytes = (int64_t)least.value;
+        r->least_proven = least.closed;
+        r->bound_s = INFINITY;
+        r->closed = least.closed || least.bound > (double)j->job->limit_bytes;
         goto done;
     }
-    GHP_TRY_GOTO(status, search_once(j, time, -INFINITY, &best), done);
+    GHP_TRY_GOTO(status, search_once(j, time, limits, &best), done);
     GHP_TRY_GOTO(status, conclude(j, &time, &best), done);
 done:
     ghp_branch_release(&least);
@@ -322,13 +344,15 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
 {
     struct judge j = {.job = job, .result = result, .unlimited = true};
     struct ghp_branch_result best = {0};
-    struct ghp_goal goal = {0};
-    double began_s = ghp_now_s();
+    const struct ghp_goal goal = {0};
+    const double began_s = ghp_now_s(), share = job->limit_bytes > 0 ? free_share : 1;
+    const struct ghp_branch_limits limits = {.deadline_s = began_s + share * (job->deadline_s - began_s),
+                                             .enough = -INFINITY};
     int64_t peak = 0;
     enum ghp_status status;
 
     *result = (struct ghp_search_result){0};
-    GHP_TRY_GOTO(status, search_once(&j, goal, -INFINITY, &best), done);
+    GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
     if (best.value < INFINITY)
         GHP_TRY_GOTO(status, ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes, NULL, &peak),
                      done);

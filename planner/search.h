@@ -39,8 +39,8 @@ struct ghp_search_result {
     struct ghp_search_plan kept[GHP_SEARCH_KEPT];
     double bound_s;     /* no plan is faster; the winner's step where `closed` */
     bool closed;
-    int64_t least_bytes; /* infeasible: the least arena found; `least_proven`: no plan needs less */
-    bool least_proven;
+    int64_t least_bytes; /* infeasible (proven where `closed`): the least arena found */
+    bool least_proven;  /* no plan needs less */
     int64_t plans, nodes;
     double seconds;
 };

@@ -13,6 +13,7 @@
 #define GHP_PROFILER_AGENDA_H
 
 #include "core/space.h"
+#include "profiler/measure.h"
 
 /* How much a plan hangs on an operation. */
 enum ghp_value { GHP_VALUE_DATA, GHP_VALUE_SPLIT, GHP_VALUE_SECOND, GHP_VALUE_REST, GHP_VALUE_COUNT };
@@ -25,7 +26,8 @@ struct ghp_agenda_op {
     enum ghp_value value;
     double flops; /* of one run; 0 for ops that only move memory */
     double bytes; /* least memory traffic of one run */
-    bool done;    /* measured already */
+    bool kept;    /* an earlier file has it: not measured again */
+    struct ghp_samples samples;
 };
 
 /* One collective to measure. */
@@ -33,7 +35,8 @@ struct ghp_agenda_comm {
     enum ghp_comm_op op;
     int count, stride;
     int64_t bytes;
-    bool done;
+    bool kept; /* an earlier file has it: not measured again */
+    struct ghp_samples samples;
 };
 
 struct ghp_agenda {

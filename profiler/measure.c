@@ -34,15 +34,17 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct ghp_timed ghp_measure_summary(double *values, int n)
+struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples)
 {
-    struct ghp_timed timed = {.samples = n};
+    struct ghp_timed timed = {.samples = samples->n};
+    double values[GHP_MAX_SAMPLES];
 
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    timed.seconds = ghp_measure_quantile(values, n, 0.5);
+    memcpy(values, samples->values, sizeof values);
+    qsort(values, (size_t)samples->n, sizeof *values, ascending);
+    timed.seconds = ghp_measure_quantile(values, samples->n, 0.5);
     if (timed.seconds > 0)
-        timed.spread = (ghp_measure_quantile(values, n, 0.75) -
-                        ghp_measure_quantile(values, n, 0.25)) /
+        timed.spread = (ghp_measure_quantile(values, samples->n, 0.75) -
+                        ghp_measure_quantile(values, samples->n, 0.25)) /
                        timed.seconds;
     return timed;
 }
@@ -95,42 +97,53 @@ enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status s
     return status;
 }
 
-/* The slowest rank's mean over `repeats` runs, begun together. */
+/* The slowest rank's mean over `repeats` runs; all ranks begin as they leave the last exchange, so together. */
 static enum ghp_status sample(const struct ghp_measure *m, struct ghp_task task, int64_t repeats,
                               double *seconds)
 {
-    enum ghp_status status = m->transport_ops->barrier(m->world);
-    double start_s = 0;
+    double start_s = ghp_measure_now_s();
+    enum ghp_status status = task.run(task.context, repeats);
 
-    GHP_TRY(status);
-    start_s = ghp_measure_now_s();
-    status = task.run(task.context, repeats);
     *seconds = (ghp_measure_now_s() - start_s) / (double)repeats;
     return ghp_measure_max(m, status, seconds);
+}
+
+/* Runs that make a sample of the wanted length, by the seconds of one. */
+static int64_t repeats_for(double sample_s, double once_s)
+{
+    double wanted = ceil(sample_s / fmax(once_s, 1e-9));
+
+    return wanted < (double)max_repeats ? (int64_t)fmax(wanted, 1) : max_repeats;
+}
+
+enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                                 int more, struct ghp_samples *samples)
+{
+    double once_s = 0;
+
+    GHP_TRY(m->transport_ops->barrier(m->world));
+    GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
+    if (samples->n > 0)
+        once_s = ghp_measure_summary(samples).seconds;
+    else
+        GHP_TRY(sample(m, task, 1, &once_s));
+    for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
+        GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
+        once_s = samples->values[samples->n++]; /* a first run may have had a shared core to itself */
+    }
+    return GHP_OK;
 }
 
 enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
                                  struct ghp_effort effort, struct ghp_timed *timed)
 {
-    double samples[GHP_MAX_SAMPLES] = {0}, sorted[GHP_MAX_SAMPLES] = {0};
-    double once_s = 0;
-    int64_t repeats = 1;
-    int n = 0;
+    struct ghp_samples samples = {0};
 
-    GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
-    GHP_TRY(sample(m, task, 1, &once_s));
-    if (once_s < effort.sample_s) {
-        double wanted = ceil(effort.sample_s / fmax(once_s, 1e-9));
-
-        repeats = wanted < (double)max_repeats ? (int64_t)wanted : max_repeats;
-    } else {
-        samples[n++] = once_s; /* long enough to be a sample itself */
+    GHP_TRY(ghp_measure_more(m, task, effort.sample_s, effort.min_samples, &samples));
+    *timed = ghp_measure_summary(&samples);
+    while (samples.n < effort.max_samples && timed->spread > calm_spread) {
+        GHP_TRY(ghp_measure_more(m, task, effort.sample_s, 1, &samples));
+        *timed = ghp_measure_summary(&samples);
     }
-    do {
-        GHP_TRY(sample(m, task, repeats, &samples[n++]));
-        memcpy(sorted, samples, sizeof sorted);
-        *timed = ghp_measure_summary(sorted, n);
-    } while (n < effort.min_samples || (n < effort.max_samples && timed->spread > calm_spread));
-    timed->repeats = repeats;
     return GHP_OK;
 }

@@ -1,7 +1,7 @@
 /* profiler/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, median and spread.
  *
- * One sample is: barrier, then `repeats` runs back to back on every rank; its value is the slowest rank's mean. All
- * ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
+ * mean. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/test_measure.c */
 #ifndef GHP_PROFILER_MEASURE_H
@@ -29,6 +29,14 @@ struct ghp_task {
     void *context;
 };
 
+enum { GHP_MAX_SAMPLES = 9 };
+
+/* Seconds of one run, as often as they were taken. */
+struct ghp_samples {
+    int n;
+    double values[GHP_MAX_SAMPLES];
+};
+
 /* How long one sample should last. */
 struct ghp_effort {
     double sample_s; /* > 0 */
@@ -36,14 +44,11 @@ struct ghp_effort {
     int max_samples;
 };
 
-enum { GHP_MAX_SAMPLES = 9 };
-
 /* What came out. */
 struct ghp_timed {
     double seconds; /* of one run: median over the samples */
     double spread;  /* (third quartile - first quartile) / median */
     int samples;
-    int64_t repeats; /* runs in a sample */
 };
 
 /* Times a task.
@@ -52,6 +57,16 @@ struct ghp_timed {
  * Collective over m->world */
 enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
                                  struct ghp_effort effort, struct ghp_timed *timed);
+
+/* Takes `more` samples of a task and puts them behind those that earlier calls took; what does not fit is not taken.
+ * Calls that lie minutes apart make samples that know how the machine drifts.
+ *
+ * sample_s   how long one sample should last, > 0
+ *
+ * Returns   as ghp_measure_task
+ * Collective over m->world */
+enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                                 int more, struct ghp_samples *samples);
 
 /* The largest of all ranks' values; fails on every rank where any rank's status is a failure (which that rank returns;
  * the others GHP_ERR_COMM).
@@ -72,7 +87,7 @@ double ghp_measure_now_s(void);
 /* Quantile q in [0, 1] of n >= 1 ascending values, between neighbours by a straight line. */
 double ghp_measure_quantile(const double *ascending, int n, double q);
 
-/* Median and spread of n values (sorts them). */
-struct ghp_timed ghp_measure_summary(double *values, int n);
+/* Median and spread of n >= 1 samples. */
+struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples);
 
 #endif

@@ -84,49 +84,53 @@ static void exchange_close(struct exchange *x)
     free(x->in);
 }
 
-static enum ghp_status measure_one(const struct ghp_measure *m, const struct ghp_agenda_comm *what,
-                                   struct ghp_timed *timed)
+static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_comm *what,
+                                   int samples)
 {
     struct exchange x = {.m = m, .what = what};
-    struct ghp_effort effort = {.sample_s = 0.5 * m->sample_s, .min_samples = 5, .max_samples = 7};
     double unused = 0;
     enum ghp_status status = exchange_open(&x);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    status = ghp_measure_task(m, (struct ghp_task){exchange_run, &x}, effort, timed);
+    status = ghp_measure_more(m, (struct ghp_task){exchange_run, &x}, 0.5 * m->sample_s, samples,
+                              &what->samples);
 done:
     exchange_close(&x);
     return status;
 }
 
+static enum ghp_status enter(const struct ghp_agenda_comm *what, struct ghp_profile *profile)
+{
+    struct ghp_timed timed = ghp_measure_summary(&what->samples);
+    struct ghp_comm_entry entry = {.op = what->op,
+                                   .count = what->count,
+                                   .stride = what->stride,
+                                   .bytes = what->bytes,
+                                   .seconds = timed.seconds,
+                                   .spread = timed.spread,
+                                   .source = GHP_SOURCE_MEASURED};
+
+    return ghp_profile_add_comm(profile, &entry);
+}
+
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda *agenda,
-                                  struct ghp_comm_limits limits, struct ghp_profile *profile,
-                                  int *left)
+                                  struct ghp_comm_limits limits, struct ghp_profile *profile)
 {
     enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
     double unused = 0;
 
-    *left = 0;
     if (agenda->n_comms > 0) ghp_progress_begin("collectives", agenda->n_comms);
     for (int i = 0; i < agenda->n_comms; ++i) {
         struct ghp_agenda_comm *what = &agenda->comms[i];
-        struct ghp_comm_entry entry = {.op = what->op, .count = what->count,
-                                       .stride = what->stride, .bytes = what->bytes,
-                                       .source = GHP_SOURCE_MEASURED};
-        struct ghp_timed timed = {0};
         unsigned char leave = ghp_measure_now_s() > limits.deadline_s ||
                               3 * what->bytes > limits.memory_bytes;
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
-        if (what->done) continue;
+        if (what->kept) continue;
         GHP_TRY_GOTO(status, ghp_measure_share(m, own, &leave, 1), done);
-        *left += leave;
         if (leave) continue;
-        GHP_TRY_GOTO(status, measure_one(m, what, &timed), done);
-        entry.seconds = timed.seconds;
-        entry.spread = timed.spread;
-        what->done = true;
-        if (m->rank == 0) own = ghp_profile_add_comm(profile, &entry);
+        GHP_TRY_GOTO(status, measure_one(m, what, limits.samples), done);
+        if (m->rank == 0) own = enter(what, profile);
     }
     status = ghp_measure_max(m, own, &unused);
 done:

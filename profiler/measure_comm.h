@@ -7,22 +7,21 @@
 #include "profiler/agenda.h"
 #include "profiler/measure.h"
 
-/* Bounds of the measurement. */
+/* Bounds of one round. */
 struct ghp_comm_limits {
+    int samples; /* of each collective, >= 1 */
     double deadline_s;    /* on rank 0's ghp_measure_now_s: what has not begun by then is left to the law */
     int64_t memory_bytes; /* for the buffers of one rank; larger messages are left to the law */
 };
 
-/* Times every collective of the agenda that is not done and adds it to the profile (rank 0's decides; other ranks may
- * give a zeroed profile).
+/* One round: takes samples of every collective of the agenda that is not kept, and enters in rank 0's profile what all
+ * rounds so far say (other ranks may give a zeroed profile).
  *
- * agenda   comms[].done is set for what is measured; equal on all ranks
- * left     receives how many were left
+ * agenda   comms[].samples grow; equal on all ranks
  *
  * Collective over m->world */
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda *agenda,
-                                  struct ghp_comm_limits limits, struct ghp_profile *profile,
-                                  int *left);
+                                  struct ghp_comm_limits limits, struct ghp_profile *profile);
 
 /* The ranks that this rank makes a group with, when `size` ranks are cut into groups of `count` ranks `stride` apart;
  * itself alone where the rest is too small for another group.  Local. */

@@ -26,13 +26,14 @@ static double expected_s(const struct pace *pace, const struct ghp_agenda_op *op
     double flops_per_s = pace->flop_s > 0 ? pace->flops / pace->flop_s : 1e10;
     double bytes_per_s = pace->byte_s > 0 ? pace->bytes / pace->byte_s : 1e9;
 
+    if (op->samples.n > 0) return ghp_measure_summary(&op->samples).seconds;
     return op->flops > 0 ? op->flops / flops_per_s : op->bytes / bytes_per_s;
 }
 
 static enum decision decide(const struct ghp_measure *m, const struct ghp_agenda_op *op,
                             const struct ghp_ops_limits *limits, const struct pace *pace)
 {
-    double runs_s = (2 + limits->effort.min_samples) * expected_s(pace, op);
+    double runs_s = (2 + limits->samples) * expected_s(pace, op);
 
     if (ghp_measure_now_s() + runs_s > limits->deadline_s) return LEAVE;
     if (ghp_opbench_bytes(&op->local, op->pass, m->element_bytes) > limits->memory_bytes)
@@ -40,16 +41,15 @@ static enum decision decide(const struct ghp_measure *m, const struct ghp_agenda
     return MEASURE;
 }
 
-/* What timing one operation gave. */
+/* What the kernel says of itself. */
 struct outcome {
     bool fits; /* every rank had the memory; else nothing was timed */
-    struct ghp_timed timed;
     int64_t scratch_bytes;
     char algorithm[128];
 };
 
-static enum ghp_status measure_one(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                                   struct ghp_effort effort, struct outcome *outcome)
+static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op, int samples,
+                                   struct outcome *outcome)
 {
     struct ghp_opbench *bench = NULL;
     double short_of_memory = 0;
@@ -63,8 +63,8 @@ static enum ghp_status measure_one(const struct ghp_measure *m, const struct ghp
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     outcome->fits = !(short_of_memory > 0);
     if (!outcome->fits) goto done;
-    GHP_TRY_GOTO(status, ghp_measure_task(m, (struct ghp_task){bench_run, bench}, effort,
-                                          &outcome->timed),
+    GHP_TRY_GOTO(status, ghp_measure_more(m, (struct ghp_task){bench_run, bench}, m->sample_s,
+                                          samples, &op->samples),
                  done);
     outcome->scratch_bytes = ghp_opbench_scratch(bench);
     snprintf(outcome->algorithm, sizeof outcome->algorithm, "%s", ghp_opbench_algorithm(bench));
@@ -87,9 +87,10 @@ static void pace_add(struct pace *pace, const struct ghp_agenda_op *op, double s
 static enum ghp_status enter(const struct ghp_agenda_op *op, struct outcome *outcome,
                              struct ghp_profile *profile)
 {
+    struct ghp_timed timed = ghp_measure_summary(&op->samples);
     struct ghp_op_entry entry = {.pass = op->pass,
-                                 .seconds = outcome->timed.seconds,
-                                 .spread = outcome->timed.spread,
+                                 .seconds = timed.seconds,
+                                 .spread = timed.spread,
                                  .source = GHP_SOURCE_MEASURED,
                                  .scratch_bytes = outcome->scratch_bytes,
                                  .algorithm = outcome->algorithm};
@@ -105,7 +106,6 @@ struct walk {
     const struct ghp_measure *m;
     const struct ghp_ops_limits *limits;
     struct ghp_profile *profile;
-    struct ghp_ops_count *count;
     struct pace pace;
     double saved_s;
     enum ghp_status own; /* this rank's alone, told to all before the next operation */
@@ -116,11 +116,9 @@ static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
 {
     struct outcome outcome = {0};
 
-    GHP_TRY(measure_one(walk->m, op, walk->limits->effort, &outcome));
+    GHP_TRY(measure_one(walk->m, op, walk->limits->samples, &outcome));
     if (!outcome.fits) return GHP_OK;
-    op->done = true;
-    walk->count->measured += 1;
-    pace_add(&walk->pace, op, outcome.timed.seconds);
+    pace_add(&walk->pace, op, ghp_measure_summary(&op->samples).seconds);
     if (walk->m->rank != 0) return GHP_OK;
     walk->own = enter(op, &outcome, walk->profile);
     if (walk->own != GHP_OK || ghp_measure_now_s() - walk->saved_s < GHP_SAVE_S) return GHP_OK;
@@ -139,7 +137,7 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
         struct ghp_agenda_op *op = &agenda->ops[i];
 
         if ((op->flops > 0) != with_flops) continue;
-        if (op->done) return GHP_OK;
+        if (op->kept || op->samples.n > 0) return GHP_OK;
         if (best == NULL || op->flops + op->bytes < best->flops + best->bytes) best = op;
     }
     if (best == NULL) return GHP_OK;
@@ -148,10 +146,9 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
 }
 
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
-                                const struct ghp_ops_limits *limits, struct ghp_profile *profile,
-                                struct ghp_ops_count *count)
+                                const struct ghp_ops_limits *limits, struct ghp_profile *profile)
 {
-    struct walk walk = {.m = m, .limits = limits, .profile = profile, .count = count};
+    struct walk walk = {.m = m, .limits = limits, .profile = profile};
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
@@ -162,8 +159,7 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *
         unsigned char decision = (unsigned char)decide(m, op, limits, &walk.pace);
 
         ghp_progress_step(i, "%s %s", ghp_op_name(op->local.op), ghp_pass_name(op->pass));
-        count->kept += op->done;
-        if (op->done) continue;
+        if (op->kept) continue;
         GHP_TRY_GOTO(status, ghp_measure_share(m, walk.own, &decision, 1), done);
         if (decision == MEASURE) GHP_TRY_GOTO(status, take(&walk, op), done);
     }
@@ -189,9 +185,37 @@ void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *pr
     if (pace.byte_s > 0) profile->law.memory_Bps = pace.bytes / pace.byte_s;
 }
 
+/* Rates of each kind of pass: a law that knows a pooling from a convolution. */
+struct rates {
+    struct pace of[GHP_OP_COUNT][GHP_PASS_COUNT];
+};
+
+static void rates_of(const struct ghp_agenda *agenda, const struct ghp_profile *profile,
+                     struct rates *rates)
+{
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        const struct ghp_agenda_op *op = &agenda->ops[i];
+        const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
+
+        if (entry != NULL) pace_add(&rates->of[op->local.op][op->pass], op, entry->seconds);
+    }
+}
+
+/* Seconds by the law of the operation's own kind, where that was measured at all. */
+static double law_s(const struct rates *rates, const struct ghp_agenda_op *op, double otherwise_s)
+{
+    const struct pace *pace = &rates->of[op->local.op][op->pass];
+
+    if (op->flops > 0 && pace->flop_s > 0) return op->flops * pace->flop_s / pace->flops;
+    if (!(op->flops > 0) && pace->byte_s > 0 && pace->bytes > 0)
+        return op->bytes * pace->byte_s / pace->bytes;
+    return otherwise_s;
+}
+
 /* One entry that was not measured; its strings are owned by the caller. */
 static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                                const struct ghp_profile *profile, struct ghp_op_entry *entry)
+                                const struct ghp_profile *profile, const struct rates *rates,
+                                struct ghp_op_entry *entry)
 {
     struct ghp_kernel *kernel = NULL;
     struct ghp_price price = {0};
@@ -200,7 +224,8 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
     GHP_TRY(status);
     GHP_TRY(m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
-    entry->seconds = price.seconds;
+    entry->seconds = price.source == GHP_SOURCE_LAW ? law_s(rates, op, price.seconds)
+                                                    : price.seconds;
     entry->spread = price.spread;
     entry->source = price.source;
     entry->scratch_bytes = m->backend_ops->scratch_bytes(kernel);
@@ -213,16 +238,18 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
 enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
                                  struct ghp_profile *profile, struct ghp_ops_count *count)
 {
+    struct rates rates = {0};
     struct ghp_op_entry *entries = ghp_alloc((size_t)agenda->n_ops, sizeof *entries);
     enum ghp_status status = entries != NULL ? ghp_profile_seal(profile) : GHP_NO_MEMORY();
     int n = 0;
 
+    if (status == GHP_OK) rates_of(agenda, profile, &rates);
     /* all prices before the first entry: what is filled in must not become a source itself */
     for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
         const struct ghp_agenda_op *op = &agenda->ops[i];
 
         if (ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
-        status = fill_one(m, op, profile, &entries[n++]);
+        status = fill_one(m, op, profile, &rates, &entries[n++]);
     }
     for (int i = 0; i < n && status == GHP_OK; ++i) {
         count->interpolated += entries[i].source == GHP_SOURCE_INTERPOLATED;

@@ -10,9 +10,9 @@
 #include "profiler/agenda.h"
 #include "profiler/measure.h"
 
-/* Bounds of the measurement, and what to do now and then. */
+/* Bounds of one round, and what to do now and then. */
 struct ghp_ops_limits {
-    struct ghp_effort effort;
+    int samples;          /* of each operation, >= 1 */
     double deadline_s;    /* on rank 0's ghp_measure_now_s */
     int64_t memory_bytes; /* for the buffers of one rank */
     enum ghp_status (*save)(void *context); /* on rank 0, every GHP_SAVE_S seconds */
@@ -26,14 +26,14 @@ struct ghp_ops_count {
     int measured, kept, interpolated, law;
 };
 
-/* Times, in the agenda's order, every operation that is not done, and adds it to rank 0's profile.
+/* One round: takes samples, in the agenda's order, of every operation that is not kept, and enters in rank 0's profile
+ * what all rounds so far say.
  *
- * agenda   ops[].done is set for what is measured; equal on all ranks
+ * agenda   ops[].samples grow; equal on all ranks
  *
  * Collective over m->world */
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
-                                const struct ghp_ops_limits *limits, struct ghp_profile *profile,
-                                struct ghp_ops_count *count);
+                                const struct ghp_ops_limits *limits, struct ghp_profile *profile);
 
 /* Fits the law of computation to what the profile holds of the agenda: total FLOPs by total seconds, and total bytes
  * by total seconds for ops without FLOPs.  A rate without entries stays as it is.  Local. */

@@ -9,7 +9,7 @@
 
 enum {
     MESSAGE_BYTES = 4 << 20, /* as buckets of gradients are */
-    ROUNDS = 5,
+    ROUNDS = 5, /* at most GHP_MAX_SAMPLES */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
@@ -127,9 +127,9 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *s
     return ghp_measure_max(t->m, status, both_s);
 }
 
-static double slowdown(double *rounds)
+static double slowdown(const struct ghp_samples *rounds)
 {
-    return fmax(1, ghp_measure_summary(rounds, ROUNDS).seconds);
+    return fmax(1, ghp_measure_summary(rounds).seconds);
 }
 
 /* All rounds, once what each costs alone is known. */
@@ -138,7 +138,7 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
 {
     struct ghp_effort effort = {.sample_s = 2 * t->m->sample_s, .min_samples = 5, .max_samples = 7};
     struct ghp_timed compute_alone = {0}, reduce_alone = {0}, exchange_alone = {0};
-    double on_compute[ROUNDS] = {0}, on_comm[ROUNDS] = {0}, on_link[ROUNDS] = {0};
+    struct ghp_samples on_compute = {.n = ROUNDS}, on_comm = on_compute, on_link = on_compute;
     int n = 0, exchanges = 0;
 
     GHP_TRY(ghp_measure_task(t->m, compute, effort, &compute_alone));
@@ -151,14 +151,14 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
         double both_s = 0, a = n * reduce_alone.seconds, b = exchanges * exchange_alone.seconds;
 
         GHP_TRY(round_compute(t, stream, compute, n, mean_s));
-        on_compute[i] = mean_s[0] / compute_alone.seconds;
-        on_comm[i] = mean_s[1] / reduce_alone.seconds;
+        on_compute.values[i] = mean_s[0] / compute_alone.seconds;
+        on_comm.values[i] = mean_s[1] / reduce_alone.seconds;
         GHP_TRY(round_link(t, stream, n, exchanges, &both_s));
-        on_link[i] = (both_s - fabs(a - b)) / fmin(a, b);
+        on_link.values[i] = (both_s - fabs(a - b)) / fmin(a, b);
     }
-    overlap->compute = slowdown(on_compute);
-    overlap->comm = slowdown(on_comm);
-    overlap->link = slowdown(on_link);
+    overlap->compute = slowdown(&on_compute);
+    overlap->comm = slowdown(&on_comm);
+    overlap->link = slowdown(&on_link);
     return GHP_OK;
 }
 

@@ -17,8 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOST_BYTES = 256 };
-static const double comm_share = 0.35;   /* of the budget: what collectives may take */
+enum {
+    HOST_BYTES = 256,
+    ROUNDS = 3, /* through everything: what drifts with time then touches all alike */
+    ROUND_SAMPLES = 2
+};
+static const double comm_share = 0.35;   /* of the time left: what collectives may take of a round */
 static const double memory_share = 0.5;  /* of a node's memory: what measuring may take */
 static const double typical_flops = 1e8; /* of the operation that overlap is measured with: some milliseconds */
 
@@ -159,20 +163,20 @@ static enum ghp_status settle(struct run *run)
 }
 
 /* What rank 0 knows from the earlier file, to all. */
-static enum ghp_status share_done(struct run *run)
+static enum ghp_status share_kept(struct run *run)
 {
     struct ghp_agenda *agenda = &run->agenda;
     size_t n = (size_t)agenda->n_ops + (size_t)agenda->n_comms + 1;
     unsigned char *flags = ghp_alloc(n, 1);
     enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) flags[i] = agenda->ops[i].done;
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) flags[i] = agenda->ops[i].kept;
     for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
-        flags[agenda->n_ops + i] = agenda->comms[i].done;
+        flags[agenda->n_ops + i] = agenda->comms[i].kept;
     status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) agenda->ops[i].done = flags[i] != 0;
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) agenda->ops[i].kept = flags[i] != 0;
     for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
-        agenda->comms[i].done = flags[agenda->n_ops + i] != 0;
+        agenda->comms[i].kept = flags[agenda->n_ops + i] != 0;
     free(flags);
     return status;
 }
@@ -196,10 +200,10 @@ static enum ghp_status collect(struct run *run)
         status = ghp_resume_load(request->output, run->profile, &resumed);
     GHP_TRY(ghp_measure_max(&run->m, status, &unused));
     if (resumed) {
-        run->result->comms_kept = ghp_resume_mark(run->profile, &run->agenda);
+        ghp_resume_mark(run->profile, &run->agenda);
         ghp_note("continuing '%s'", request->output);
     }
-    return share_done(run);
+    return share_kept(run);
 }
 
 static enum ghp_status task_run(void *context, int64_t repeats)
@@ -279,24 +283,45 @@ static enum ghp_status finish(struct run *run)
     return ghp_measure_max(&run->m, status, &unused);
 }
 
+/* Collectives, then operations, each as far as the time goes. */
+static enum ghp_status measure_round(struct run *run)
+{
+    double end_s = run->start_s + run->request->budget_s, now_s = ghp_measure_now_s();
+    int64_t node_bytes = run->profile->machine.memory_bytes;
+    int64_t memory = (int64_t)(memory_share * (double)node_bytes / run->ranks_per_node);
+    struct ghp_comm_limits comm_limits = {.samples = ROUND_SAMPLES,
+                                          .deadline_s = now_s + comm_share * (end_s - now_s),
+                                          .memory_bytes = memory};
+    struct ghp_ops_limits ops_limits = {.samples = ROUND_SAMPLES,
+                                        .deadline_s = end_s,
+                                        .memory_bytes = memory,
+                                        .save = save,
+                                        .context = run};
+
+    GHP_TRY(ghp_measure_comms(&run->m, &run->agenda, comm_limits, run->profile));
+    return ghp_measure_ops(&run->m, &run->agenda, &ops_limits, run->profile);
+}
+
+static void count_all(struct run *run)
+{
+    struct ghp_measured_result *result = run->result;
+
+    for (int i = 0; i < run->agenda.n_ops; ++i) {
+        result->ops.kept += run->agenda.ops[i].kept;
+        result->ops.measured += run->agenda.ops[i].samples.n > 0;
+    }
+    for (int i = 0; i < run->agenda.n_comms; ++i) {
+        result->comms_kept += run->agenda.comms[i].kept;
+        result->comms_measured += run->agenda.comms[i].samples.n > 0;
+    }
+    result->comms_left = run->agenda.n_comms - result->comms_kept - result->comms_measured;
+}
+
 static enum ghp_status measure_all(struct run *run)
 {
-    const struct ghp_measured_request *request = run->request;
-    const struct ghp_machine *machine = &run->profile->machine;
-    int64_t memory = (int64_t)(memory_share * (double)machine->memory_bytes / run->ranks_per_node);
-    struct ghp_comm_limits comm_limits = {.memory_bytes = memory};
-    struct ghp_ops_limits ops_limits = {
-        .effort = {.sample_s = run->m.sample_s, .min_samples = 3, .max_samples = 5},
-        .deadline_s = run->start_s + request->budget_s,
-        .memory_bytes = memory,
-        .save = save,
-        .context = run};
-
     GHP_TRY(measure_rates(run));
-    comm_limits.deadline_s = ghp_measure_now_s() + comm_share * request->budget_s;
-    GHP_TRY(ghp_measure_comms(&run->m, &run->agenda, comm_limits, run->profile,
-                              &run->result->comms_left));
-    GHP_TRY(ghp_measure_ops(&run->m, &run->agenda, &ops_limits, run->profile, &run->result->ops));
+    for (int i = 0; i < ROUNDS; ++i) GHP_TRY(measure_round(run));
+    count_all(run);
     return finish(run);
 }
 
@@ -369,8 +394,6 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
     GHP_TRY_GOTO(status, prepare(&run), done);
     status = measure_all(&run);
 done:
-    for (int i = 0; i < run.agenda.n_comms; ++i) result->comms_measured += run.agenda.comms[i].done;
-    result->comms_measured -= result->comms_kept;
     result->seconds = ghp_measure_now_s() - run.start_s;
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_agenda_release(&run.agenda);

@@ -99,16 +99,11 @@ static bool has_comm(const struct ghp_profile *profile, const struct ghp_agenda_
     return false;
 }
 
-int ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda)
+void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda)
 {
-    int comms = 0;
-
     for (int i = 0; i < agenda->n_ops; ++i)
-        agenda->ops[i].done =
+        agenda->ops[i].kept =
             ghp_profile_find(profile, agenda->ops[i].key, agenda->ops[i].pass) != NULL;
-    for (int i = 0; i < agenda->n_comms; ++i) {
-        agenda->comms[i].done = has_comm(profile, &agenda->comms[i]);
-        comms += agenda->comms[i].done;
-    }
-    return comms;
+    for (int i = 0; i < agenda->n_comms; ++i)
+        agenda->comms[i].kept = has_comm(profile, &agenda->comms[i]);
 }

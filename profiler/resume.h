@@ -17,7 +17,7 @@
  * Local */
 enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, bool *resumed);
 
-/* Sets done for what the profile has measured; returns how many collectives that are.  Local. */
-int ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda);
+/* Sets kept for what the profile has measured.  Local. */
+void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda);
 
 #endif

@@ -36,17 +36,18 @@ static const char *const test_names[] = {"latency", "one-way", "two-way", "all-r
 
 /* Where the ranks are, and what all of them agreed to do. */
 struct probe {
-    int rank, n_ranks;         /* in MPI_COMM_WORLD */
+    int rank, n_ranks; /* in MPI_COMM_WORLD */
     int n_hosts;
-    int *first, *second;       /* [n_hosts] lowest two ranks of each host; second is -1 on a host of one rank */
-    char *names;               /* [n_ranks][NAME_BYTES] each rank's host */
-    MPI_Comm leaders;          /* the hosts' first ranks; MPI_COMM_NULL elsewhere */
-    float *send, *receive;     /* [max_bytes / 4, rounded up] */
+    int *first;            /* [n_hosts] lowest rank of each host */
+    int *second;           /* [n_hosts] the next one; -1 on a host of one rank */
+    char *names;           /* [n_ranks][NAME_BYTES] each rank's host */
+    MPI_Comm leaders;      /* the hosts' first ranks; MPI_COMM_NULL elsewhere */
+    float *send, *receive; /* [max_bytes / 4, rounded up] */
     int64_t bytes[GHP_OPT_LIST_MAX];
     int n_sizes;
     int64_t repeats;
-    struct ghp_table *table;   /* rank 0 */
-    json_t *results;           /* rank 0 with --json */
+    struct ghp_table *table; /* rank 0 */
+    json_t *results;         /* rank 0 with --json */
 };
 
 /* One measurement: which, between whom, how large. */
@@ -56,13 +57,15 @@ struct trial {
     int64_t bytes; /* of one message */
 };
 
-static bool is_member(const struct probe *p, const struct trial *t) {
+static bool is_member(const struct probe *p, const struct trial *t)
+{
     if (t->test == ALL_REDUCE) return p->leaders != MPI_COMM_NULL;
     return p->rank == t->from || p->rank == t->to;
 }
 
 /* A barrier whose waiting ranks sleep. */
-static void rest_together(void) {
+static void rest_together(void)
+{
     MPI_Request request;
     int done = 0;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
@@ -71,7 +74,8 @@ static void rest_together(void) {
 }
 
 /* Messages sent back to back in one repeat: enough for 1 MiB, so that small ones are not timed by their start. */
-static int messages_of(const struct trial *t) {
+static int messages_of(const struct trial *t)
+{
     const int64_t window_bytes = 1 << 20;
     if (t->test == LATENCY) return 16;
     return t->bytes >= window_bytes ? 1 : (int)(window_bytes / t->bytes);
@@ -79,7 +83,8 @@ static int messages_of(const struct trial *t) {
 
 /* Seconds of one message of a trial, on t->from; on the other members the value means nothing.
  * Collective over the members of the trial */
-static double time_once(const struct probe *p, const struct trial *t) {
+static double time_once(const struct probe *p, const struct trial *t)
+{
     const int n = messages_of(t), bytes = (int)t->bytes;
     const int other = p->rank == t->from ? t->to : t->from;
     char done = 0;
@@ -108,19 +113,22 @@ static double time_once(const struct probe *p, const struct trial *t) {
     return t->test == LATENCY ? seconds / 2 : seconds;
 }
 
-static int by_value(const void *a, const void *b) {
+static int by_value(const void *a, const void *b)
+{
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 /* Bytes that cross a link, in one direction, for one message of the trial. */
-static double link_bytes(const struct probe *p, const struct trial *t) {
+static double link_bytes(const struct probe *p, const struct trial *t)
+{
     if (t->test != ALL_REDUCE) return (double)t->bytes;
     return 2.0 * (p->n_hosts - 1) / p->n_hosts * (double)t->bytes;
 }
 
 /* Adds a measured trial to the table and the JSON array; times_s ascends.  Rank 0 only. */
-static void record(const struct probe *p, const struct trial *t, const double *times_s) {
+static void record(const struct probe *p, const struct trial *t, const double *times_s)
+{
     const int64_t n = p->repeats;
     const double median_s = (times_s[(n - 1) / 2] + times_s[n / 2]) / 2;
     const double spread = (times_s[n - 1] - times_s[0]) / median_s;
@@ -144,17 +152,18 @@ static void record(const struct probe *p, const struct trial *t, const double *t
     }
     ghp_table_cell(p->table, "%.0f", 100 * spread);
     if (p->results == NULL) return;
-    json_array_append_new(
-        p->results,
-        json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "test",
-                  test_names[t->test], "from", from, "to", to, "from_rank", t->from, "to_rank",
-                  t->to, "bytes", (json_int_t)t->bytes, "measured_s", median_s, "rate_Bps",
-                  rate_Bps, "best_rate_Bps", best_Bps, "spread", spread));
+    json_array_append_new(p->results,
+                          json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "test",
+                                    test_names[t->test], "from", from, "to", to, "from_rank",
+                                    t->from, "to_rank", t->to, "bytes", (json_int_t)t->bytes,
+                                    "measured_s", median_s, "rate_Bps", rate_Bps, "best_rate_Bps",
+                                    best_Bps, "spread", spread));
 }
 
 /* Times a trial, after one repeat to warm up, and records it on rank 0.
  * Collective over MPI_COMM_WORLD */
-static void measure(const struct probe *p, struct trial t) {
+static void measure(const struct probe *p, struct trial t)
+{
     double times_s[REPEATS_MAX] = {0};
     rest_together();
     if (is_member(p, &t))
@@ -169,7 +178,8 @@ static void measure(const struct probe *p, struct trial t) {
 }
 
 /* Latency once, or the other tests at one size; size -1 is latency. */
-static void measure_size(const struct probe *p, int size) {
+static void measure_size(const struct probe *p, int size)
+{
     const bool latency = size < 0;
     const int64_t bytes = latency ? 1 : p->bytes[size];
     for (int h = 0; h < p->n_hosts; h++) {
@@ -188,17 +198,20 @@ static void measure_size(const struct probe *p, int size) {
 }
 
 /* Fails on every rank where it failed on one.  Collective over MPI_COMM_WORLD */
-static enum ghp_status agree(enum ghp_status status) {
+static enum ghp_status agree(enum ghp_status status)
+{
     int mine = (int)status, worst = 0;
     MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (status == GHP_OK && worst != 0)
-        return GHP_FAIL((enum ghp_status)worst, "another rank could not set up; see its host's memory");
+        return GHP_FAIL((enum ghp_status)worst,
+                        "another rank could not set up; see its host's memory");
     return status;
 }
 
 /* Finds the hosts (ranks that can share memory are on one) and who is on them.
  * Collective over MPI_COMM_WORLD */
-static enum ghp_status find_hosts(struct probe *p) {
+static enum ghp_status find_hosts(struct probe *p)
+{
     int length = 0, host = 0;
     char name[NAME_BYTES] = "";
     MPI_Comm inside;
@@ -217,7 +230,8 @@ static enum ghp_status find_hosts(struct probe *p) {
     MPI_Comm_free(&inside);
     MPI_Allgather(&mine, 1, MPI_INT, lowest, 1, MPI_INT, MPI_COMM_WORLD);
     for (int r = 0; r < p->n_ranks; r++) {
-        for (host = 0; host < p->n_hosts && p->first[host] != lowest[r];) host++;
+        for (host = 0; host < p->n_hosts && p->first[host] != lowest[r];)
+            host++;
         if (host == p->n_hosts) {
             p->first[p->n_hosts] = r;
             p->second[p->n_hosts++] = -1;
@@ -232,7 +246,8 @@ out:
 }
 
 /* Reads the sizes and allocates the two messages. */
-static enum ghp_status prepare(struct probe *p, const struct ghp_opt_list *sizes) {
+static enum ghp_status prepare(struct probe *p, const struct ghp_opt_list *sizes)
+{
     const int64_t max_bytes = 1 << 30;
     int64_t largest = 4;
     for (int i = 0; i < sizes->n; i++) {
@@ -247,16 +262,20 @@ static enum ghp_status prepare(struct probe *p, const struct ghp_opt_list *sizes
     p->send = ghp_alloc((size_t)largest, 1);
     p->receive = ghp_alloc((size_t)largest, 1);
     if (p->send == NULL || p->receive == NULL) return GHP_NO_MEMORY();
-    memset(p->send, 0, (size_t)largest); /* touched, so that the first message does not wait for pages */
+    memset(p->send, 0,
+           (size_t)largest); /* touched, so that the first message does not wait for pages */
     memset(p->receive, 0, (size_t)largest);
     return GHP_OK;
 }
 
-static void describe(const struct probe *p) {
+static void describe(const struct probe *p)
+{
     const char *lab = getenv("GHP_LAB");
     ghp_table_note(p->table, "%d ranks on %d hosts, %s", p->n_ranks, p->n_hosts,
                    lab != NULL ? lab : "outside the lab");
-    ghp_table_note(p->table, "time and rate: medians of %lld repeats; best: the shortest; spread: (longest - shortest) / median",
+    ghp_table_note(p->table,
+                   "time and rate: medians of %lld repeats; best: the shortest; spread: (longest - "
+                   "shortest) / median",
                    (long long)p->repeats);
     for (int r = 0; r < p->n_ranks; r++)
         ghp_table_note(p->table, "rank %d on %s", r, p->names + (size_t)r * NAME_BYTES);
@@ -271,31 +290,44 @@ static void describe(const struct probe *p) {
 }
 
 /* Prints one object, or the table.  Rank 0 only. */
-static enum ghp_status report(const struct probe *p) {
+static enum ghp_status report(const struct probe *p)
+{
     if (p->results == NULL) return ghp_table_print(p->table, stdout);
     json_t *hosts = json_array();
     for (int r = 0; r < p->n_ranks; r++)
         json_array_append_new(hosts, json_string(p->names + (size_t)r * NAME_BYTES));
-    json_t *root = json_pack("{s:s, s:i, s:o, s:I, s:O}", "format", "ghp.lab-probe/1", "n_hosts",
-                             p->n_hosts, "host_of_rank", hosts, "repeats", (json_int_t)p->repeats,
-                             "results", p->results);
+    json_t *root =
+        json_pack("{s:s, s:i, s:o, s:I, s:O}", "format", "ghp.lab-probe/1", "n_hosts", p->n_hosts,
+                  "host_of_rank", hosts, "repeats", (json_int_t)p->repeats, "results", p->results);
     char *text = NULL;
     enum ghp_status status = root == NULL ? GHP_NO_MEMORY() : ghp_json_text_of(root, &text);
     if (status == GHP_OK && (fputs(text, stdout) == EOF || fflush(stdout) != 0))
-        status = GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check the disk or the pipe");
+        status =
+            GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check the disk or the pipe");
     free(text);
     json_decref(root);
     return status;
 }
 
-static enum ghp_status run(struct probe *p, int argc, char **argv) {
+static enum ghp_status run(struct probe *p, int argc, char **argv)
+{
     struct ghp_opt_list sizes = {{NULL}, 0};
     bool json = false;
     const struct ghp_opt options[] = {
-        {.name = "bytes", .letter = 'b', .kind = GHP_OPT_LIST, .target = &sizes, .argument = "SIZE",
+        {.name = "bytes",
+         .letter = 'b',
+         .kind = GHP_OPT_LIST,
+         .target = &sizes,
+         .argument = "SIZE",
          .help = "message size, may be given several times; 64KiB, 1MiB and 4MiB if not given"},
-        {.name = "repeats", .letter = 'r', .kind = GHP_OPT_INT, .target = &p->repeats,
-         .argument = "N", .help = "timed repeats of each measurement", .min = 1, .max = REPEATS_MAX},
+        {.name = "repeats",
+         .letter = 'r',
+         .kind = GHP_OPT_INT,
+         .target = &p->repeats,
+         .argument = "N",
+         .help = "timed repeats of each measurement",
+         .min = 1,
+         .max = REPEATS_MAX},
         {.name = "json", .kind = GHP_OPT_FLAG, .target = &json, .help = "print one JSON object"},
     };
     const struct ghp_tool tool = {
@@ -303,15 +335,18 @@ static enum ghp_status run(struct probe *p, int argc, char **argv) {
         .purpose = "Measures what the links between hosts, and the memory inside them, carry.",
         .usage = "mpirun -n P ghp-lab-probe [options]",
         .example = "bench/lab/run --hosts 2 --rate 200mbit -- ghp-lab-probe",
-        .opts = options, .n_opts = (int)(sizeof options / sizeof options[0])};
+        .opts = options,
+        .n_opts = (int)(sizeof options / sizeof options[0])};
     p->repeats = 5;
-    if (p->rank != 0 && freopen("/dev/null", "w", stdout) == NULL) /* --help is for rank 0 to print */
+    if (p->rank != 0 &&
+        freopen("/dev/null", "w", stdout) == NULL) /* --help is for rank 0 to print */
         return GHP_FAIL(GHP_ERR_IO, "cannot open /dev/null; check the machine");
     GHP_TRY(ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL));
     if (ghp_opts_done()) return GHP_OK;
     if (sizes.n == 0) sizes = (struct ghp_opt_list){{"64KiB", "1MiB", "4MiB"}, 3};
     if (p->n_ranks < 2)
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot measure with 1 rank; start it by bench/lab/run or mpirun -n 2");
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot measure with 1 rank; start it by bench/lab/run or mpirun -n 2");
     GHP_TRY(agree(prepare(p, &sizes)));
     GHP_TRY(find_hosts(p));
     if (p->rank == 0) {
@@ -319,11 +354,13 @@ static enum ghp_status run(struct probe *p, int argc, char **argv) {
         p->results = json ? json_array() : NULL;
         describe(p);
     }
-    for (int size = -1; size < p->n_sizes; size++) measure_size(p, size);
+    for (int size = -1; size < p->n_sizes; size++)
+        measure_size(p, size);
     return p->rank == 0 ? report(p) : GHP_OK;
 }
 
-static void release(struct probe *p) {
+static void release(struct probe *p)
+{
     if (p->leaders != MPI_COMM_NULL) MPI_Comm_free(&p->leaders);
     ghp_table_close(p->table);
     json_decref(p->results);
@@ -334,7 +371,8 @@ static void release(struct probe *p) {
     free(p->first);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     struct probe p = {.leaders = MPI_COMM_NULL};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &p.rank);

@@ -81,25 +81,27 @@ static void test_measured(void)
         {.op = GHP_COMM_ALL_TO_ALL, .count = most, .stride = 1, .bytes = 1 << 30},
     };
     struct ghp_agenda agenda = {.n_comms = (int)(sizeof comms / sizeof comms[0]), .comms = comms};
-    struct ghp_comm_limits limits = {.deadline_s = ghp_measure_now_s() + 60, .memory_bytes = 8 << 20};
+    struct ghp_comm_limits limits = {.samples = 2, .deadline_s = ghp_measure_now_s() + 60, .memory_bytes = 8 << 20};
     struct ghp_profile profile = {0};
-    int left = 0;
 
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);
-    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile, &left), GHP_OK);
-    CHECK_EQ(left, 1); /* the one that is too large */
-    CHECK(!comms[6].done && comms[5].done);
+    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile), GHP_OK);
+    CHECK_EQ(comms[6].samples.n, 0); /* too large */
+    CHECK_EQ(comms[5].samples.n, 2);
     CHECK_EQ(profile.n_comms, m.rank == 0 ? 6 : 0);
     for (int i = 0; i < profile.n_comms; ++i) {
         CHECK(profile.comms[i].seconds > 0);
         CHECK(profile.comms[i].spread >= 0);
         CHECK_EQ(profile.comms[i].source, GHP_SOURCE_MEASURED);
     }
-    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile, &left), GHP_OK); /* all done */
+    comms[0].kept = true;
+    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile), GHP_OK); /* another round */
+    CHECK_EQ(comms[0].samples.n, 2);
+    CHECK_EQ(comms[5].samples.n, 4);
+    CHECK_EQ(profile.n_comms, m.rank == 0 ? 6 : 0);
     limits.deadline_s = 0;
-    comms[0].done = false;
-    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile, &left), GHP_OK);
-    CHECK_EQ(left, 2);
+    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile), GHP_OK); /* no time */
+    CHECK_EQ(comms[5].samples.n, 4);
     ghp_profile_release(&profile);
 }
 
