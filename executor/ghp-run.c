@@ -272,7 +272,7 @@ int main(int argc, char **argv)
     struct ghp_session session = {
         .tool = &tool, .options = &chosen, .transport_ops = &ghp_transport_mpi};
     const char *plan = NULL;
-    int n_positional = 0, code = 0;
+    int n_positional = 0, result = 0;
     enum ghp_status status;
 
     ghp_log_open(tool.name, speaks);
@@ -280,7 +280,11 @@ int main(int argc, char **argv)
     status = ghp_opts_parse(&tool, argc, argv, &plan, 1, &n_positional);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = check_options(n_positional);
-    if (status != GHP_OK) return report_failure(status, speaks);
+    if (status != GHP_OK) { /* the others leave quietly: mpirun ends all at the first failure, perhaps before rank 0 spoke */
+        int code = report_failure(status, speaks);
+
+        return speaks ? code : 0;
+    }
     chosen.plan_path = plan;
     wait_passively(argv);
     status = session.transport_ops->open(&argc, &argv, watchdog_s, &session.transport);
@@ -288,9 +292,9 @@ int main(int argc, char **argv)
     status = ghp_session_run(&session);
     if (status != GHP_OK && session.in_loop) return abort_all(&session, status);
     if (status != GHP_OK)
-        code = report_failure(status, speaks);
+        result = report_failure(status, speaks);
     else if (!session.verified)
-        code = 1;
+        result = 1;
     session.transport_ops->close(session.transport);
-    return code;
+    return result;
 }

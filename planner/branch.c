@@ -6,7 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, NARROW_TIMES = 3 };
+enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, NARROW_TIMES = 3, LIST_MOST = 2000 };
+
+static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
 
 double ghp_now_s(void)
 {
@@ -30,7 +32,8 @@ struct search {
     uint64_t *seen; /* hashes of judged plans, open addressing, 0: free */
     size_t n_seen, max_seen;
     double cutoff;  /* relative */
-    bool enough;
+    bool enough;    /* a plan as good as asked for is there */
+    bool late;      /* the deadline is over */
 };
 
 /* ---- plans ---- */
@@ -98,17 +101,17 @@ static enum ghp_status judge(struct search *s, const int *choice)
     return GHP_OK;
 }
 
-/* The dual's sweep met a plan, and has just added its load. */
-static enum ghp_status on_found(void *context, const int *choice, double *cutoff)
+/* The dual met a plan: if its rows promise more than the best one, the truth is asked. */
+static enum ghp_status on_found(void *context, const int *choice, const struct ghp_load *load, double *cutoff)
 {
     struct search *s = context;
-    const struct ghp_load *load = &s->dual.loads[s->dual.n_columns - 1];
     struct ghp_row row;
     bool fits = true;
 
     if (s->job->goal.limit_bytes > 0) fits = ghp_row_fullest(s->job->in, load, &row) <= s->job->goal.limit_bytes;
     if (fits && ghp_dual_value(&s->dual, load, &row) < s->cutoff) GHP_TRY(judge(s, choice));
-    *cutoff = s->enough ? -INFINITY : s->cutoff;
+    s->late = ghp_now_s() > s->job->limits.deadline_s;
+    *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
     return GHP_OK;
 }
 
@@ -250,11 +253,24 @@ static bool has_plans(const struct ghp_domain *domain)
     return true;
 }
 
-/* Bounds a node, narrows it, and splits what is left. */
-static enum ghp_status visit(struct search *s, struct ghp_domain *domain, bool root)
+/* Where few plans of a node are left below the cutoff, judges them all; whether that was so. */
+static enum ghp_status list_plans(struct search *s, const struct ghp_domain *domain, bool *done)
 {
+    double combinations = 1;
+
+    for (int v = 0; v < s->job->in->n_layers; ++v) combinations *= ghp_domain_count(domain, v);
+    *done = false;
+    if (combinations > list_combinations) return GHP_OK;
+    return ghp_dual_list(&s->dual, s->cutoff, LIST_MOST, done);
+}
+
+/* Bounds a node, narrows it, and splits what is left. */
+static enum ghp_status visit(struct search *s, struct node *node, bool root)
+{
+    struct ghp_domain *domain = &node->domain;
     double bound = -INFINITY, cutoff;
     int removed = 1;
+    bool done;
 
     ++s->result->nodes;
     for (int round = 0; round < NARROW_TIMES && removed > 0; ++round) {
@@ -263,12 +279,16 @@ static enum ghp_status visit(struct search *s, struct ghp_domain *domain, bool r
         cutoff = s->cutoff;
         GHP_TRY(ghp_dual_bound(&s->dual, domain, &cutoff, root ? ROOT_ROUNDS : NODE_ROUNDS, &bound));
         s->result->wide = bound == -INFINITY && root && !s->enough;
+        node->bound = fmax(node->bound, bound);
         if (bound >= s->cutoff || s->enough || s->result->wide) return GHP_OK;
         GHP_TRY(ghp_dual_narrow(&s->dual, domain, s->cutoff, &removed));
         if (!has_plans(domain)) return GHP_OK;
         for (int v = 0; v < s->job->in->n_layers; ++v) before += s->dual.frontier.n_active[v];
         if (removed * 8 < before) break;
     }
+    GHP_TRY(list_plans(s, domain, &done));
+    if (s->late) return push(s, domain, node->bound); /* not looked at to the end */
+    if (done || s->enough) return GHP_OK;
     return root ? split_root(s, domain, bound) : split_node(s, domain, bound);
 }
 
@@ -279,9 +299,10 @@ static enum ghp_status search_tree(struct search *s)
         struct node node;
         enum ghp_status status;
 
-        if (s->enough || (ghp_now_s() > s->job->limits.deadline_s && !root)) break;
+        s->late = ghp_now_s() > s->job->limits.deadline_s;
+        if (s->enough || (s->late && !root)) break;
         node = s->stack[--s->n_stack];
-        status = node.bound >= s->cutoff ? GHP_OK : visit(s, &node.domain, root);
+        status = node.bound >= s->cutoff ? GHP_OK : visit(s, &node, root);
         ghp_domain_release(&node.domain);
         GHP_TRY(status);
         if (s->result->wide) break;

@@ -372,7 +372,8 @@ static enum ghp_status run_rounds(struct ghp_dual *dual, struct master *m, struc
         }
         if (!(value < INFINITY) || r->best >= *cutoff) return GHP_OK;
         GHP_TRY(ghp_dual_add(dual, dual->plan));
-        if (dual->found != NULL) GHP_TRY(dual->found(dual->context, dual->plan, cutoff));
+        if (dual->found != NULL)
+            GHP_TRY(dual->found(dual->context, dual->plan, &dual->loads[dual->n_columns - 1], cutoff));
         if (r->best >= *cutoff) return GHP_OK;
         if (m->n_columns == GHP_DUAL_USED) master_thin(m);
         if (m->n_columns == GHP_DUAL_USED) return GHP_OK;
@@ -444,4 +445,30 @@ enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain
                                  + f->active[in->first_choice[to] + b]] = 0;
     }
     return GHP_OK;
+}
+
+struct listing {
+    struct ghp_dual *dual;
+    double constant;
+};
+
+static enum ghp_status on_listed(void *context, const int *choice, double *below)
+{
+    struct listing *l = context;
+    double cutoff = *below - l->constant;
+
+    ghp_load_set(l->dual->in, choice, &l->dual->mean);
+    GHP_TRY(l->dual->found(l->dual->context, choice, &l->dual->mean, &cutoff));
+    *below = cutoff + l->constant;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all)
+{
+    struct listing l = {.dual = dual};
+    struct ghp_frontier_visitor visitor = {.visit = on_listed, .context = &l};
+
+    for (int k = 0; k < dual->n_rows; ++k)
+        if (is_limit(dual, k)) l.constant += dual->weight[k];
+    return ghp_frontier_list(&dual->frontier, cutoff + l.constant, most, &visitor, all);
 }

@@ -41,8 +41,8 @@ struct ghp_dual {
     int *plan;                  /* scratch: n_layers */
     double *share;              /* a flat choice: its part in the mean plan of the last bound */
     double penalty;             /* for a relative byte above the limit */
-    /* Told of every plan that a sweep finds; may lower *cutoff. */
-    enum ghp_status (*found)(void *context, const int *choice, double *cutoff);
+    /* Told of every plan that is met, with its load; may lower *cutoff. */
+    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_load *load, double *cutoff);
     void *context;
 };
 
@@ -72,5 +72,13 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
  *
  * removed   receives how many choices went */
 enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff, int *removed);
+
+/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_narrow.
+ *
+ * most   gives up after so many
+ * all    receives whether all were told of
+ *
+ * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all);
 
 #endif

@@ -46,8 +46,7 @@ void ghp_frontier_close(struct ghp_frontier *f)
     free(f->row);
     free(f->value);
     free(f->origin);
-    free(f->ahead[0]);
-    free(f->ahead[1]);
+    free(f->ahead);
     memset(f, 0, sizeof *f);
 }
 
@@ -101,12 +100,11 @@ static bool advance_frontier(struct ghp_frontier *f, int v)
     return kept < GHP_FRONTIER_WIDTH;
 }
 
-static bool lay_out(struct ghp_frontier *f, int64_t *total, int64_t *widest)
+static bool lay_out(struct ghp_frontier *f, int64_t *total)
 {
     f->steps[0].n_before = 0;
     f->steps[0].n_states_before = 1;
     *total = 0;
-    *widest = 1;
     for (int v = 0; v < f->in->n_layers; ++v) {
         struct ghp_frontier_step *s = &f->steps[v];
 
@@ -115,36 +113,27 @@ static bool lay_out(struct ghp_frontier *f, int64_t *total, int64_t *widest)
         hang_edges(f, s, v);
         s->table = *total;
         *total += s->n_states_after;
-        if (s->n_states_after > *widest) *widest = s->n_states_after;
         if (*total > 8 * (int64_t)GHP_FRONTIER_MOST) return false;
     }
     return true;
 }
 
-static enum ghp_status make_room(struct ghp_frontier *f, int64_t total, int64_t widest)
+static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
 {
-    if (total > f->room) {
-        free(f->value);
-        free(f->origin);
-        f->value = ghp_alloc((size_t)total, sizeof *f->value);
-        f->origin = ghp_alloc((size_t)total, sizeof *f->origin);
-        f->room = f->value != NULL && f->origin != NULL ? total : 0;
-        if (f->room == 0) return GHP_NO_MEMORY();
-    }
-    if (widest > f->widest) {
-        for (int k = 0; k < 2; ++k) {
-            free(f->ahead[k]);
-            f->ahead[k] = ghp_alloc((size_t)widest, sizeof *f->ahead[k]);
-        }
-        f->widest = f->ahead[0] != NULL && f->ahead[1] != NULL ? widest : 0;
-        if (f->widest == 0) return GHP_NO_MEMORY();
-    }
-    return GHP_OK;
+    if (total <= f->room) return GHP_OK;
+    free(f->value);
+    free(f->origin);
+    free(f->ahead);
+    f->value = ghp_alloc((size_t)total, sizeof *f->value);
+    f->origin = ghp_alloc((size_t)total, sizeof *f->origin);
+    f->ahead = ghp_alloc((size_t)total, sizeof *f->ahead);
+    f->room = f->value != NULL && f->origin != NULL && f->ahead != NULL ? total : 0;
+    return f->room > 0 ? GHP_OK : GHP_NO_MEMORY();
 }
 
 enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const struct ghp_domain *domain, bool *fits)
 {
-    int64_t total, widest;
+    int64_t total;
 
     for (int v = 0; v < f->in->n_layers; ++v) {
         int first = f->in->first_choice[v], n = 0;
@@ -153,8 +142,8 @@ enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const struct ghp_domain
             if (domain->choice[first + i]) f->active[first + n++] = i;
         f->n_active[v] = n;
     }
-    *fits = lay_out(f, &total, &widest);
-    return *fits ? make_room(f, total, widest) : GHP_OK;
+    *fits = lay_out(f, &total);
+    return *fits ? make_room(f, total) : GHP_OK;
 }
 
 /* An odometer over the states before a step. */
@@ -253,30 +242,32 @@ static void lower_to(double *restrict least, const double *restrict row, double 
     }
 }
 
-/* One layer of the backward sweep: `ahead` is the least sum after each state, `behind` receives the same before. */
-static void untake_layer(struct ghp_frontier *f, int v, const double *ahead, double *behind)
+/* One layer of the backward sweep: the least sum of the rest before each state, from the same after it.  `behind` is
+ * NULL for the first layer, before which there is nothing. */
+static void untake_layer(struct ghp_frontier *f, int v, double *behind)
 {
     static const double nothing = 0;
     const struct ghp_frontier_step *s = &f->steps[v];
     const double *before = v > 0 ? &f->value[f->steps[v - 1].table] : &nothing;
+    const double *ahead = &f->ahead[s->table];
     struct walk w = {.f = f, .s = s};
     const int n = f->n_active[v];
 
     for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
         double least = INFINITY;
 
-        behind[state] = INFINITY;
-        if (!(before[state] < INFINITY)) continue;
-        cost_row(&w, v);
-        for (int j = 0; j < n; ++j) {
-            f->row[j] += ahead[w.after + (s->stays ? j : 0)];
-            least = f->row[j] < least ? f->row[j] : least;
+        if (before[state] < INFINITY) {
+            cost_row(&w, v);
+            for (int j = 0; j < n; ++j) {
+                f->row[j] += ahead[w.after + (s->stays ? j : 0)];
+                least = f->row[j] < least ? f->row[j] : least;
+            }
+            lower_to(&f->node_least[f->in->first_choice[v]], f->row, before[state], n);
+            for (int k = 0; k < s->n_before; ++k)
+                for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
+                    lower_to(&f->edge_least[f->in->first_pair[e] + w.digit[k] * n], f->row, before[state], n);
         }
-        behind[state] = least;
-        lower_to(&f->node_least[f->in->first_choice[v]], f->row, before[state], n);
-        for (int k = 0; k < s->n_before; ++k)
-            for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-                lower_to(&f->edge_least[f->in->first_pair[e] + w.digit[k] * n], f->row, before[state], n);
+        if (behind != NULL) behind[state] = least;
     }
 }
 
@@ -288,7 +279,71 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
     for (int i = 0; i < in->first_choice[in->n_layers]; ++i) f->node_least[i] = INFINITY;
     for (int i = 0; i < in->first_pair[in->n_edges]; ++i) f->edge_least[i] = INFINITY;
     if (!(least < INFINITY)) return least;
-    f->ahead[0][0] = 0;
-    for (int v = in->n_layers - 1, at = 0; v >= 0; --v, at ^= 1) untake_layer(f, v, f->ahead[at], f->ahead[at ^ 1]);
+    f->ahead[f->steps[in->n_layers - 1].table] = 0;
+    for (int v = in->n_layers - 1; v >= 0; --v) untake_layer(f, v, v > 0 ? &f->ahead[f->steps[v - 1].table] : NULL);
     return least;
+}
+
+/* ---- listing ---- */
+
+struct list {
+    const struct ghp_frontier *f;
+    const struct ghp_frontier_visitor *visitor;
+    double below;
+    int left;    /* visits */
+    bool all;
+    int *digit;  /* a layer: its choice, counted among those in play */
+    int *choice; /* the same in the layer's own numbering */
+};
+
+/* Sum of the layer's cost and its in-edges', the earlier layers' choices given. */
+static double cost_here(const struct list *l, int v, int j)
+{
+    const struct ghp_frontier *f = l->f;
+    const struct ghp_frontier_step *s = &f->steps[v];
+    double sum = f->node_cost[f->in->first_choice[v] + j];
+
+    for (int k = 0; k < s->n_before; ++k)
+        for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
+            sum += f->edge_cost[f->in->first_pair[e] + l->digit[s->before[k]] * f->n_active[v] + j];
+    return sum;
+}
+
+/* Takes layer v and those after it, `sum` so far. */
+static enum ghp_status list_from(struct list *l, int v, double sum)
+{
+    const struct ghp_frontier *f = l->f;
+    const struct ghp_frontier_step *s = &f->steps[v];
+    int after = 0;
+
+    if (v == f->in->n_layers) {
+        if (l->left-- == 0) l->all = false;
+        return l->all ? l->visitor->visit(l->visitor->context, l->choice, &l->below) : GHP_OK;
+    }
+    for (int k = 0; k < s->n_before; ++k) after += s->kept_stride[k] * l->digit[s->before[k]];
+    for (int j = 0; j < f->n_active[v] && l->all; ++j) {
+        double here = sum + cost_here(l, v, j);
+
+        if (!(here + f->ahead[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
+        l->digit[v] = j;
+        l->choice[v] = f->active[f->in->first_choice[v] + j];
+        GHP_TRY(list_from(l, v + 1, here));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_frontier_list(struct ghp_frontier *f, double below, int most,
+                                  const struct ghp_frontier_visitor *visitor, bool *all)
+{
+    size_t layers = (size_t)f->in->n_layers;
+    struct list l = {.f = f, .visitor = visitor, .below = below, .left = most, .all = true};
+    enum ghp_status status;
+
+    l.digit = ghp_alloc(2 * layers, sizeof *l.digit);
+    if (l.digit == NULL) return GHP_NO_MEMORY();
+    l.choice = l.digit + layers;
+    status = list_from(&l, 0, 0);
+    *all = l.all;
+    free(l.digit);
+    return status;
 }

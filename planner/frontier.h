@@ -39,10 +39,9 @@ struct ghp_frontier {
     struct ghp_frontier_step *steps;
     double *value;     /* all tables after each step */
     int *origin;       /* for each of those states: state before * n_active + own choice that gave it */
-    double *ahead[2];  /* two tables of the backward sweep */
+    double *ahead;     /* after each of those states: least sum of the rest (marginals) */
     double *row;       /* one layer's choices */
-    int64_t room;      /* entries allocated in value and origin */
-    int64_t widest;    /* entries allocated in ahead */
+    int64_t room;      /* entries allocated in each of these tables */
 };
 
 enum ghp_status ghp_frontier_open(const struct ghp_instance *instance, struct ghp_frontier *frontier);
@@ -62,5 +61,20 @@ double ghp_frontier_solve(struct ghp_frontier *frontier, int *choice);
 
 /* Fills node_least and edge_least; returns the least sum. */
 double ghp_frontier_marginals(struct ghp_frontier *frontier);
+
+/* What ghp_frontier_list calls for each assignment. */
+struct ghp_frontier_visitor {
+    enum ghp_status (*visit)(void *context, const int *choice, double *below); /* may lower *below */
+    void *context;
+};
+
+/* Visits every assignment whose sum is less than `below`, after ghp_frontier_marginals with the same costs.
+ *
+ * most   gives up after so many visits
+ * all    receives whether all were visited
+ *
+ * Returns   GHP_OK; what the visitor returns; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_frontier_list(struct ghp_frontier *frontier, double below, int most,
+                                  const struct ghp_frontier_visitor *visitor, bool *all);
 
 #endif

@@ -68,6 +68,7 @@ static enum ghp_status exchange_open(struct exchange *x)
     int64_t least = (int64_t)x->m->element_bytes * what->count;
 
     GHP_TRY(x->m->transport_ops->group(x->m->transport, ranks, GHP_STREAM_COMPUTE, &x->comm));
+    x->m->transport_ops->label(x->comm, ghp_comm_name(what->op));
     if (ranks.count == 1) x->comm = NULL;
     x->scratch_bytes = what->bytes < GHP_COMM_SEGMENT_BYTES ? what->bytes : GHP_COMM_SEGMENT_BYTES;
     if (x->scratch_bytes < least) x->scratch_bytes = least;

@@ -57,6 +57,7 @@ static enum ghp_status traffic_open(struct traffic *t)
     struct ghp_ranks ranks = {.first = 0, .count = t->m->size, .stride = 1};
 
     GHP_TRY(t->m->transport_ops->group(t->m->transport, ranks, GHP_STREAM_COMM, &t->comm));
+    t->m->transport_ops->label(t->comm, "reductions that overlap");
     t->sum.out = ghp_alloc(MESSAGE_BYTES, 1);
     t->sum.in = t->sum.out;
     t->sum.elements = MESSAGE_BYTES / t->m->element_bytes;

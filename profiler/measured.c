@@ -154,7 +154,6 @@ static enum ghp_status settle(struct run *run)
     GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
     if (config.threads == 0) config.threads = binding.n_cores;
     run->result->threads = config.threads;
-    run->result->oversubscribed = binding.oversubscribed;
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;
@@ -336,7 +335,9 @@ static enum ghp_status prepare(struct run *run)
     run->result->nodes = nodes;
     status = blank(run, nodes);
     if (status == GHP_OK) status = settle(run);
-    GHP_TRY(ghp_measure_max(&run->m, status, &unused));
+    /* cores may be shared by some ranks only, but all must count alike */
+    GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
+    run->result->oversubscribed = run->m.sample_s > run->request->sample_s;
     return collect(run);
 }
 

@@ -51,10 +51,12 @@ plan "${vgg[@]}" --force 'conv*=data,fc*=out:max,fc8=in:4' -o forced.json --json
 python3 -c "import json; s = json.load(open('one'))['splits']; assert (s['conv3'], s['fc7'], s['fc8']) == ('data', 'out:16', 'in:4')" ||
     fail "--force was not followed"
 "$GHP_BIN/ghp-inspect" forced.json --verify >/dev/null || fail "the forced plan does not verify"
-plan "${vgg[@]}" --groups 4 --bucket-bytes 4MiB --json >one
+plan "${vgg[@]}" --groups 4 --bucket-bytes 4MiB --time-limit 3 --json >one
 python3 -c "import json; o = json.load(open('one')); assert o['groups'] == 4 and o['bucket_bytes'] == 4 << 20" || fail "--groups, --bucket-bytes"
+plan "${vgg[@]}" --json >one
 plan "${vgg[@]}" --precision double --json >two
-python3 -c "import json; assert json.load(open('two'))['peak_bytes'] > 1.9 * json.load(open('best.json'))['predicted']['peak_bytes']" || fail "--precision double"
+python3 -c "import json; a, b = json.load(open('two')), json.load(open('one')); assert a['peak_bytes'] > 1.5 * b['peak_bytes']" ||
+    fail "--precision double"
 
 # refusals: exit code, what stderr says, nothing on stdout, nothing written
 refused() {
