@@ -223,9 +223,12 @@ static void wait_passively(char **argv)
     long here = launcher_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1),
          cores = sysconf(_SC_NPROCESSORS_ONLN);
     long threads = chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads;
+    char path[4096] = "";
+    ssize_t n;
 
     if (here * threads <= cores || getenv("OMP_WAIT_POLICY") != NULL) return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+    n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }
 
 static enum ghp_status check_options(int n_positional)
@@ -280,7 +283,8 @@ int main(int argc, char **argv)
     status = ghp_opts_parse(&tool, argc, argv, &plan, 1, &n_positional);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = check_options(n_positional);
-    if (status != GHP_OK) { /* the others leave quietly: mpirun ends all at the first failure, perhaps before rank 0 spoke */
+    if (status !=
+        GHP_OK) { /* the others leave quietly: mpirun ends all at the first failure, perhaps before rank 0 spoke */
         int code = report_failure(status, speaks);
 
         return speaks ? code : 0;

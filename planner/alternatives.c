@@ -46,8 +46,12 @@ static enum ghp_status change_alone(struct runner_up *r)
 static enum ghp_status search_others(struct runner_up *r, double deadline_s)
 {
     struct ghp_domain domain = {0};
-    struct ghp_search_job job = {.instance = r->job->instance, .domain = &domain, .limit_bytes = r->job->limit_bytes,
-                                 .deadline_s = deadline_s, .start = r->trial, .n_start = 1};
+    struct ghp_search_job job = {.instance = r->job->instance,
+                                 .domain = &domain,
+                                 .limit_bytes = r->job->limit_bytes,
+                                 .deadline_s = deadline_s,
+                                 .start = r->trial,
+                                 .n_start = 1};
     struct ghp_search_result result = {0};
     enum ghp_status status;
 
@@ -74,7 +78,8 @@ static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *
     r->best = -1;
     r->step_s = INFINITY;
     GHP_TRY(change_alone(r));
-    if (now_s < r->job->deadline_s) GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
+    if (now_s < r->job->deadline_s)
+        GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
     if (r->best < 0) return GHP_OK; /* one split only, or no other fits the memory */
     plan->alternatives[plan->n_alternatives++] = (struct ghp_alternative){
         .layer = r->layer,

@@ -20,6 +20,7 @@ struct ghp_alternatives_job {
 /* Fills plan->alternatives for plan->splits.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and pricing */
-enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan);
+enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job,
+                                      struct ghp_plan *plan);
 
 #endif

@@ -12,7 +12,10 @@ static const char *const strategy_names[GHP_STRATEGY_COUNT] = {
 #undef GHP_STRATEGY_TEXT
 };
 
-const char *ghp_strategy_name(enum ghp_strategy strategy) { return strategy_names[strategy]; }
+const char *ghp_strategy_name(enum ghp_strategy strategy)
+{
+    return strategy_names[strategy];
+}
 
 static bool is_weighted(const struct ghp_layer *layer)
 {
@@ -31,8 +34,8 @@ static int largest_degree(const struct ghp_domain *domain, int v)
     int largest = 0;
 
     for (int i = 0; i < in->n_choices[v]; ++i)
-        if (domain->choice[in->first_choice[v] + i] && split_of(domain, v, i)->degree > largest
-            && split_of(domain, v, i)->kind != GHP_SPLIT_DATA)
+        if (domain->choice[in->first_choice[v] + i] && split_of(domain, v, i)->degree > largest &&
+            split_of(domain, v, i)->kind != GHP_SPLIT_DATA)
             largest = split_of(domain, v, i)->degree;
     return largest;
 }
@@ -47,7 +50,9 @@ static void keep_by(struct ghp_domain *domain, int v, enum rule rule)
     for (int i = 0; i < domain->instance->n_choices[v]; ++i) {
         const struct ghp_split *s = split_of(domain, v, i);
         bool by_data = s->kind == GHP_SPLIT_DATA;
-        bool keep = rule == RULE_DATA ? by_data : rule == RULE_DIVIDED ? !by_data : !by_data && s->degree == largest;
+        bool keep = rule == RULE_DATA      ? by_data
+                    : rule == RULE_DIVIDED ? !by_data
+                                           : !by_data && s->degree == largest;
 
         if (!keep) ghp_domain_drop(domain, v, i);
     }
@@ -56,17 +61,21 @@ static void keep_by(struct ghp_domain *domain, int v, enum rule rule)
 static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_domain *domain, int v)
 {
     const struct ghp_layer *layer = &domain->instance->how->model->layers[v];
-    bool divided = strategy == GHP_STRATEGY_MODEL || (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_LINEAR);
+    bool divided = strategy == GHP_STRATEGY_MODEL ||
+                   (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_LINEAR);
 
-    if (strategy == GHP_STRATEGY_DATA || (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_CONV2D))
+    if (strategy == GHP_STRATEGY_DATA ||
+        (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_CONV2D))
         keep_by(domain, v, RULE_DATA);
     else if (is_weighted(layer) && divided && largest_degree(domain, v) > 0)
         keep_by(domain, v, RULE_LARGEST);
     else if (is_weighted(layer) && divided)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
-                        "strategy '%s' cannot split layer '%s': neither its inputs nor its outputs divide over any subset "
+                        "strategy '%s' cannot split layer '%s': neither its inputs nor its outputs "
+                        "divide over any subset "
                         "of %d workers; use a worker count that shares a factor with its channels",
-                        strategy_names[strategy], layer->name, domain->instance->how->extent.workers);
+                        strategy_names[strategy], layer->name,
+                        domain->instance->how->extent.workers);
     else if (strategy == GHP_STRATEGY_MODEL && largest_degree(domain, v) > 0)
         keep_by(domain, v, RULE_DIVIDED);
     return GHP_OK;
@@ -76,16 +85,19 @@ enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_dom
 {
     if (strategy == GHP_STRATEGY_AUTO) return GHP_OK;
     if (strategy != GHP_STRATEGY_DATA && domain->instance->how->extent.workers == 1)
-        return GHP_FAIL(GHP_ERR_INFEASIBLE, "strategy '%s' needs workers to split layers over; use at least 2 workers",
+        return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                        "strategy '%s' needs workers to split layers over; use at least 2 workers",
                         strategy_names[strategy]);
-    for (int v = 0; v < domain->instance->n_layers; ++v) GHP_TRY(restrict_layer(strategy, domain, v));
+    for (int v = 0; v < domain->instance->n_layers; ++v)
+        GHP_TRY(restrict_layer(strategy, domain, v));
     return GHP_OK;
 }
 
 /* ---- splits by hand ---- */
 
 /* The choice that a split's text names for a layer, -1: it cannot take it. */
-static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const char *text, int *choice)
+static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const char *text,
+                                   int *choice)
 {
     const char *colon = strchr(text, ':');
     struct ghp_split split;
@@ -99,11 +111,13 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     char kind[16] = {0};
     snprintf(kind, sizeof kind, "%.*s", (int)(colon - text), text);
     if (!ghp_split_kind_find(kind, &split.kind))
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M, M a number or max",
-                        text);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M, M a number or max",
+            text);
     for (int i = 0; i < domain->instance->n_choices[v]; ++i)
-        if (split_of(domain, v, i)->kind == split.kind
-            && (*choice < 0 || split_of(domain, v, i)->degree > split_of(domain, v, *choice)->degree))
+        if (split_of(domain, v, i)->kind == split.kind &&
+            (*choice < 0 || split_of(domain, v, i)->degree > split_of(domain, v, *choice)->degree))
             *choice = i;
     return GHP_OK;
 }
@@ -124,7 +138,8 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
 }
 
 /* Notes one entry's choice for every layer that it names. */
-static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *pattern, const char *text, int *forced)
+static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *pattern,
+                                   const char *text, int *forced)
 {
     const struct ghp_model *model = domain->instance->how->model;
     bool plain = strpbrk(pattern, "*?[") == NULL, matched = false;
@@ -135,15 +150,18 @@ static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *
         matched = true;
         enum ghp_status status = find_choice(domain, v, text, &choice);
         if (status != GHP_OK)
-            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --force '%s=%s': %s", pattern, text, ghp_status_message());
+            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --force '%s=%s': %s", pattern, text,
+                            ghp_status_message());
         if (choice >= 0)
             forced[v] = choice;
         else if (plain)
             return fail_split(domain, v, text);
     }
     if (!matched)
-        return GHP_FAIL(GHP_ERR_USAGE, "--force names layer '%s', which model '%s' does not have; see ghp-inspect MODEL for its "
-                                       "layers",
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--force names layer '%s', which model '%s' does not have; see ghp-inspect "
+                        "MODEL for its "
+                        "layers",
                         pattern, model->name);
     return GHP_OK;
 }
@@ -161,12 +179,16 @@ enum ghp_status ghp_force_restrict(const char *text, struct ghp_domain *domain)
         return GHP_NO_MEMORY();
     }
     memcpy(copy, text, strlen(text));
-    for (int v = 0; v < n; ++v) forced[v] = -1;
-    for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK; entry = strtok_r(NULL, ",", &rest)) {
+    for (int v = 0; v < n; ++v)
+        forced[v] = -1;
+    for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK;
+         entry = strtok_r(NULL, ",", &rest)) {
         char *equals = strchr(entry, '=');
 
         if (equals == NULL || equals == entry) {
-            status = GHP_FAIL(GHP_ERR_USAGE, "cannot read --force entry '%s'; write PATTERN=SPLIT, such as 'fc*=out:4'", entry);
+            status = GHP_FAIL(
+                GHP_ERR_USAGE,
+                "cannot read --force entry '%s'; write PATTERN=SPLIT, such as 'fc*=out:4'", entry);
             break;
         }
         *equals = '\0';

@@ -14,17 +14,17 @@
 
 #include "planner/domain.h"
 
-#define GHP_STRATEGY_LIST(X)                                                                                           \
-    X(AUTO, "auto")                                                                                                    \
-    X(DATA, "data")                                                                                                    \
-    X(MODEL, "model")                                                                                                  \
+#define GHP_STRATEGY_LIST(X)                                                                       \
+    X(AUTO, "auto")                                                                                \
+    X(DATA, "data")                                                                                \
+    X(MODEL, "model")                                                                              \
     X(OWT, "owt")
 
 enum ghp_strategy {
 #define GHP_STRATEGY_ENUM(id, text) GHP_STRATEGY_##id,
     GHP_STRATEGY_LIST(GHP_STRATEGY_ENUM)
 #undef GHP_STRATEGY_ENUM
-    GHP_STRATEGY_COUNT
+        GHP_STRATEGY_COUNT
 };
 
 const char *ghp_strategy_name(enum ghp_strategy strategy);

@@ -31,9 +31,9 @@ struct search {
     int n_stack, max_stack;
     uint64_t *seen; /* hashes of judged plans, open addressing, 0: free */
     size_t n_seen, max_seen;
-    double cutoff;  /* relative */
-    bool enough;    /* a plan as good as asked for is there */
-    bool late;      /* the deadline is over */
+    double cutoff; /* relative */
+    bool enough;   /* a plan as good as asked for is there */
+    bool late;     /* the deadline is over */
 };
 
 /* ---- plans ---- */
@@ -75,13 +75,16 @@ static uint64_t hash_of(const int *choice, int n)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
 
-    for (int v = 0; v < n; ++v) h = (h ^ (uint64_t)(unsigned)choice[v]) * UINT64_C(0x100000001b3);
+    for (int v = 0; v < n; ++v)
+        h = (h ^ (uint64_t)(unsigned)choice[v]) * UINT64_C(0x100000001b3);
     return h | 1;
 }
 
 static void set_cutoff(struct search *s)
 {
-    s->cutoff = s->result->value / s->job->goal.scale * (1 - GHP_BRANCH_SAME);
+    double same = fmax(GHP_BRANCH_SAME, s->job->limits.gap);
+
+    s->cutoff = s->result->value / s->job->goal.scale * (1 - same);
     s->enough = s->result->value <= s->job->limits.enough;
 }
 
@@ -102,13 +105,15 @@ static enum ghp_status judge(struct search *s, const int *choice)
 }
 
 /* The dual met a plan: if its rows promise more than the best one, the truth is asked. */
-static enum ghp_status on_found(void *context, const int *choice, const struct ghp_load *load, double *cutoff)
+static enum ghp_status on_found(void *context, const int *choice, const struct ghp_load *load,
+                                double *cutoff)
 {
     struct search *s = context;
     struct ghp_row row;
     bool fits = true;
 
-    if (s->job->goal.limit_bytes > 0) fits = ghp_row_fullest(s->job->in, load, &row) <= s->job->goal.limit_bytes;
+    if (s->job->goal.limit_bytes > 0)
+        fits = ghp_row_fullest(s->job->in, load, &row) <= s->job->goal.limit_bytes;
     if (fits && ghp_dual_value(&s->dual, load, &row) < s->cutoff) GHP_TRY(judge(s, choice));
     s->late = ghp_now_s() > s->job->limits.deadline_s;
     *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
@@ -145,7 +150,8 @@ static int pick_divided(const struct search *s, const struct ghp_domain *domain,
 
         if (ghp_domain_count(domain, v) < 2) continue;
         for (int i = 0; i < in->n_choices[v]; ++i)
-            if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top])) top = i;
+            if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top]))
+                top = i;
         if (1 - share[top] <= most) continue;
         most = 1 - share[top];
         layer = v;
@@ -207,7 +213,8 @@ static bool keep_reducing(struct ghp_domain *domain, int layer, bool reducing)
     const struct ghp_instance *in = domain->instance;
 
     for (int i = 0; i < in->n_choices[layer]; ++i)
-        if (in->layer[in->first_choice[layer] + i].reduces != reducing) ghp_domain_drop(domain, layer, i);
+        if (in->layer[in->first_choice[layer] + i].reduces != reducing)
+            ghp_domain_drop(domain, layer, i);
     return ghp_domain_count(domain, layer) > 0;
 }
 
@@ -237,7 +244,8 @@ static enum ghp_status split_root(struct search *s, struct ghp_domain *domain, d
         rest = keep_reducing(domain, v, false);
     }
     if (rest) GHP_TRY(push(s, domain, bound));
-    for (int a = first, b = s->n_stack - 1; a < b; ++a, --b) { /* the first layer's part comes first */
+    for (int a = first, b = s->n_stack - 1; a < b;
+         ++a, --b) { /* the first layer's part comes first */
         struct node node = s->stack[a];
 
         s->stack[a] = s->stack[b];
@@ -258,7 +266,8 @@ static enum ghp_status list_plans(struct search *s, const struct ghp_domain *dom
 {
     double combinations = 1;
 
-    for (int v = 0; v < s->job->in->n_layers; ++v) combinations *= ghp_domain_count(domain, v);
+    for (int v = 0; v < s->job->in->n_layers; ++v)
+        combinations *= ghp_domain_count(domain, v);
     *done = false;
     if (combinations > list_combinations) return GHP_OK;
     return ghp_dual_list(&s->dual, s->cutoff, LIST_MOST, done);
@@ -277,13 +286,15 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
         int before = 0;
 
         cutoff = s->cutoff;
-        GHP_TRY(ghp_dual_bound(&s->dual, domain, &cutoff, root ? ROOT_ROUNDS : NODE_ROUNDS, &bound));
+        GHP_TRY(
+            ghp_dual_bound(&s->dual, domain, &cutoff, root ? ROOT_ROUNDS : NODE_ROUNDS, &bound));
         s->result->wide = bound == -INFINITY && root && !s->enough;
         node->bound = fmax(node->bound, bound);
         if (bound >= s->cutoff || s->enough || s->result->wide) return GHP_OK;
         GHP_TRY(ghp_dual_narrow(&s->dual, domain, s->cutoff, &removed));
         if (!has_plans(domain)) return GHP_OK;
-        for (int v = 0; v < s->job->in->n_layers; ++v) before += s->dual.frontier.n_active[v];
+        for (int v = 0; v < s->job->in->n_layers; ++v)
+            before += s->dual.frontier.n_active[v];
         if (removed * 8 < before) break;
     }
     GHP_TRY(list_plans(s, domain, &done));
@@ -315,9 +326,10 @@ static void conclude(struct search *s)
     struct ghp_branch_result *r = s->result;
     double bound = s->cutoff;
 
-    for (int k = 0; k < s->n_stack; ++k) bound = fmin(bound, s->stack[k].bound);
+    for (int k = 0; k < s->n_stack; ++k)
+        bound = fmin(bound, s->stack[k].bound);
     r->closed = bound >= s->cutoff && !s->enough && !r->wide;
-    r->bound = r->closed ? r->value : bound * s->job->goal.scale;
+    r->bound = r->closed && !(s->job->limits.gap > 0) ? r->value : bound * s->job->goal.scale;
 }
 
 static enum ghp_status prepare(struct search *s)
@@ -352,7 +364,8 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     result->wide = false;
     if (status == GHP_OK) status = search_tree(&s);
     if (status == GHP_OK) conclude(&s);
-    for (int k = 0; k < s.n_stack; ++k) ghp_domain_release(&s.stack[k].domain);
+    for (int k = 0; k < s.n_stack; ++k)
+        ghp_domain_release(&s.stack[k].domain);
     free(s.stack);
     free(s.seen);
     ghp_dual_close(&s.dual);

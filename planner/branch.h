@@ -23,18 +23,19 @@ struct ghp_truth {
 };
 
 struct ghp_branch_result {
-    int *choice;     /* best plan, n_layers; owned */
-    double value;    /* its true objective; INFINITY: none found */
-    double bound;    /* no plan of the domain is better than this (to GHP_BRANCH_SAME) */
-    bool closed;     /* searched to the end: value is the optimum */
-    bool wide;       /* the frontier is too wide; nothing was searched */
-    int64_t plans;   /* judged */
+    int *choice;   /* best plan, n_layers; owned */
+    double value;  /* its true objective; INFINITY: none found */
+    double bound;  /* no plan of the domain is better than this (to GHP_BRANCH_SAME) */
+    bool closed;   /* searched to the end: value is the optimum */
+    bool wide;     /* the frontier is too wide; nothing was searched */
+    int64_t plans; /* judged */
     int64_t nodes;
 };
 
 struct ghp_branch_limits {
     double deadline_s; /* on ghp_now_s's clock */
     double enough;     /* stop at a value at or below this; -INFINITY: search to the end */
+    double gap; /* relative; plans that are not better by more do not count; 0: GHP_BRANCH_SAME */
 };
 
 /* Searches a domain.

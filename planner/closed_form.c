@@ -33,7 +33,8 @@ struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, i
             ++net.rear_layers;
         }
     }
-    if (net.rear_layers > 0) net.boundary_scalars = (double)ghp_shape_elements(model->layers[cut].out);
+    if (net.rear_layers > 0)
+        net.boundary_scalars = (double)ghp_shape_elements(model->layers[cut].out);
     return net;
 }
 
@@ -60,7 +61,8 @@ static double reduce_s(const struct ghp_closed_setting *setting, double n, doubl
     return 2 * ghp_closed_gather_s(setting, n, bytes);
 }
 
-struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net, const struct ghp_closed_setting *setting)
+struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
+                                       const struct ghp_closed_setting *setting)
 {
     const double s = setting->element_bytes;
     const double g = setting->groups;
@@ -77,8 +79,8 @@ struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net, con
     t.front_s = 3 * (b_g / k_d) * net->front_flops / setting->flops_per_s;
     t.rear_s = 3 * b_g * net->rear_flops / (k_m * setting->flops_per_s);
     if (separated)
-        t.boundary_s = fmax(cut_bytes, cut_bytes * k_m / k_d) / setting->bandwidth_Bps
-                       + fmax(k_d, k_m) * setting->latency_s;
+        t.boundary_s = fmax(cut_bytes, cut_bytes * k_m / k_d) / setting->bandwidth_Bps +
+                       fmax(k_d, k_m) * setting->latency_s;
     else
         t.boundary_s = net->rear_layers > 0 ? ghp_closed_gather_s(setting, k, cut_bytes) : 0;
     t.boundary_s *= 2;
@@ -91,11 +93,13 @@ struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net, con
     t.front_reduce_s = reduce_s(setting, g * k_d, s * net->front_weights);
     t.rear_reduce_s = net->rear_layers > 0 ? reduce_s(setting, g, s * net->rear_weights / k_m) : 0;
     t.step_s = t.front_s + t.rear_s + t.boundary_s + t.activations_s;
-    t.step_s += separated ? fmax(t.front_reduce_s, t.rear_reduce_s) : t.front_reduce_s + t.rear_reduce_s;
+    t.step_s +=
+        separated ? fmax(t.front_reduce_s, t.rear_reduce_s) : t.front_reduce_s + t.rear_reduce_s;
     return t;
 }
 
-double ghp_closed_groups(const struct ghp_closed_network *net, const struct ghp_closed_setting *setting)
+double ghp_closed_groups(const struct ghp_closed_network *net,
+                         const struct ghp_closed_setting *setting)
 {
     double a = net->boundary_scalars + net->rear_scalars - net->last_scalars / 2;
 
@@ -113,9 +117,9 @@ struct ghp_closed_memory ghp_closed_memory(const struct ghp_closed_network *net,
     const double b_g = setting->global_batch / setting->groups;
     struct ghp_closed_memory m;
 
-    m.data_bytes = s * ((2 + momenta) * net->front_weights
-                        + 2 * (b_g / k_d) * (net->input_scalars + net->front_scalars));
-    m.model_bytes = s * ((2 + momenta) * net->rear_weights / k_m
-                         + 2 * b_g * (net->boundary_scalars + net->rear_scalars));
+    m.data_bytes = s * ((2 + momenta) * net->front_weights +
+                        2 * (b_g / k_d) * (net->input_scalars + net->front_scalars));
+    m.model_bytes = s * ((2 + momenta) * net->rear_weights / k_m +
+                         2 * b_g * (net->boundary_scalars + net->rear_scalars));
     return m;
 }

@@ -14,13 +14,13 @@
 
 #include "core/model.h"
 
-struct ghp_closed_network {  /* weights without biases; per sample where it says so */
-    double front_flops;      /* forward, per sample; multiply and add = 2 */
-    double rear_flops;       /* the same of the rear */
-    double front_weights;    /* scalars */
-    double rear_weights;     /* scalars */
-    double input_scalars;    /* a_0, per sample */
-    double front_scalars;    /* outputs of the front's conv2d and linear layers, per sample, summed */
+struct ghp_closed_network { /* weights without biases; per sample where it says so */
+    double front_flops;     /* forward, per sample; multiply and add = 2 */
+    double rear_flops;      /* the same of the rear */
+    double front_weights;   /* scalars */
+    double rear_weights;    /* scalars */
+    double input_scalars;   /* a_0, per sample */
+    double front_scalars; /* outputs of the front's conv2d and linear layers, per sample, summed */
     double boundary_scalars; /* a_c: what crosses the cut, per sample */
     double rear_scalars;     /* outputs of the rear's layers, per sample, summed */
     double last_scalars;     /* a_L: the last of these */
@@ -28,29 +28,31 @@ struct ghp_closed_network {  /* weights without biases; per sample where it says
 };
 
 struct ghp_closed_setting {
-    int workers;           /* N */
-    int groups;            /* G, divides N */
-    int rear_workers;      /* K_m of separated roles, 1 .. K-1; 0: shared, all K run both parts */
-    double global_batch;   /* B */
-    double element_bytes;  /* s [bytes] */
-    double flops_per_s;    /* F of one worker */
-    double bandwidth_Bps;  /* of one worker, each direction */
+    int workers;          /* N */
+    int groups;           /* G, divides N */
+    int rear_workers;     /* K_m of separated roles, 1 .. K-1; 0: shared, all K run both parts */
+    double global_batch;  /* B */
+    double element_bytes; /* s [bytes] */
+    double flops_per_s;   /* F of one worker */
+    double bandwidth_Bps; /* of one worker, each direction */
     double latency_s;
 };
 
-struct ghp_closed_time { /* [s] */
+struct ghp_closed_time {   /* [s] */
     double front_s;        /* t_D: forward and both gradients of the front */
     double rear_s;         /* t_M */
     double boundary_s;     /* 2 t_b: across the cut and back */
     double activations_s;  /* t_a: between the rear's layers */
     double front_reduce_s; /* t_sf */
     double rear_reduce_s;  /* t_sr */
-    double step_s;         /* all of them; of the two reductions only the longer where roles are separated */
+    double
+        step_s; /* all of them; of the two reductions only the longer where roles are separated */
 };
 
 struct ghp_closed_memory { /* [bytes] */
-    double data_bytes;     /* a worker that runs the front: weights, gradients, momentum, activations both ways */
-    double model_bytes;    /* a worker that runs the rear */
+    double
+        data_bytes; /* a worker that runs the front: weights, gradients, momentum, activations both ways */
+    double model_bytes; /* a worker that runs the rear */
 };
 
 /* Reads the sums off a model.
@@ -69,14 +71,16 @@ int ghp_closed_cut(const struct ghp_model *model);
 double ghp_closed_gather_s(const struct ghp_closed_setting *setting, double n, double bytes);
 
 /* The six terms and their sum. */
-struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net, const struct ghp_closed_setting *setting);
+struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
+                                       const struct ghp_closed_setting *setting);
 
 /* The number of groups that balances the rear's reductions against activations (bandwidth terms only, shared roles):
  *
  *     G* = sqrt(N B A / W_r),  A = a_c + sum of the rear's outputs without the last + a_L / 2
  *
  * Returns   G*, not rounded; 0 where there is no rear */
-double ghp_closed_groups(const struct ghp_closed_network *net, const struct ghp_closed_setting *setting);
+double ghp_closed_groups(const struct ghp_closed_network *net,
+                         const struct ghp_closed_setting *setting);
 
 /* Bytes of one worker of each role with `momenta` momentum buffers a weight. */
 struct ghp_closed_memory ghp_closed_memory(const struct ghp_closed_network *net,

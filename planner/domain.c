@@ -39,7 +39,8 @@ int ghp_domain_count(const struct ghp_domain *domain, int layer)
 {
     int n = 0;
 
-    for (int i = domain->instance->first_choice[layer]; i < domain->instance->first_choice[layer + 1]; ++i)
+    for (int i = domain->instance->first_choice[layer];
+         i < domain->instance->first_choice[layer + 1]; ++i)
         n += domain->choice[i];
     return n;
 }
@@ -59,7 +60,8 @@ void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice)
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int i = 0; i < in->n_choices[layer]; ++i) domain->choice[in->first_choice[layer] + i] = i == choice;
+    for (int i = 0; i < in->n_choices[layer]; ++i)
+        domain->choice[in->first_choice[layer] + i] = i == choice;
 }
 
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice)

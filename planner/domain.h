@@ -9,7 +9,7 @@
 
 struct ghp_domain {
     const struct ghp_instance *instance; /* borrowed */
-    unsigned char *choice; /* 1: in play; owned, one block with `pair` */
+    unsigned char *choice;               /* 1: in play; owned, one block with `pair` */
     unsigned char *pair;
 };
 
@@ -19,7 +19,8 @@ enum ghp_status ghp_domain_copy(const struct ghp_domain *from, struct ghp_domain
 void ghp_domain_release(struct ghp_domain *domain);
 
 int ghp_domain_count(const struct ghp_domain *domain, int layer); /* choices of a layer in play */
-bool ghp_domain_has(const struct ghp_domain *domain, const int *choice); /* whether a plan belongs */
+bool ghp_domain_has(const struct ghp_domain *domain,
+                    const int *choice);                                /* whether a plan belongs */
 void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this choice only */
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice);
 

@@ -15,7 +15,8 @@ enum { COLUMN_Z = 1, COLUMN_OVER = 2, FIRST_PLAN = 3 };
 
 static const double most_penalty = 1e7;
 
-enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal, struct ghp_dual *dual)
+enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal,
+                              struct ghp_dual *dual)
 {
     enum ghp_status status;
 
@@ -31,8 +32,9 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     status = ghp_frontier_open(in, &dual->frontier);
     if (status == GHP_OK) status = ghp_weights_init(in, &dual->weights);
     if (status == GHP_OK) status = ghp_load_init(in, &dual->mean);
-    if (status == GHP_OK && (dual->choice == NULL || dual->loads == NULL || dual->rows == NULL || dual->weight == NULL
-                             || dual->trial == NULL || dual->plan == NULL || dual->share == NULL))
+    if (status == GHP_OK &&
+        (dual->choice == NULL || dual->loads == NULL || dual->rows == NULL ||
+         dual->weight == NULL || dual->trial == NULL || dual->plan == NULL || dual->share == NULL))
         status = GHP_NO_MEMORY();
     if (status != GHP_OK) ghp_dual_close(dual);
     return status;
@@ -41,7 +43,8 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
 void ghp_dual_close(struct ghp_dual *dual)
 {
     if (dual == NULL) return;
-    for (int p = 0; p < dual->n_columns; ++p) ghp_load_release(&dual->loads[p]);
+    for (int p = 0; p < dual->n_columns; ++p)
+        ghp_load_release(&dual->loads[p]);
     ghp_frontier_close(&dual->frontier);
     ghp_weights_release(&dual->weights);
     ghp_load_release(&dual->mean);
@@ -105,9 +108,11 @@ static void forget_columns(struct ghp_dual *dual)
     int half = dual->n_columns / 2, n = dual->n_columns - half;
     size_t layers = (size_t)dual->in->n_layers;
 
-    for (int p = 0; p < half; ++p) ghp_load_release(&dual->loads[p]);
+    for (int p = 0; p < half; ++p)
+        ghp_load_release(&dual->loads[p]);
     memmove(dual->loads, dual->loads + half, (size_t)n * sizeof *dual->loads);
-    memmove(dual->choice, dual->choice + (size_t)half * layers, (size_t)n * layers * sizeof *dual->choice);
+    memmove(dual->choice, dual->choice + (size_t)half * layers,
+            (size_t)n * layers * sizeof *dual->choice);
     dual->n_columns = n;
 }
 
@@ -124,7 +129,8 @@ enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice)
     ++dual->n_columns;
     ghp_dual_value(dual, load, &row);
     find_row(dual, &row);
-    if (dual->goal.limit_bytes > 0 && ghp_row_fullest(dual->in, load, &row) > dual->goal.limit_bytes)
+    if (dual->goal.limit_bytes > 0 &&
+        ghp_row_fullest(dual->in, load, &row) > dual->goal.limit_bytes)
         find_row(dual, &row);
     return GHP_OK;
 }
@@ -134,13 +140,13 @@ enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice)
 struct master {
     struct ghp_dual *dual;
     glp_prob *lp;
-    int *rows;    /* rows[r - 2]: the dual's row in LP row r; row 1 is the sum of w */
+    int *rows; /* rows[r - 2]: the dual's row in LP row r; row 1 is the sum of w */
     int n_rows;
     int columns[GHP_DUAL_USED]; /* the dual's column in LP column FIRST_PLAN + c */
     int n_columns;
-    int *index;   /* scratch of one LP row or column */
+    int *index; /* scratch of one LP row or column */
     double *entry;
-    double z;     /* its optimum */
+    double z; /* its optimum */
 };
 
 static bool master_has_row(const struct master *m, int row)
@@ -182,7 +188,8 @@ static void master_add_column(struct master *m, int column)
     glp_set_mat_col(m->lp, c, n, m->index, m->entry);
 }
 
-static enum ghp_status master_open(struct ghp_dual *dual, const struct ghp_domain *domain, struct master *m)
+static enum ghp_status master_open(struct ghp_dual *dual, const struct ghp_domain *domain,
+                                   struct master *m)
 {
     int most = GHP_DUAL_ROWS > GHP_DUAL_USED ? GHP_DUAL_ROWS : GHP_DUAL_USED;
 
@@ -202,7 +209,8 @@ static enum ghp_status master_open(struct ghp_dual *dual, const struct ghp_domai
     for (int k = 0; k < dual->n_rows; ++k)
         if (dual->weight[k] > 0) master_add_row(m, k);
     for (int p = dual->n_columns - 1; p >= 0 && m->n_columns < GHP_DUAL_USED / 2; --p)
-        if (ghp_domain_has(domain, &dual->choice[(size_t)p * (size_t)dual->in->n_layers])) master_add_column(m, p);
+        if (ghp_domain_has(domain, &dual->choice[(size_t)p * (size_t)dual->in->n_layers]))
+            master_add_column(m, p);
     return GHP_OK;
 }
 
@@ -263,12 +271,15 @@ static bool master_separate(struct master *m)
         if (w > 0) ghp_load_add(dual->in, &dual->mean, &dual->loads[m->columns[c]], w);
     }
     for (int v = 0; v < dual->charges.n && !dual->goal.bytes; ++v, ++n)
-        value[n] = ghp_row_longest(dual->in, &dual->charges, v, &dual->mean, &rows[n]) / dual->goal.scale - z;
+        value[n] =
+            ghp_row_longest(dual->in, &dual->charges, v, &dual->mean, &rows[n]) / dual->goal.scale -
+            z;
     if (dual->goal.bytes) {
         value[n] = ghp_row_fullest(dual->in, &dual->mean, &rows[n]) / dual->goal.scale - z;
         ++n;
     } else if (dual->goal.limit_bytes > 0) {
-        value[n] = ghp_row_fullest(dual->in, &dual->mean, &rows[n]) / dual->goal.limit_bytes - 1 - over;
+        value[n] =
+            ghp_row_fullest(dual->in, &dual->mean, &rows[n]) / dual->goal.limit_bytes - 1 - over;
         ++n;
     }
     for (int r = 0; r < n; ++r) {
@@ -289,7 +300,8 @@ static bool master_solve(struct master *m)
         if (!master_optimise(m)) return false;
         if (!master_separate(m)) break;
     }
-    for (int k = 0; k < dual->n_rows; ++k) dual->trial[k] = 0;
+    for (int k = 0; k < dual->n_rows; ++k)
+        dual->trial[k] = 0;
     for (int r = 0; r < m->n_rows; ++r) {
         double d = fmax(0, glp_get_row_dual(m->lp, r + 2));
 
@@ -305,8 +317,8 @@ static bool master_solve(struct master *m)
 /* ---- bounds ---- */
 
 /* The least plan under the given relative weights: dual->plan, and its bound. */
-static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, const double *weight, double *absolute,
-                    bool marginals)
+static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, const double *weight,
+                    double *absolute, bool marginals)
 {
     double constant = 0, least;
 
@@ -316,21 +328,27 @@ static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, cons
     }
     ghp_weights_set(dual->in, &dual->charges, dual->rows, absolute, dual->n_rows, &dual->weights);
     ghp_weights_charge(&dual->weights, domain, &dual->frontier);
-    least = marginals ? ghp_frontier_marginals(&dual->frontier) : ghp_frontier_solve(&dual->frontier, dual->plan);
+    least = marginals ? ghp_frontier_marginals(&dual->frontier)
+                      : ghp_frontier_solve(&dual->frontier, dual->plan);
     return least - constant;
 }
 
 /* Weights before anything is known: all on one row that a plan of the domain may meet. */
 static void first_weights(struct ghp_dual *dual)
 {
-    struct ghp_row all = {.variant = 0, .from_slot = 0, .to_slot = dual->in->n_slots - 1, .from_item = 0, .to_item = -1,
+    struct ghp_row all = {.variant = 0,
+                          .from_slot = 0,
+                          .to_slot = dual->in->n_slots - 1,
+                          .from_item = 0,
+                          .to_item = -1,
                           .waiter = -1};
     double sum = 0;
 
     for (int k = 0; k < dual->n_rows; ++k)
         if (!is_limit(dual, k)) sum += dual->weight[k];
     if (sum > 0.5) return;
-    if (dual->goal.bytes) all = (struct ghp_row){.variant = -1, .to_slot = -1, .to_item = -1, .waiter = -1};
+    if (dual->goal.bytes)
+        all = (struct ghp_row){.variant = -1, .to_slot = -1, .to_item = -1, .waiter = -1};
     dual->weight[find_row(dual, &all)] = 1;
 }
 
@@ -345,7 +363,8 @@ static void note_shares(const struct master *m)
         const int *choice = &dual->choice[(size_t)m->columns[c] * (size_t)in->n_layers];
         double w = glp_get_col_prim(m->lp, FIRST_PLAN + c);
 
-        for (int v = 0; v < in->n_layers && w > 0; ++v) dual->share[in->first_choice[v] + choice[v]] += w;
+        for (int v = 0; v < in->n_layers && w > 0; ++v)
+            dual->share[in->first_choice[v] + choice[v]] += w;
     }
 }
 
@@ -356,40 +375,46 @@ struct rounds {
     double best;
 };
 
-static enum ghp_status run_rounds(struct ghp_dual *dual, struct master *m, struct rounds *r, double *cutoff, int rounds)
+static enum ghp_status run_rounds(struct ghp_dual *dual, struct master *m, struct rounds *r,
+                                  double *cutoff, int rounds)
 {
     for (int round = 0; round < rounds; ++round) {
         bool smooth = round > 0 && round + 1 < rounds && m->z - r->best > 1e-3;
 
         for (int k = 0; k < dual->n_rows; ++k)
             r->mixed[k] = round == 0 ? dual->weight[k]
-                                     : smooth ? (dual->trial[k] + r->best_weight[k]) / 2 : dual->trial[k];
+                          : smooth   ? (dual->trial[k] + r->best_weight[k]) / 2
+                                     : dual->trial[k];
         double value = sweep(dual, r->domain, r->mixed, r->absolute, false);
         if (value > r->best) {
             r->best = value;
             memcpy(r->best_weight, r->mixed, (size_t)dual->n_rows * sizeof *r->mixed);
-            memset(r->best_weight + dual->n_rows, 0, (size_t)(GHP_DUAL_ROWS - dual->n_rows) * sizeof *r->mixed);
+            memset(r->best_weight + dual->n_rows, 0,
+                   (size_t)(GHP_DUAL_ROWS - dual->n_rows) * sizeof *r->mixed);
         }
         if (!(value < INFINITY) || r->best >= *cutoff) return GHP_OK;
         GHP_TRY(ghp_dual_add(dual, dual->plan));
         if (dual->found != NULL)
-            GHP_TRY(dual->found(dual->context, dual->plan, &dual->loads[dual->n_columns - 1], cutoff));
+            GHP_TRY(
+                dual->found(dual->context, dual->plan, &dual->loads[dual->n_columns - 1], cutoff));
         if (r->best >= *cutoff) return GHP_OK;
         if (m->n_columns == GHP_DUAL_USED) master_thin(m);
         if (m->n_columns == GHP_DUAL_USED) return GHP_OK;
         master_add_column(m, dual->n_columns - 1);
         if (!master_solve(m)) return GHP_OK;
-        if (m->z - r->best > 1e-7 * fabs(m->z) && !(*cutoff < INFINITY && m->z - r->best < 1e-3 * (*cutoff - m->z)))
+        if (m->z - r->best > 1e-7 * fabs(m->z) &&
+            !(*cutoff < INFINITY && m->z - r->best < 1e-3 * (*cutoff - m->z)))
             continue;
-        if (!(glp_get_col_prim(m->lp, COLUMN_OVER) > 1e-9) || dual->penalty >= most_penalty) return GHP_OK;
+        if (!(glp_get_col_prim(m->lp, COLUMN_OVER) > 1e-9) || dual->penalty >= most_penalty)
+            return GHP_OK;
         dual->penalty *= 4;
         if (!master_solve(m)) return GHP_OK;
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *domain, double *cutoff, int rounds,
-                               double *bound)
+enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *domain,
+                               double *cutoff, int rounds, double *bound)
 {
     struct master m = {0};
     struct rounds r = {.domain = domain, .best = -INFINITY};
@@ -407,7 +432,8 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
     GHP_TRY_GOTO(status, master_open(dual, domain, &m), done);
     m.z = INFINITY;
     GHP_TRY_GOTO(status, run_rounds(dual, &m, &r, cutoff, rounds), done);
-    if (r.best > -INFINITY) memcpy(dual->weight, r.best_weight, (size_t)dual->n_rows * sizeof *dual->weight);
+    if (r.best > -INFINITY)
+        memcpy(dual->weight, r.best_weight, (size_t)dual->n_rows * sizeof *dual->weight);
     *bound = r.best;
 done:
     if (m.lp != NULL) note_shares(&m);
@@ -416,7 +442,8 @@ done:
     return status;
 }
 
-enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff, int *removed)
+enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
+                                int *removed)
 {
     const struct ghp_instance *in = dual->in;
     const struct ghp_frontier *f = &dual->frontier;
@@ -441,8 +468,9 @@ enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain
         for (int a = 0; a < f->n_active[from]; ++a)
             for (int b = 0; b < f->n_active[to]; ++b)
                 if (f->edge_least[in->first_pair[e] + a * f->n_active[to] + b] - constant >= cutoff)
-                    domain->pair[in->first_pair[e] + f->active[in->first_choice[from] + a] * in->n_choices[to]
-                                 + f->active[in->first_choice[to] + b]] = 0;
+                    domain->pair[in->first_pair[e] +
+                                 f->active[in->first_choice[from] + a] * in->n_choices[to] +
+                                 f->active[in->first_choice[to] + b]] = 0;
     }
     return GHP_OK;
 }

@@ -19,9 +19,9 @@ enum { GHP_DUAL_COLUMNS = 4096, GHP_DUAL_ROWS = 4096, GHP_DUAL_USED = 48 };
 
 /* What is minimised, and under which limit. */
 struct ghp_goal {
-    bool bytes;          /* the fullest point's live bytes; false: the step */
-    double limit_bytes;  /* live bytes at every point; 0: none (only where the step is minimised) */
-    double scale;        /* [s] or [bytes]: about the optimum, > 0 */
+    bool bytes;         /* the fullest point's live bytes; false: the step */
+    double limit_bytes; /* live bytes at every point; 0: none (only where the step is minimised) */
+    double scale;       /* [s] or [bytes]: about the optimum, > 0 */
 };
 
 struct ghp_dual {
@@ -30,23 +30,25 @@ struct ghp_dual {
     struct ghp_goal goal;
     struct ghp_frontier frontier;
     struct ghp_weights weights;
-    struct ghp_load mean;       /* scratch */
+    struct ghp_load mean; /* scratch */
     int n_columns;
-    int *choice;                /* n_columns x n_layers */
+    int *choice; /* n_columns x n_layers */
     struct ghp_load *loads;
     int n_rows;
     struct ghp_row *rows;
-    double *weight;             /* a row: relative weight of the last bound; time rows sum to one */
-    double *trial;              /* scratch of the same kind */
-    int *plan;                  /* scratch: n_layers */
-    double *share;              /* a flat choice: its part in the mean plan of the last bound */
-    double penalty;             /* for a relative byte above the limit */
+    double *weight; /* a row: relative weight of the last bound; time rows sum to one */
+    double *trial;  /* scratch of the same kind */
+    int *plan;      /* scratch: n_layers */
+    double *share;  /* a flat choice: its part in the mean plan of the last bound */
+    double penalty; /* for a relative byte above the limit */
     /* Told of every plan that is met, with its load; may lower *cutoff. */
-    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_load *load, double *cutoff);
+    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_load *load,
+                             double *cutoff);
     void *context;
 };
 
-enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal, struct ghp_dual *dual);
+enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal,
+                              struct ghp_dual *dual);
 void ghp_dual_close(struct ghp_dual *dual);
 
 /* Adds a plan to the linear program, and the row that is longest on it. */
@@ -64,14 +66,15 @@ double ghp_dual_value(struct ghp_dual *dual, const struct ghp_load *load, struct
  *          wide for tables
  *
  * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *domain, double *cutoff, int rounds,
-                               double *bound);
+enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *domain,
+                               double *cutoff, int rounds, double *bound);
 
 /* Takes out of the domain every choice and pair that only plans at or above the cutoff contain, by the weights of
  * the last ghp_dual_bound on this domain.
  *
  * removed   receives how many choices went */
-enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff, int *removed);
+enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
+                                int *removed);
 
 /* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_narrow.
  *

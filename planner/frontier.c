@@ -11,7 +11,8 @@
 enum ghp_status ghp_frontier_open(const struct ghp_instance *instance, struct ghp_frontier *f)
 {
     size_t nodes = (size_t)instance->n_layers, edges = (size_t)instance->n_edges;
-    size_t choices = (size_t)instance->first_choice[nodes], pairs = (size_t)instance->first_pair[edges];
+    size_t choices = (size_t)instance->first_choice[nodes],
+           pairs = (size_t)instance->first_pair[edges];
     int most = 1;
 
     for (int v = 0; v < instance->n_layers; ++v)
@@ -24,8 +25,8 @@ enum ghp_status ghp_frontier_open(const struct ghp_instance *instance, struct gh
     f->edge_cost = ghp_alloc(2 * pairs, sizeof *f->edge_cost);
     f->steps = ghp_alloc(nodes, sizeof *f->steps);
     f->row = ghp_alloc((size_t)most, sizeof *f->row);
-    if (f->n_active == NULL || f->active == NULL || f->next_edge == NULL || f->node_cost == NULL
-        || f->edge_cost == NULL || f->steps == NULL || f->row == NULL) {
+    if (f->n_active == NULL || f->active == NULL || f->next_edge == NULL || f->node_cost == NULL ||
+        f->edge_cost == NULL || f->steps == NULL || f->row == NULL) {
         ghp_frontier_close(f);
         return GHP_NO_MEMORY();
     }
@@ -131,7 +132,8 @@ static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
     return f->room > 0 ? GHP_OK : GHP_NO_MEMORY();
 }
 
-enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const struct ghp_domain *domain, bool *fits)
+enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const struct ghp_domain *domain,
+                                 bool *fits)
 {
     int64_t total;
 
@@ -176,7 +178,8 @@ static void cost_row(const struct walk *w, int v)
         for (int e = w->s->edges_at[k]; e >= 0; e = f->next_edge[e]) {
             const double *restrict cost = &f->edge_cost[f->in->first_pair[e] + w->digit[k] * n];
 
-            for (int j = 0; j < n; ++j) row[j] += cost[j];
+            for (int j = 0; j < n; ++j)
+                row[j] += cost[j];
         }
 }
 
@@ -188,7 +191,8 @@ static void take_layer(struct ghp_frontier *f, int v, const double *before)
     struct walk w = {.f = f, .s = s};
     const int n = f->n_active[v];
 
-    for (int k = 0; k < s->n_states_after; ++k) value[k] = INFINITY;
+    for (int k = 0; k < s->n_states_after; ++k)
+        value[k] = INFINITY;
     memset(origin, 0xff, (size_t)s->n_states_after * sizeof *origin);
     for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
         if (!(before[state] < INFINITY)) continue;
@@ -265,7 +269,8 @@ static void untake_layer(struct ghp_frontier *f, int v, double *behind)
             lower_to(&f->node_least[f->in->first_choice[v]], f->row, before[state], n);
             for (int k = 0; k < s->n_before; ++k)
                 for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-                    lower_to(&f->edge_least[f->in->first_pair[e] + w.digit[k] * n], f->row, before[state], n);
+                    lower_to(&f->edge_least[f->in->first_pair[e] + w.digit[k] * n], f->row,
+                             before[state], n);
         }
         if (behind != NULL) behind[state] = least;
     }
@@ -276,11 +281,14 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
     const struct ghp_instance *in = f->in;
     double least = forward_sweep(f);
 
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i) f->node_least[i] = INFINITY;
-    for (int i = 0; i < in->first_pair[in->n_edges]; ++i) f->edge_least[i] = INFINITY;
+    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+        f->node_least[i] = INFINITY;
+    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+        f->edge_least[i] = INFINITY;
     if (!(least < INFINITY)) return least;
     f->ahead[f->steps[in->n_layers - 1].table] = 0;
-    for (int v = in->n_layers - 1; v >= 0; --v) untake_layer(f, v, v > 0 ? &f->ahead[f->steps[v - 1].table] : NULL);
+    for (int v = in->n_layers - 1; v >= 0; --v)
+        untake_layer(f, v, v > 0 ? &f->ahead[f->steps[v - 1].table] : NULL);
     return least;
 }
 
@@ -290,7 +298,7 @@ struct list {
     const struct ghp_frontier *f;
     const struct ghp_frontier_visitor *visitor;
     double below;
-    int left;    /* visits */
+    int left; /* visits */
     bool all;
     int *digit;  /* a layer: its choice, counted among those in play */
     int *choice; /* the same in the layer's own numbering */
@@ -320,7 +328,8 @@ static enum ghp_status list_from(struct list *l, int v, double sum)
         if (l->left-- == 0) l->all = false;
         return l->all ? l->visitor->visit(l->visitor->context, l->choice, &l->below) : GHP_OK;
     }
-    for (int k = 0; k < s->n_before; ++k) after += s->kept_stride[k] * l->digit[s->before[k]];
+    for (int k = 0; k < s->n_before; ++k)
+        after += s->kept_stride[k] * l->digit[s->before[k]];
     for (int j = 0; j < f->n_active[v] && l->all; ++j) {
         double here = sum + cost_here(l, v, j);
 

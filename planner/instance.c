@@ -17,8 +17,8 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->most_reduce_s = ghp_alloc(layers, sizeof *in->most_reduce_s);
     in->wait_slot = ghp_alloc(layers + 1, sizeof *in->wait_slot);
     in->ready_slot = ghp_alloc(layers + 1, sizeof *in->ready_slot);
-    if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL || in->most_reduce_s == NULL
-        || in->wait_slot == NULL || in->ready_slot == NULL)
+    if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
+        in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL)
         return GHP_NO_MEMORY();
     return GHP_OK;
 }
@@ -57,8 +57,8 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
         in->first_choice[v + 1] = (int)room;
     }
     for (int e = 0; e < in->n_edges; ++e)
-        in->first_pair[e + 1] = in->first_pair[e]
-                                + in->n_choices[in->edges[e].from] * in->n_choices[in->edges[e].to];
+        in->first_pair[e + 1] =
+            in->first_pair[e] + in->n_choices[in->edges[e].from] * in->n_choices[in->edges[e].to];
     in->layer = ghp_alloc(room, sizeof *in->layer);
     in->edge = ghp_alloc((size_t)in->first_pair[in->n_edges], sizeof *in->edge);
     in->metric_s = ghp_alloc((size_t)in->n_choices[in->n_layers - 1], sizeof *in->metric_s);
@@ -77,8 +77,8 @@ static enum ghp_work work_of(const struct ghp_instr *instr)
 
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least price of a size over the next larger size
  * of a fine ladder, given that a larger message is never cheaper.  At most 1/16 below the true share. */
-static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_ranks ranks, int64_t least, int64_t most,
-                                      double *share)
+static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_ranks ranks,
+                                      int64_t least, int64_t most, double *share)
 {
     struct ghp_price price;
     int64_t size = least;
@@ -88,7 +88,8 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_
     while (size <= most) {
         int64_t next = size + size / 16 + GHP_ALIGN_BYTES;
 
-        GHP_TRY(ghp_profile_comm(in->profile, GHP_COMM_ALL_REDUCE, size, ranks, in->how->extent.workers, &price));
+        GHP_TRY(ghp_profile_comm(in->profile, GHP_COMM_ALL_REDUCE, size, ranks,
+                                 in->how->extent.workers, &price));
         after = price.seconds / (double)next;
         if (after < *share) *share = after;
         size = next;
@@ -96,7 +97,8 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_
     return GHP_OK;
 }
 
-static enum ghp_status price_reduction(const struct ghp_instance *in, const struct ghp_instr *instr, double *seconds)
+static enum ghp_status price_reduction(const struct ghp_instance *in, const struct ghp_instr *instr,
+                                       double *seconds)
 {
     struct ghp_price price;
     int64_t most = 0;
@@ -108,8 +110,8 @@ static enum ghp_status price_reduction(const struct ghp_instance *in, const stru
         return GHP_OK;
     }
     for (int v = 0; v < in->n_layers; ++v)
-        most += ghp_layer_weights(&in->how->model->layers[v]) * in->how->element_bytes
-                + in->how->model->layers[v].n_params * GHP_ALIGN_BYTES;
+        most += ghp_layer_weights(&in->how->model->layers[v]) * in->how->element_bytes +
+                in->how->model->layers[v].n_params * GHP_ALIGN_BYTES;
     GHP_TRY(share_per_byte(in, instr->ranks, instr->bytes, most, &share));
     *seconds = share * (double)instr->bytes;
     return GHP_OK;
@@ -117,7 +119,8 @@ static enum ghp_status price_reduction(const struct ghp_instance *in, const stru
 
 /* ---- layers ---- */
 
-static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, int flat, struct ghp_program *piece)
+static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, int flat,
+                                          struct ghp_program *piece)
 {
     struct ghp_layer_price *p = &in->layer[flat];
     struct ghp_price price;
@@ -135,7 +138,8 @@ static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, 
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
         if (!instr->backward)
             p->forward_s[work_of(instr)] += price.seconds;
-        else if (p->reduces || (instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_BACKWARD_DATA))
+        else if (p->reduces ||
+                 (instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_BACKWARD_DATA))
             p->after_s[work_of(instr)] += price.seconds;
         else
             p->before_s[work_of(instr)] += price.seconds;
@@ -151,10 +155,15 @@ static enum ghp_status price_metrics(const struct ghp_instance *in)
     struct ghp_price price;
 
     for (int i = 0; i < in->n_choices[last]; ++i) {
-        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE, .stream = GHP_STREAM_COMM, .layer = -1, .edge = -1,
-                                  .comm = GHP_COMM_ALL_REDUCE, .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
+        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
+                                  .stream = GHP_STREAM_COMM,
+                                  .layer = -1,
+                                  .edge = -1,
+                                  .comm = GHP_COMM_ALL_REDUCE,
+                                  .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
 
-        instr.ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + i].degree, in->how->extent.workers);
+        instr.ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + i].degree,
+                                        in->how->extent.workers);
         in->metric_s[i] = 0;
         if (in->how->no_metrics || instr.ranks.count == 1) continue;
         GHP_TRY(ghp_profile_price(in->profile, &instr, in->how->extent.workers, &price));
@@ -173,7 +182,8 @@ static enum ghp_status price_layers(const struct ghp_instance *in, struct ghp_pr
 
 /* ---- edges ---- */
 
-static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, int j, struct ghp_program *piece)
+static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, int j,
+                                  struct ghp_program *piece)
 {
     const struct ghp_edge *edge = &in->edges[e];
     struct ghp_edge_price *p = &in->edge[in->first_pair[e] + i * in->n_choices[edge->to] + j];
@@ -203,7 +213,8 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     plain.input_gradient = false; /* counts in layers, not in edges */
     if (from_a->n_consumers != 1 || from_b->n_consumers != 1) return false;
     if (memcmp(&from_a->out, &from_b->out, sizeof from_a->out) != 0) return false;
-    if (ghp_lower_needs_gradient(&plain, a->from) != ghp_lower_needs_gradient(&plain, b->from)) return false;
+    if (ghp_lower_needs_gradient(&plain, a->from) != ghp_lower_needs_gradient(&plain, b->from))
+        return false;
     const int ends[2][2] = {{a->from, b->from}, {a->to, b->to}};
     for (int k = 0; k < 2; ++k) {
         int n = in->n_choices[ends[k][0]];
@@ -223,26 +234,31 @@ static enum ghp_status price_edges(const struct ghp_instance *in, struct ghp_pro
         int n_from = in->n_choices[in->edges[e].from], n_to = in->n_choices[in->edges[e].to];
         int like = 0;
 
-        while (like < e && !same_edge(in, e, like)) ++like;
+        while (like < e && !same_edge(in, e, like))
+            ++like;
         if (like < e) {
             memcpy(&in->edge[in->first_pair[e]], &in->edge[in->first_pair[like]],
                    (size_t)(n_from * n_to) * sizeof *in->edge);
             continue;
         }
         for (int i = 0; i < n_from; ++i)
-            for (int j = 0; j < n_to; ++j) GHP_TRY(price_pair(in, e, i, j, piece));
+            for (int j = 0; j < n_to; ++j)
+                GHP_TRY(price_pair(in, e, i, j, piece));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile, int degrees,
-                                  struct ghp_instance *instance)
+enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
+                                  int degrees, struct ghp_instance *instance)
 {
     struct ghp_program piece = {0};
     enum ghp_status status = GHP_OK;
 
-    *instance = (struct ghp_instance){.how = how, .profile = profile, .n_layers = how->model->n_layers,
-                                      .n_edges = how->model->n_edges, .edges = how->model->edges,
+    *instance = (struct ghp_instance){.how = how,
+                                      .profile = profile,
+                                      .n_layers = how->model->n_layers,
+                                      .n_edges = how->model->n_edges,
+                                      .edges = how->model->edges,
                                       .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
     instance->n_slots = 2 * instance->n_points;
@@ -280,9 +296,11 @@ void ghp_instance_release(struct ghp_instance *instance)
     memset(instance, 0, sizeof *instance);
 }
 
-void ghp_instance_splits(const struct ghp_instance *instance, const int *choice, struct ghp_split *splits)
+void ghp_instance_splits(const struct ghp_instance *instance, const int *choice,
+                         struct ghp_split *splits)
 {
-    for (int v = 0; v < instance->n_layers; ++v) splits[v] = instance->choices[instance->first_choice[v] + choice[v]];
+    for (int v = 0; v < instance->n_layers; ++v)
+        splits[v] = instance->choices[instance->first_choice[v] + choice[v]];
 }
 
 int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp_split split)
@@ -296,5 +314,6 @@ int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *
 {
     const struct ghp_edge *e = &instance->edges[edge];
 
-    return instance->first_pair[edge] + choice[e->from] * instance->n_choices[e->to] + choice[e->to];
+    return instance->first_pair[edge] + choice[e->from] * instance->n_choices[e->to] +
+           choice[e->to];
 }

@@ -18,14 +18,18 @@
 #include "core/lower.h"
 #include "core/profile.h"
 
-enum ghp_work { GHP_WORK_COMPUTE, GHP_WORK_LINK, GHP_WORK_COUNT }; /* which slowdown meets it (core/profile.h) */
+enum ghp_work {
+    GHP_WORK_COMPUTE,
+    GHP_WORK_LINK,
+    GHP_WORK_COUNT
+}; /* which slowdown meets it (core/profile.h) */
 
-struct ghp_layer_price {            /* seconds */
-    double forward_s[GHP_WORK_COUNT];  /* load, update, statistics, pass */
-    double before_s[GHP_WORK_COUNT];   /* backward, until the reduction is ready */
-    double after_s[GHP_WORK_COUNT];    /* backward, the rest */
-    double reduce_s;                   /* the gradients' reduction, alone */
-    bool reduces;                      /* there is one, so the update waits */
+struct ghp_layer_price {              /* seconds */
+    double forward_s[GHP_WORK_COUNT]; /* load, update, statistics, pass */
+    double before_s[GHP_WORK_COUNT];  /* backward, until the reduction is ready */
+    double after_s[GHP_WORK_COUNT];   /* backward, the rest */
+    double reduce_s;                  /* the gradients' reduction, alone */
+    bool reduces;                     /* there is one, so the update waits */
 };
 
 struct ghp_edge_price { /* seconds */
@@ -45,26 +49,27 @@ struct ghp_spans { /* flat list: spans of index k are first[k] .. first[k + 1] -
 };
 
 struct ghp_instance {
-    const struct ghp_lowering *how;     /* borrowed */
-    const struct ghp_profile *profile;  /* borrowed, sealed */
+    const struct ghp_lowering *how;    /* borrowed */
+    const struct ghp_profile *profile; /* borrowed, sealed */
     int n_layers, n_edges;
-    const struct ghp_edge *edges;       /* of the model; ascending by consumer */
-    int *n_choices;                     /* a layer */
-    int *first_choice;                  /* n_layers + 1 */
-    int *first_pair;                    /* n_edges + 1 */
-    struct ghp_split *choices;          /* flat */
-    struct ghp_layer_price *layer;      /* flat */
-    struct ghp_edge_price *edge;        /* flat */
-    double *metric_s;                   /* a choice of the last layer: the metrics' reduction */
-    double *most_reduce_s;              /* a layer: the longest of its choices' reductions */
-    bool alone;                         /* each layer's reduction is priced alone; false: as a share of a bucket */
+    const struct ghp_edge *edges;  /* of the model; ascending by consumer */
+    int *n_choices;                /* a layer */
+    int *first_choice;             /* n_layers + 1 */
+    int *first_pair;               /* n_edges + 1 */
+    struct ghp_split *choices;     /* flat */
+    struct ghp_layer_price *layer; /* flat */
+    struct ghp_edge_price *edge;   /* flat */
+    double *metric_s;              /* a choice of the last layer: the metrics' reduction */
+    double *most_reduce_s;         /* a layer: the longest of its choices' reductions */
+    bool alone; /* each layer's reduction is priced alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
-    int *wait_slot;                     /* an item: where the step's next round waits for it */
-    int *ready_slot;                    /* an item: the last slot before it may start */
-    bool has_memory;                    /* the spans below are filled */
-    int64_t *receive_bytes;             /* flat choice: receive segment that its reduction (or the metrics') asks for */
-    struct ghp_spans layer_spans;       /* flat choice */
-    struct ghp_spans edge_spans;        /* flat pair */
+    int *wait_slot;  /* an item: where the step's next round waits for it */
+    int *ready_slot; /* an item: the last slot before it may start */
+    bool has_memory; /* the spans below are filled */
+    int64_t *
+        receive_bytes; /* flat choice: receive segment that its reduction (or the metrics') asks for */
+    struct ghp_spans layer_spans; /* flat choice */
+    struct ghp_spans edge_spans;  /* flat pair */
 };
 
 /* Prices all pieces.
@@ -77,12 +82,13 @@ struct ghp_instance {
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (no price for a piece: the message names it); GHP_ERR_INPUT; GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile, int degrees,
-                                  struct ghp_instance *instance);
+enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
+                                  int degrees, struct ghp_instance *instance);
 void ghp_instance_release(struct ghp_instance *instance);
 
 /* The splits of a plan, given as one choice a layer, and back (-1 where the instance has no such choice). */
-void ghp_instance_splits(const struct ghp_instance *instance, const int *choice, struct ghp_split *splits);
+void ghp_instance_splits(const struct ghp_instance *instance, const int *choice,
+                         struct ghp_split *splits);
 int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp_split split);
 
 /* The flat pair index of an edge under a plan. */

@@ -24,7 +24,8 @@ struct making {
     double began_s;
 };
 
-static const enum ghp_strategy baselines[BASELINES] = {GHP_STRATEGY_DATA, GHP_STRATEGY_MODEL, GHP_STRATEGY_OWT};
+static const enum ghp_strategy baselines[BASELINES] = {GHP_STRATEGY_DATA, GHP_STRATEGY_MODEL,
+                                                       GHP_STRATEGY_OWT};
 
 static char *copy_text(const char *text)
 {
@@ -47,14 +48,21 @@ static enum ghp_status search(struct making *m, const struct ghp_domain *domain,
     const struct ghp_instance *in = &m->instance;
     size_t layers = (size_t)in->n_layers;
     int *start = ghp_alloc(BASELINES * layers, sizeof *start), n = 0;
-    struct ghp_search_job job = {.instance = &m->instance, .domain = domain, .limit_bytes = m->wishes->memory_bytes,
-                                 .deadline_s = deadline(m, share), .start = start, .solver = m->wishes->solver,
+    struct ghp_search_job job = {.instance = &m->instance,
+                                 .domain = domain,
+                                 .limit_bytes = m->wishes->memory_bytes,
+                                 .deadline_s = deadline(m, share),
+                                 .gap = m->wishes->gap,
+                                 .start = start,
+                                 .solver = m->wishes->solver,
                                  .canonical = true};
     enum ghp_status status;
 
     if (start == NULL) return GHP_NO_MEMORY();
     for (int b = 0; b < BASELINES; ++b)
-        if (m->baseline[b].feasible) memcpy(start + (size_t)n++ * layers, m->baseline[b].kept[0].choice, layers * sizeof(int));
+        if (m->baseline[b].feasible)
+            memcpy(start + (size_t)n++ * layers, m->baseline[b].kept[0].choice,
+                   layers * sizeof(int));
     job.n_start = n;
     status = ghp_search_run(&job, result);
     free(start);
@@ -70,14 +78,18 @@ static enum ghp_status fail_memory(const struct making *m, const struct ghp_sear
     ghp_bytes_text((double)m->wishes->memory_bytes, limit, sizeof limit);
     ghp_bytes_text((double)r->least_bytes, least, sizeof least);
     if (!r->closed)
-        return GHP_FAIL(GHP_ERR_INFEASIBLE, "no plan of '%s' within %s a worker was found in the time; give --memory %" PRId64
-                                            " (%s: the least found so far), or a longer --time-limit",
-                        m->plan->model.name, limit, r->least_bytes, least);
-    return GHP_FAIL(GHP_ERR_INFEASIBLE,
-                    "memory binds: no plan of '%s' for %d workers and batch %" PRId64 " fits into %s a worker; the least %s is "
-                    "%" PRId64 " bytes (%s); give --memory %" PRId64 ", a smaller --batch or more --workers",
-                    m->plan->model.name, extent->workers, extent->global_batch, limit,
-                    r->least_proven ? "that would do" : "found", r->least_bytes, least, r->least_bytes);
+        return GHP_FAIL(
+            GHP_ERR_INFEASIBLE,
+            "no plan of '%s' within %s a worker was found in the time; give --memory %" PRId64
+            " (%s: the least found so far), or a longer --time-limit",
+            m->plan->model.name, limit, r->least_bytes, least);
+    return GHP_FAIL(
+        GHP_ERR_INFEASIBLE,
+        "memory binds: no plan of '%s' for %d workers and batch %" PRId64
+        " fits into %s a worker; the least %s is "
+        "%" PRId64 " bytes (%s); give --memory %" PRId64 ", a smaller --batch or more --workers",
+        m->plan->model.name, extent->workers, extent->global_batch, limit,
+        r->least_proven ? "that would do" : "found", r->least_bytes, least, r->least_bytes);
 }
 
 /* ---- buckets ---- */
@@ -88,10 +100,12 @@ static bool fits(const struct making *m, int64_t peak_bytes)
 }
 
 /* The fastest (plan, bucket size) among the plans that a search kept; each layer alone where that is as fast. */
-static enum ghp_status tune_bucket(const struct making *m, const struct ghp_search_result *r, int *kept, int64_t *bucket)
+static enum ghp_status tune_bucket(const struct making *m, const struct ghp_search_result *r,
+                                   int *kept, int64_t *bucket)
 {
-    static const int64_t sizes[BUCKET_SIZES] = {0, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 23,
-                                                1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
+    static const int64_t sizes[BUCKET_SIZES] = {0,       1 << 18, 1 << 19,         1 << 20,
+                                                1 << 21, 1 << 22, 1 << 23,         1 << 24,
+                                                1 << 25, 1 << 26, (int64_t)1 << 50};
     double best_s = r->kept[0].step_s;
 
     *kept = 0;
@@ -111,8 +125,8 @@ static enum ghp_status tune_bucket(const struct making *m, const struct ghp_sear
     return GHP_OK;
 }
 
-static enum ghp_status predict(const struct making *m, const int *choice, int64_t bucket, struct ghp_split *splits,
-                               struct ghp_prediction *predicted)
+static enum ghp_status predict(const struct making *m, const int *choice, int64_t bucket,
+                               struct ghp_split *splits, struct ghp_prediction *predicted)
 {
     struct ghp_lowering how = m->how;
 
@@ -167,23 +181,39 @@ static enum ghp_status solve_baselines(struct making *m, struct ghp_split *split
 
 /* ---- the plan ---- */
 
+/* How far the search got, in words. */
+static void status_text(const struct making *m, char *text, size_t n)
+{
+    const struct ghp_search_result *r = &m->own;
+    const double own_s = r->kept[0].step_s;
+    const bool tuned = m->plan->bucket_bytes != m->how.bucket_bytes;
+    const char *reached = !r->closed           ? "time limit"
+                          : m->wishes->gap > 0 ? "within the gap"
+                                               : "optimal";
+
+    if (tuned && r->closed)
+        snprintf(text, n, "%s with each layer reduced alone; bucket size by trial", reached);
+    else if (tuned)
+        snprintf(text, n, "%s, gap %.2g with each layer reduced alone; bucket size by trial",
+                 reached, (own_s - r->bound_s) / own_s);
+    else
+        snprintf(text, n, "%s", reached);
+}
+
 static enum ghp_status set_certificate(struct making *m, double fastest_s)
 {
     struct ghp_certificate *c = &m->plan->certificate;
     const struct ghp_search_result *r = &m->own;
-    const char *status = "time limit";
+    char status[128];
 
     c->step_s = fastest_s;
     c->bound_s = fmin(r->bound_s, fastest_s);
     c->gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);
-    if (r->closed && c->gap <= 2 * GHP_BRANCH_SAME) {
+    if (c->gap <= 2 * GHP_BRANCH_SAME) {
         c->bound_s = c->step_s;
         c->gap = 0;
     }
-    if (r->closed) status = c->gap > 0 ? "bound not tight" : "optimal";
-    if (r->closed && m->plan->bucket_bytes != m->how.bucket_bytes)
-        status = "optimal with each layer reduced alone; bucket size by trial";
-    if (m->how.bucket_bytes > 0 && r->closed) status = "optimal";
+    status_text(m, status, sizeof status);
     c->status = copy_text(status);
     c->plans = r->plans;
     c->nodes = r->nodes;
@@ -195,7 +225,8 @@ static int split_layers(const struct ghp_plan *plan)
 {
     int n = 0;
 
-    for (int v = 0; v < plan->model.n_layers; ++v) n += plan->splits[v].kind != GHP_SPLIT_DATA;
+    for (int v = 0; v < plan->model.n_layers; ++v)
+        n += plan->splits[v].kind != GHP_SPLIT_DATA;
     return n;
 }
 
@@ -204,18 +235,21 @@ static enum ghp_status simplify(struct making *m, bool *taken)
 {
     const struct ghp_baseline *data = &m->plan->baselines[0];
     struct ghp_prediction *p = &m->plan->predicted;
-    double margin_s = data->predicted.step_s - p->step_s, error_s = fmax(p->error_s, data->predicted.error_s);
+    double margin_s = data->predicted.step_s - p->step_s,
+           error_s = fmax(p->error_s, data->predicted.error_s);
     char text[256];
     int64_t bucket;
     int kept;
 
     *taken = false;
-    if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL || !data->feasible)
+    if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO ||
+        m->wishes->force != NULL || !data->feasible)
         return GHP_OK;
     if (split_layers(m->plan) == 0) return GHP_OK;
     if (margin_s > error_s) return GHP_OK;
     snprintf(text, sizeof text,
-             "data parallelism: simpler, and the fastest plan's margin of %.3g ms is within the prediction's error of %.3g ms",
+             "data parallelism: simpler, and the fastest plan's margin of %.3g ms is within the "
+             "prediction's error of %.3g ms",
              1e3 * margin_s, 1e3 * error_s);
     GHP_TRY(tune_bucket(m, &m->baseline[0], &kept, &bucket));
     GHP_TRY(predict(m, m->baseline[0].kept[kept].choice, bucket, m->plan->splits, p));
@@ -229,8 +263,9 @@ static enum ghp_status set_groups(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
 
-    plan->groups = m->wishes->groups > 0 ? m->wishes->groups
-                                         : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
+    plan->groups = m->wishes->groups > 0
+                       ? m->wishes->groups
+                       : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
     plan->group_size = plan->extent.workers / plan->groups;
     return ghp_plan_check(plan);
 }
@@ -250,7 +285,8 @@ static enum ghp_status take_subset(struct making *m)
 static enum ghp_status name_plan(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
-    const char *strategy = m->wishes->force != NULL ? "given" : ghp_strategy_name(m->wishes->strategy);
+    const char *strategy =
+        m->wishes->force != NULL ? "given" : ghp_strategy_name(m->wishes->strategy);
 
     plan->strategy = copy_text(strategy);
     plan->model_path = copy_text(m->wishes->model_path);
@@ -258,7 +294,9 @@ static enum ghp_status name_plan(struct making *m)
     plan->memory_limit_bytes = m->wishes->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = m->wishes->profile->hash;
-    return plan->strategy == NULL || plan->model_path == NULL || plan->profile_path == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    return plan->strategy == NULL || plan->model_path == NULL || plan->profile_path == NULL
+               ? GHP_NO_MEMORY()
+               : GHP_OK;
 }
 
 /* From the finished search to the plan. */
@@ -270,23 +308,39 @@ static enum ghp_status finish(struct making *m)
     int kept;
 
     GHP_TRY(tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
-    GHP_TRY(predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits, &plan->predicted));
+    GHP_TRY(
+        predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits, &plan->predicted));
     fastest_s = plan->predicted.step_s;
     GHP_TRY(set_certificate(m, fastest_s));
     GHP_TRY(simplify(m, &simpler));
     GHP_TRY(set_groups(m));
     GHP_TRY(name_plan(m));
     GHP_TRY(take_subset(m));
-    struct ghp_alternatives_job job = {.instance = &m->instance, .bucket_bytes = plan->bucket_bytes,
-                                       .limit_bytes = m->wishes->memory_bytes,
-                                       .deadline_s = fmin(deadline(m, 1), ghp_now_s() + 0.1 * m->wishes->time_limit_s)};
+    struct ghp_alternatives_job job = {
+        .instance = &m->instance,
+        .bucket_bytes = plan->bucket_bytes,
+        .limit_bytes = m->wishes->memory_bytes,
+        .deadline_s = fmin(deadline(m, 1), ghp_now_s() + 0.1 * m->wishes->time_limit_s)};
     return ghp_alternatives_find(&job, plan);
+}
+
+/* A baseline as a plan of its own: what was found for the table. */
+static enum ghp_status take_baseline(struct making *m)
+{
+    for (int b = 0; b < BASELINES; ++b) {
+        if (baselines[b] != m->wishes->strategy) continue;
+        if (!m->plan->baselines[b].feasible)
+            return GHP_FAIL(GHP_ERR_INFEASIBLE, "%s", m->plan->baselines[b].reason);
+        m->own = m->baseline[b];
+        m->baseline[b] = (struct ghp_search_result){0};
+    }
+    return GHP_OK;
 }
 
 static enum ghp_status own_search(struct making *m)
 {
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO) return take_baseline(m);
     GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
-    GHP_TRY(ghp_strategy_restrict(m->wishes->strategy, &m->domain));
     if (m->wishes->force != NULL) GHP_TRY(ghp_force_restrict(m->wishes->force, &m->domain));
     GHP_TRY(search(m, &m->domain, 0.8, &m->own));
     return m->own.feasible ? GHP_OK : fail_memory(m, &m->own);
@@ -303,8 +357,9 @@ static enum ghp_status prepare(struct making *m)
     plan->bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
     GHP_TRY(ghp_extent_check(w->extent));
     if (w->groups > 0 && workers % w->groups != 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot make %d groups of %d workers; give --groups a divisor of %d", w->groups, workers,
-                        workers);
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot make %d groups of %d workers; give --groups a divisor of %d",
+                        w->groups, workers, workers);
     degrees = w->groups > 0 ? workers / w->groups : workers;
     m->how = ghp_plan_lowering(plan, w->profile);
     GHP_TRY(ghp_instance_init(&m->how, w->profile, degrees, &m->instance));
@@ -323,7 +378,8 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
     GHP_TRY_GOTO(status, own_search(&m), done);
     GHP_TRY_GOTO(status, finish(&m), done);
 done:
-    for (int b = 0; b < BASELINES; ++b) ghp_search_release(&m.baseline[b]);
+    for (int b = 0; b < BASELINES; ++b)
+        ghp_search_release(&m.baseline[b]);
     ghp_search_release(&m.own);
     ghp_domain_release(&m.domain);
     ghp_instance_release(&m.instance);

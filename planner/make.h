@@ -22,12 +22,13 @@ struct ghp_wishes {
     const struct ghp_profile *profile;     /* sealed; borrowed */
     struct ghp_extent extent;
     enum ghp_strategy strategy;
-    const char *force;        /* planner/baselines.h; NULL: nothing */
-    int groups;               /* 0: any */
-    int64_t memory_bytes;     /* 0: no limit */
-    int64_t bucket_bytes;     /* or GHP_BUCKET_AUTO */
-    double time_limit_s;      /* of all searches together */
-    bool simplify;            /* data parallelism where the best plan is not faster by more than its error */
+    const char *force;    /* planner/baselines.h; NULL: nothing */
+    int groups;           /* 0: any */
+    int64_t memory_bytes; /* 0: no limit */
+    int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
+    double time_limit_s;  /* of all searches together */
+    double gap;           /* relative; a plan this near to the bound will do; 0: the best */
+    bool simplify; /* data parallelism where the best plan is not faster by more than its error */
     enum ghp_solver solver;
 };
 

@@ -6,11 +6,11 @@
 
 /* What the model alone decides about a layer's tensors. */
 struct facts {
-    bool reads_input;    /* a backward pass reads the forward input */
-    bool reads_output;   /* a backward pass reads the forward output */
-    bool saved_later;    /* what the layer saves is read in the backward pass */
-    bool hands_on;       /* the input's gradient uses the output gradient's buffer */
-    bool wanted;         /* a gradient flows into its output */
+    bool reads_input;  /* a backward pass reads the forward input */
+    bool reads_output; /* a backward pass reads the forward output */
+    bool saved_later;  /* what the layer saves is read in the backward pass */
+    bool hands_on;     /* the input's gradient uses the output gradient's buffer */
+    bool wanted;       /* a gradient flows into its output */
 };
 
 struct maker {
@@ -20,7 +20,10 @@ struct maker {
     struct ghp_program piece;
 };
 
-static int64_t aligned(int64_t bytes) { return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES; }
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
 
 static enum ghp_status add_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
 {
@@ -33,14 +36,15 @@ static enum ghp_status add_span(struct ghp_spans *spans, int64_t bytes, int firs
         spans->span = grown;
         spans->max = max;
     }
-    spans->span[spans->n++] = (struct ghp_span){.bytes = aligned(bytes), .first = first, .last = last};
+    spans->span[spans->n++] =
+        (struct ghp_span){.bytes = aligned(bytes), .first = first, .last = last};
     return GHP_OK;
 }
 
 static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
 {
-    return ghp_layout_samples(layout, m->in->how->extent) * ghp_layout_channels(layout, shape.c) * shape.h * shape.w
-           * m->in->how->element_bytes;
+    return ghp_layout_samples(layout, m->in->how->extent) * ghp_layout_channels(layout, shape.c) *
+           shape.h * shape.w * m->in->how->element_bytes;
 }
 
 /* Scratch of a blocking reduction: a segment, and at least one aligned piece a rank. */
@@ -58,8 +62,8 @@ static void learn_pass(struct facts *f, enum ghp_op op, enum ghp_pass pass)
 {
     bool weighted = op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
 
-    if (ghp_op_needs_input(op) && !(op == GHP_OP_BATCH_NORM && pass == GHP_PASS_BACKWARD_WEIGHT)
-        && !(weighted && pass == GHP_PASS_BACKWARD_DATA))
+    if (ghp_op_needs_input(op) && !(op == GHP_OP_BATCH_NORM && pass == GHP_PASS_BACKWARD_WEIGHT) &&
+        !(weighted && pass == GHP_PASS_BACKWARD_DATA))
         f->reads_input = true;
     if (pass == GHP_PASS_BACKWARD_DATA && ghp_op_needs_output(op)) f->reads_output = true;
     if (pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_STATS) f->saved_later = true;
@@ -75,7 +79,8 @@ static enum ghp_status learn_layer(struct maker *m, int v)
     for (int k = 0; k < m->piece.n_instrs; ++k) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
 
-        if (instr->kind == GHP_INSTR_COMPUTE && instr->backward) learn_pass(f, layer->op, instr->pass);
+        if (instr->kind == GHP_INSTR_COMPUTE && instr->backward)
+            learn_pass(f, layer->op, instr->pass);
     }
     f->hands_on = ghp_op_in_place(layer) || layer->op == GHP_OP_ADD;
     f->wanted = ghp_lower_needs_gradient(m->in->how, v);
@@ -91,8 +96,8 @@ static int first_arriving(const struct ghp_model *model, int v)
         int e = model->layers[v].out_edges[i];
         const struct ghp_edge *a = &model->edges[e];
 
-        if (best < 0 || a->to > model->edges[best].to
-            || (a->to == model->edges[best].to && a->slot < model->edges[best].slot))
+        if (best < 0 || a->to > model->edges[best].to ||
+            (a->to == model->edges[best].to && a->slot < model->edges[best].slot))
             best = e;
     }
     return best;
@@ -104,10 +109,12 @@ static int last_unchanged_read(const struct maker *m, int e)
     int to = m->model->edges[e].to;
     const struct ghp_layer *from = &m->model->layers[m->model->edges[e].from];
 
-    if (ghp_op_in_place(&m->model->layers[to]) && from->n_consumers == 1 && !ghp_op_needs_output(from->op))
+    if (ghp_op_in_place(&m->model->layers[to]) && from->n_consumers == 1 &&
+        !ghp_op_needs_output(from->op))
         return ghp_point_forward(m->model, to) - 1; /* from there on it is the consumer's output */
-    return m->facts[to].reads_input && m->model->edges[e].slot == 0 ? ghp_point_backward(m->model, to)
-                                                                    : ghp_point_forward(m->model, to);
+    return m->facts[to].reads_input && m->model->edges[e].slot == 0
+               ? ghp_point_backward(m->model, to)
+               : ghp_point_forward(m->model, to);
 }
 
 /* The out-edge that could keep a layer's output longest, and how long the output lives whatever the others do. */
@@ -116,7 +123,8 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
     const struct ghp_layer *layer = &m->model->layers[v];
     int keeper = -1;
 
-    *at_least = m->facts[v].reads_output ? ghp_point_backward(m->model, v) : ghp_point_forward(m->model, v);
+    *at_least =
+        m->facts[v].reads_output ? ghp_point_backward(m->model, v) : ghp_point_forward(m->model, v);
     for (int i = 0; i < layer->n_consumers; ++i) {
         int e = layer->out_edges[i];
 
@@ -136,17 +144,21 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     int last = m->in->n_points - 1;
 
     if (layer->n_params > 0) {
-        int64_t each = aligned(ghp_local_weight_elements(local) / layer->n_params * m->in->how->element_bytes);
+        int64_t each =
+            aligned(ghp_local_weight_elements(local) / layer->n_params * m->in->how->element_bytes);
 
-        GHP_TRY(add_span(spans, 3 * layer->n_params * each, 0, last)); /* weight, gradient, momentum */
+        GHP_TRY(
+            add_span(spans, 3 * layer->n_params * each, 0, last)); /* weight, gradient, momentum */
     }
     if (layer->n_states > 0)
-        GHP_TRY(add_span(spans, layer->n_states * aligned(local->c * m->in->how->element_bytes), 0, last));
+        GHP_TRY(add_span(spans, layer->n_states * aligned(local->c * m->in->how->element_bytes), 0,
+                         last));
     if (v == 0) GHP_TRY(add_span(spans, GHP_METRIC_COUNT * (int64_t)sizeof(double), 0, last));
     return GHP_OK;
 }
 
-static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *instr, struct ghp_spans *spans)
+static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *instr,
+                                   struct ghp_spans *spans)
 {
     const struct ghp_lowering *how = m->in->how;
     int64_t bytes = 0;
@@ -179,29 +191,35 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 
     GHP_TRY(persistent_spans(m, v, &local));
     keeper_of(m, v, &lives);
-    GHP_TRY(add_span(spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward, lives));
+    GHP_TRY(
+        add_span(spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward, lives));
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, split, 0, &m->piece));
-    for (int k = 0; k < m->piece.n_instrs; ++k) GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
+    for (int k = 0; k < m->piece.n_instrs; ++k)
+        GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
     if (layer->op != GHP_OP_INPUT)
         GHP_TRY(add_span(spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes), forward,
                          m->facts[v].saved_later ? backward : forward));
     if (layer->op == GHP_OP_BATCH_NORM) {
         GHP_TRY(add_span(spans, 2 * local.c * (int64_t)sizeof(double), forward, forward));
-        if (m->facts[v].wanted) GHP_TRY(add_span(spans, 2 * local.c * (int64_t)sizeof(double), backward, backward));
+        if (m->facts[v].wanted)
+            GHP_TRY(add_span(spans, 2 * local.c * (int64_t)sizeof(double), backward, backward));
     }
     if (v == m->in->n_layers - 1)
-        GHP_TRY(add_span(spans, ghp_layout_samples(ghp_split_layouts(split).x, m->in->how->extent)
-                                    * (int64_t)sizeof(int32_t),
-                         ghp_point_forward(m->model, 0), m->facts[v].saved_later ? backward : forward));
+        GHP_TRY(add_span(spans,
+                         ghp_layout_samples(ghp_split_layouts(split).x, m->in->how->extent) *
+                             (int64_t)sizeof(int32_t),
+                         ghp_point_forward(m->model, 0),
+                         m->facts[v].saved_later ? backward : forward));
     return GHP_OK;
 }
 
 /* ---- edges ---- */
 
 /* Buffers of the steps of one layout change: what each receives through, and what is between two steps. */
-static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last, struct ghp_spans *spans)
+static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last,
+                                  struct ghp_spans *spans)
 {
     struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
     int p = instr->point;
@@ -211,14 +229,17 @@ static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr
     case GHP_RESHARD_GATHER_CHANNEL:
     case GHP_RESHARD_BATCH_TO_CHANNEL:
     case GHP_RESHARD_CHANNEL_TO_BATCH: return add_span(spans, instr->bytes, p, p);
-    case GHP_RESHARD_SUM_TO_CHANNEL: GHP_TRY(add_span(spans, instr->bytes, p, p)); /* fall through */
+    case GHP_RESHARD_SUM_TO_CHANNEL:
+        GHP_TRY(add_span(spans, instr->bytes, p, p)); /* fall through */
     case GHP_RESHARD_SUM_TO_BATCH:
-    case GHP_RESHARD_SUM_TO_FULL: return add_span(spans, receive_bytes(instr->bytes, instr->ranks), p, p);
+    case GHP_RESHARD_SUM_TO_FULL:
+        return add_span(spans, receive_bytes(instr->bytes, instr->ranks), p, p);
     default: return GHP_OK;
     }
 }
 
-static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int to_flat, bool changed)
+static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int to_flat,
+                                     bool changed)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
     const struct ghp_layer *from = &m->model->layers[edge->from], *to = &m->model->layers[edge->to];
@@ -227,14 +248,16 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
     int last = ghp_point_forward(m->model, edge->to);
 
     if (keeper == e)
-        GHP_TRY(add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out), lives + 1,
-                         changed ? at : last_unchanged_read(m, e)));
+        GHP_TRY(add_span(spans,
+                         tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
+                         lives + 1, changed ? at : last_unchanged_read(m, e)));
     if (!changed) return GHP_OK;
     if (ghp_op_in_place(to))
         --last; /* from there on it is the consumer's output */
     else if (m->facts[edge->to].reads_input && edge->slot == 0)
         last = ghp_point_backward(m->model, edge->to);
-    return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out), at, last);
+    return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out),
+                    at, last);
 }
 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
@@ -248,21 +271,25 @@ static bool takes_over(const struct maker *m, int e)
     return false;
 }
 
-static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int to_flat, bool changed)
+static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int to_flat,
+                                      bool changed)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
     struct ghp_shape shape = m->model->layers[edge->from].out;
     struct ghp_spans *spans = &m->in->edge_spans;
     int at = ghp_point_backward_edge(m->model, e);
     int first = ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0);
-    int last = first_arriving(m->model, edge->from) == e ? ghp_point_backward(m->model, edge->from) : at;
+    int last =
+        first_arriving(m->model, edge->from) == e ? ghp_point_backward(m->model, edge->from) : at;
     int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
 
     if (!m->facts[edge->from].wanted) return GHP_OK;
-    if (m->model->layers[edge->from].op == GHP_OP_INPUT) last = ghp_point_backward(m->model, edge->to);
+    if (m->model->layers[edge->from].op == GHP_OP_INPUT)
+        last = ghp_point_backward(m->model, edge->to);
     GHP_TRY(add_span(spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
-    return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at, last);
+    return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape),
+                    at, last);
 }
 
 static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_flat)
@@ -270,11 +297,12 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
     bool changed[2] = {false, false};
 
     m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat], 0, &m->piece));
+    GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat], 0,
+                           &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
-        bool last = k + 1 == m->piece.n_instrs || instr[1].kind != GHP_INSTR_RESHARD
-                    || instr[1].backward != instr->backward;
+        bool last = k + 1 == m->piece.n_instrs || instr[1].kind != GHP_INSTR_RESHARD ||
+                    instr[1].backward != instr->backward;
 
         if (instr->kind != GHP_INSTR_RESHARD) continue;
         changed[instr->backward] = true;
@@ -290,7 +318,8 @@ static enum ghp_status all_spans(struct maker *m)
 {
     struct ghp_instance *in = m->in;
 
-    for (int v = 0; v < in->n_layers; ++v) GHP_TRY(learn_layer(m, v));
+    for (int v = 0; v < in->n_layers; ++v)
+        GHP_TRY(learn_layer(m, v));
     for (int v = 0; v < in->n_layers; ++v)
         for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; ++flat) {
             in->layer_spans.first[flat] = in->layer_spans.n;
@@ -317,10 +346,14 @@ enum ghp_status ghp_memory_init(struct ghp_instance *in)
 
     if (in->has_memory) return GHP_OK;
     m.facts = ghp_alloc((size_t)in->n_layers, sizeof *m.facts);
-    in->layer_spans.first = ghp_alloc((size_t)in->first_choice[in->n_layers] + 1, sizeof *in->layer_spans.first);
-    in->edge_spans.first = ghp_alloc((size_t)in->first_pair[in->n_edges] + 1, sizeof *in->edge_spans.first);
-    in->receive_bytes = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *in->receive_bytes);
-    if (m.facts == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL || in->receive_bytes == NULL)
+    in->layer_spans.first =
+        ghp_alloc((size_t)in->first_choice[in->n_layers] + 1, sizeof *in->layer_spans.first);
+    in->edge_spans.first =
+        ghp_alloc((size_t)in->first_pair[in->n_edges] + 1, sizeof *in->edge_spans.first);
+    in->receive_bytes =
+        ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *in->receive_bytes);
+    if (m.facts == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL ||
+        in->receive_bytes == NULL)
         status = GHP_NO_MEMORY();
     if (status == GHP_OK) status = all_spans(&m);
     in->has_memory = status == GHP_OK;

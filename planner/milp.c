@@ -22,17 +22,20 @@ struct milp {
     struct ghp_weights weights;
     struct ghp_load load;
     glp_prob *lp;
-    int *node_column;  /* first_choice[v] + k: column of the k-th choice in play */
-    int *pair_column;  /* first_pair[e] + a * n_active + b; 0: not in play */
-    int *index;        /* scratch of one row */
+    int *node_column; /* first_choice[v] + k: column of the k-th choice in play */
+    int *pair_column; /* first_pair[e] + a * n_active + b; 0: not in play */
+    int *index;       /* scratch of one row */
     double *entry;
     int *choice;
-    double unit;       /* seconds or bytes that are 1 in the program */
+    double unit; /* seconds or bytes that are 1 in the program */
 };
 
 enum outcome { SOLVED, NO_SOLUTION, OUT_OF_TIME };
 
-static double limit_of(const struct milp *m) { return m->job->goal.limit_bytes; }
+static double limit_of(const struct milp *m)
+{
+    return m->job->goal.limit_bytes;
+}
 
 /* ---- building ---- */
 
@@ -87,20 +90,26 @@ static void add_edge(struct milp *m, int e)
 {
     const struct ghp_instance *in = m->job->in;
     int from = in->edges[e].from, to = in->edges[e].to;
-    const int *a_choice = &m->lists.active[in->first_choice[from]], *b_choice = &m->lists.active[in->first_choice[to]];
+    const int *a_choice = &m->lists.active[in->first_choice[from]],
+              *b_choice = &m->lists.active[in->first_choice[to]];
     int at = in->first_pair[e];
 
     for (int a = 0; a < m->lists.n_active[from]; ++a)
         for (int b = 0; b < m->lists.n_active[to]; ++b, ++at) {
-            bool in_play = m->job->domain->pair[in->first_pair[e] + a_choice[a] * in->n_choices[to] + b_choice[b]];
+            bool in_play =
+                m->job->domain
+                    ->pair[in->first_pair[e] + a_choice[a] * in->n_choices[to] + b_choice[b]];
 
             m->pair_column[at] = in_play ? add_binary(m) : 0;
         }
-    for (int a = 0; a < m->lists.n_active[from]; ++a) tie_end(m, e, true, a);
-    for (int b = 0; b < m->lists.n_active[to]; ++b) tie_end(m, e, false, b);
+    for (int a = 0; a < m->lists.n_active[from]; ++a)
+        tie_end(m, e, true, a);
+    for (int b = 0; b < m->lists.n_active[to]; ++b)
+        tie_end(m, e, false, b);
 }
 
-static void append_charge(struct milp *m, int column, double charge, double sign, double unit, int *n)
+static void append_charge(struct milp *m, int column, double charge, double sign, double unit,
+                          int *n)
 {
     if (column == 0 || charge == 0) return;
     m->index[++*n] = column;
@@ -123,13 +132,14 @@ static void add_instance_row(struct milp *m, const struct ghp_row *row)
     }
     for (int v = 0; v < in->n_layers; ++v)
         for (int k = 0; k < m->lists.n_active[v]; ++k)
-            append_charge(m, m->node_column[in->first_choice[v] + k], m->lists.node_cost[in->first_choice[v] + k], 1, unit,
-                          &n);
+            append_charge(m, m->node_column[in->first_choice[v] + k],
+                          m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
     for (int e = 0; e < in->n_edges; ++e) {
         int pairs = m->lists.n_active[in->edges[e].from] * m->lists.n_active[in->edges[e].to];
 
         for (int k = 0; k < pairs; ++k)
-            append_charge(m, m->pair_column[in->first_pair[e] + k], m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
+            append_charge(m, m->pair_column[in->first_pair[e] + k],
+                          m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
     }
     add_row(m, GLP_UP, 0, limits ? 1 : 0, n);
 }
@@ -151,7 +161,8 @@ static void forbid_plan(struct milp *m, const int *choice)
 static enum ghp_status build(struct milp *m)
 {
     const struct ghp_instance *in = m->job->in;
-    size_t choices = (size_t)in->first_choice[in->n_layers], pairs = (size_t)in->first_pair[in->n_edges];
+    size_t choices = (size_t)in->first_choice[in->n_layers],
+           pairs = (size_t)in->first_pair[in->n_edges];
     bool fits;
 
     m->charges = ghp_charges_of(&in->profile->overlap);
@@ -165,15 +176,18 @@ static enum ghp_status build(struct milp *m)
     m->index = ghp_alloc(choices + pairs + 2, sizeof *m->index);
     m->entry = ghp_alloc(choices + pairs + 2, sizeof *m->entry);
     m->choice = ghp_alloc((size_t)in->n_layers, sizeof *m->choice);
-    if (m->node_column == NULL || m->pair_column == NULL || m->index == NULL || m->entry == NULL || m->choice == NULL)
+    if (m->node_column == NULL || m->pair_column == NULL || m->index == NULL || m->entry == NULL ||
+        m->choice == NULL)
         return GHP_NO_MEMORY();
     glp_term_out(GLP_OFF);
     m->lp = glp_create_prob();
     glp_add_cols(m->lp, 1);
     glp_set_col_bnds(m->lp, 1, GLP_LO, 0, 0);
     glp_set_obj_coef(m->lp, 1, 1);
-    for (int v = 0; v < in->n_layers; ++v) add_layer(m, v);
-    for (int e = 0; e < in->n_edges; ++e) add_edge(m, e);
+    for (int v = 0; v < in->n_layers; ++v)
+        add_layer(m, v);
+    for (int e = 0; e < in->n_edges; ++e)
+        add_edge(m, e);
     return GHP_OK;
 }
 
@@ -181,7 +195,7 @@ static enum ghp_status build(struct milp *m)
 
 static double cutoff_of(const struct milp *m)
 {
-    return m->result->value / m->unit * (1 - GHP_BRANCH_SAME);
+    return m->result->value / m->unit * (1 - fmax(GHP_BRANCH_SAME, m->job->limits.gap));
 }
 
 /* Adds the rows that the plan in m->choice (and m->load) is longest on, and those limits that it breaks. */
@@ -220,16 +234,19 @@ static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
     how.msg_lev = GLP_MSG_OFF;
     how.presolve = GLP_ON;
     how.tm_lim = left_s < 1e6 ? (int)(1000 * left_s) + 1 : INT32_MAX;
-    if (m->result->value < INFINITY) glp_set_col_bnds(m->lp, 1, GLP_DB, 0, fmax(cutoff_of(m), 1e-300));
+    if (m->result->value < INFINITY)
+        glp_set_col_bnds(m->lp, 1, GLP_DB, 0, fmax(cutoff_of(m), 1e-300));
     code = glp_intopt(m->lp, &how);
     ++m->result->nodes;
     if (code == GLP_ETMLIM) return GHP_OK;
-    if (code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && glp_mip_status(m->lp) == GLP_NOFEAS)) {
+    if (code == GLP_ENOPFS || code == GLP_ENODFS ||
+        (code == 0 && glp_mip_status(m->lp) == GLP_NOFEAS)) {
         *outcome = NO_SOLUTION;
         return GHP_OK;
     }
     if (code != 0 || glp_mip_status(m->lp) != GLP_OPT)
-        return GHP_FAIL(GHP_ERR_INTERNAL, "GLPK ended with code %d; give --solver branch, or fewer workers", code);
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "GLPK ended with code %d; give --solver branch, or fewer workers", code);
     *outcome = SOLVED;
     *t = glp_mip_obj_val(m->lp);
     return GHP_OK;
@@ -243,8 +260,8 @@ static void read_solution(struct milp *m)
         int best = 0;
 
         for (int k = 1; k < m->lists.n_active[v]; ++k)
-            if (glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + k])
-                > glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + best]))
+            if (glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + k]) >
+                glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + best]))
                 best = k;
         m->choice[v] = m->lists.active[in->first_choice[v] + best];
     }
@@ -301,7 +318,9 @@ static enum ghp_status enumerate(struct milp *m)
         forbid_plan(m, m->choice); /* its live bytes fit, but its placement does not */
     }
     r->closed = outcome != OUT_OF_TIME;
-    r->bound = r->closed ? r->value : bound * m->unit;
+    r->bound = !r->closed               ? bound * m->unit
+               : m->job->limits.gap > 0 ? cutoff_of(m) * m->unit
+                                        : r->value;
     return GHP_OK;
 }
 

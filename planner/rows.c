@@ -7,14 +7,18 @@
 
 /* ---- charges ---- */
 
-static double clamp01(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+static double clamp01(double x)
+{
+    return x < 0 ? 0 : x > 1 ? 1 : x;
+}
 
 struct ghp_charges ghp_charges_of(const struct ghp_overlap *overlap)
 {
     const double compute = overlap->compute, comm = overlap->comm, link = overlap->link;
     const double hidden[GHP_WORK_COUNT] = {clamp01(comm * (1 - 1 / compute)), clamp01(link - 1)};
     const double *least = hidden[0] < hidden[1] ? &hidden[0] : &hidden[1];
-    struct ghp_charge c = {.on = {1, 1}, .off = {clamp01(compute * (1 - 1 / comm)), clamp01(link - 1)}};
+    struct ghp_charge c = {.on = {1, 1},
+                           .off = {clamp01(compute * (1 - 1 / comm)), clamp01(link - 1)}};
     struct ghp_charges charges = {.n = 1};
 
     c.reduce_off = *least;
@@ -32,8 +36,8 @@ struct ghp_charges ghp_charges_of(const struct ghp_overlap *overlap)
 
 static size_t load_entries(const struct ghp_instance *in)
 {
-    return 2 * ((size_t)in->n_slots + 1) + (size_t)in->n_items + 1 + (size_t)in->n_items + (size_t)in->n_points
-           + (size_t)in->n_layers;
+    return 2 * ((size_t)in->n_slots + 1) + (size_t)in->n_items + 1 + (size_t)in->n_items +
+           (size_t)in->n_points + (size_t)in->n_layers;
 }
 
 enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *load)
@@ -63,20 +67,24 @@ void ghp_load_clear(const struct ghp_instance *in, struct ghp_load *load)
     memset(load->work[0], 0, load_entries(in) * sizeof *load->work[0]);
 }
 
-void ghp_load_add(const struct ghp_instance *in, struct ghp_load *load, const struct ghp_load *part, double weight)
+void ghp_load_add(const struct ghp_instance *in, struct ghp_load *load, const struct ghp_load *part,
+                  double weight)
 {
     double *to = load->work[0];
     const double *from = part->work[0];
 
-    for (size_t k = 0, n = load_entries(in); k < n; ++k) to[k] += weight * from[k];
+    for (size_t k = 0, n = load_entries(in); k < n; ++k)
+        to[k] += weight * from[k];
 }
 
 /* Adds spans as differences over points; the sums follow in ghp_load_set. */
-static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spans, int index, double *live)
+static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spans, int index,
+                      double *live)
 {
     for (int k = spans->first[index]; k < spans->first[index + 1]; ++k) {
         live[spans->span[k].first] += (double)spans->span[k].bytes;
-        if (spans->span[k].last + 1 < in->n_points) live[spans->span[k].last + 1] -= (double)spans->span[k].bytes;
+        if (spans->span[k].last + 1 < in->n_points)
+            live[spans->span[k].last + 1] -= (double)spans->span[k].bytes;
     }
 }
 
@@ -105,7 +113,8 @@ void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_l
     double metric_s = in->metric_s[choice[in->n_layers - 1]];
 
     ghp_load_clear(in, load);
-    for (int v = 0; v < in->n_layers; ++v) load_layer(in, v, in->first_choice[v] + choice[v], load);
+    for (int v = 0; v < in->n_layers; ++v)
+        load_layer(in, v, in->first_choice[v] + choice[v], load);
     for (int e = 0; e < in->n_edges; ++e) {
         int pair = ghp_instance_pair(in, e, choice);
         const struct ghp_edge_price *p = &in->edge[pair];
@@ -119,15 +128,18 @@ void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_l
     load->reduce[in->n_items] = metric_s;
     load->idle[in->n_items - 1] = metric_s > 0 ? 0 : 1;
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
-        for (int s = 0; s < in->n_slots; ++s) load->work[k][s + 1] += load->work[k][s];
-    for (int i = 0; i < in->n_items; ++i) load->reduce[i + 1] += load->reduce[i];
-    for (int p = 1; p < in->n_points; ++p) load->live[p] += load->live[p - 1];
+        for (int s = 0; s < in->n_slots; ++s)
+            load->work[k][s + 1] += load->work[k][s];
+    for (int i = 0; i < in->n_items; ++i)
+        load->reduce[i + 1] += load->reduce[i];
+    for (int p = 1; p < in->n_points; ++p)
+        load->live[p] += load->live[p - 1];
 }
 
 /* ---- rows ---- */
 
-double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *row, const struct ghp_instance *in,
-                     const struct ghp_load *load)
+double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *row,
+                     const struct ghp_instance *in, const struct ghp_load *load)
 {
     const struct ghp_charge *c;
     double on, sum = 0;
@@ -135,10 +147,14 @@ double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *ro
     if (row->variant < 0) return load->live[row->point] + load->receive[row->receiver];
     c = &charges->variant[row->variant];
     for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-        on = row->from_slot <= row->to_slot ? load->work[k][row->to_slot + 1] - load->work[k][row->from_slot] : 0;
+        on = row->from_slot <= row->to_slot
+                 ? load->work[k][row->to_slot + 1] - load->work[k][row->from_slot]
+                 : 0;
         sum += c->off[k] * load->work[k][in->n_slots] + (c->on[k] - c->off[k]) * on;
     }
-    on = row->from_item <= row->to_item ? load->reduce[row->to_item + 1] - load->reduce[row->from_item] : 0;
+    on = row->from_item <= row->to_item
+             ? load->reduce[row->to_item + 1] - load->reduce[row->from_item]
+             : 0;
     sum += c->reduce_off * load->reduce[in->n_items] + (1 - c->reduce_off) * on;
     if (row->waiter >= 0) sum -= row->discount * load->idle[row->waiter];
     return sum;
@@ -153,17 +169,22 @@ static double most_between(const struct ghp_instance *in, int from_item, int to_
     if (to_item == in->n_layers) {
         double most = 0;
 
-        for (int i = 0; i < in->n_choices[in->n_layers - 1]; ++i) most = fmax(most, in->metric_s[i]);
+        for (int i = 0; i < in->n_choices[in->n_layers - 1]; ++i)
+            most = fmax(most, in->metric_s[i]);
         sum += most;
     }
     return sum;
 }
 
-static struct ghp_row path_row(const struct ghp_instance *in, const struct ghp_charge *c, int variant, int source,
-                               int waiter)
+static struct ghp_row path_row(const struct ghp_instance *in, const struct ghp_charge *c,
+                               int variant, int source, int waiter)
 {
-    struct ghp_row row = {.variant = variant, .from_slot = in->wait_slot[waiter], .to_slot = in->ready_slot[source],
-                          .from_item = source, .to_item = waiter, .waiter = waiter};
+    struct ghp_row row = {.variant = variant,
+                          .from_slot = in->wait_slot[waiter],
+                          .to_slot = in->ready_slot[source],
+                          .from_item = source,
+                          .to_item = waiter,
+                          .waiter = waiter};
 
     row.discount = (1 - c->reduce_off) * most_between(in, source, waiter);
     return row;
@@ -171,8 +192,8 @@ static struct ghp_row path_row(const struct ghp_instance *in, const struct ghp_c
 
 /* The longest path that ends in a wait: a reduction starts when its layer's gradient is there and the reduction
  * before it is over. */
-static double longest_wait(const struct ghp_instance *in, const struct ghp_charge *c, const struct ghp_load *load,
-                           int *source, int *waiter)
+static double longest_wait(const struct ghp_instance *in, const struct ghp_charge *c,
+                           const struct ghp_load *load, int *source, int *waiter)
 {
     double longest = -INFINITY, finish = -INFINITY;
     int start = 0;
@@ -191,7 +212,8 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_charg
         finish += (1 - c->reduce_off) * (load->reduce[i + 1] - load->reduce[i]);
         if (load->idle[i] > 0.999) continue;
         length = finish - begin;
-        if (load->idle[i] > 0) length -= (1 - c->reduce_off) * most_between(in, start, i) * load->idle[i];
+        if (load->idle[i] > 0)
+            length -= (1 - c->reduce_off) * most_between(in, start, i) * load->idle[i];
         if (length <= longest) continue;
         longest = length;
         *source = start;
@@ -200,13 +222,23 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_charg
     return longest;
 }
 
-double ghp_row_longest(const struct ghp_instance *in, const struct ghp_charges *charges, int variant,
-                       const struct ghp_load *load, struct ghp_row *row)
+double ghp_row_longest(const struct ghp_instance *in, const struct ghp_charges *charges,
+                       int variant, const struct ghp_load *load, struct ghp_row *row)
 {
     const struct ghp_charge *c = &charges->variant[variant];
     struct ghp_row candidates[3] = {
-        {.variant = variant, .from_slot = 0, .to_slot = in->n_slots - 1, .from_item = 0, .to_item = -1, .waiter = -1},
-        {.variant = variant, .from_slot = 0, .to_slot = -1, .from_item = 0, .to_item = in->n_items - 1, .waiter = -1},
+        {.variant = variant,
+         .from_slot = 0,
+         .to_slot = in->n_slots - 1,
+         .from_item = 0,
+         .to_item = -1,
+         .waiter = -1},
+        {.variant = variant,
+         .from_slot = 0,
+         .to_slot = -1,
+         .from_item = 0,
+         .to_item = in->n_items - 1,
+         .waiter = -1},
     };
     int n = 2, source = 0, waiter = 0;
     double longest = -INFINITY;
@@ -223,18 +255,22 @@ double ghp_row_longest(const struct ghp_instance *in, const struct ghp_charges *
     return longest;
 }
 
-double ghp_row_step_s(const struct ghp_instance *in, const struct ghp_charges *charges, const struct ghp_load *load)
+double ghp_row_step_s(const struct ghp_instance *in, const struct ghp_charges *charges,
+                      const struct ghp_load *load)
 {
     struct ghp_row row;
     double longest = 0;
 
-    for (int v = 0; v < charges->n; ++v) longest = fmax(longest, ghp_row_longest(in, charges, v, load, &row));
+    for (int v = 0; v < charges->n; ++v)
+        longest = fmax(longest, ghp_row_longest(in, charges, v, load, &row));
     return longest;
 }
 
-double ghp_row_fullest(const struct ghp_instance *in, const struct ghp_load *load, struct ghp_row *row)
+double ghp_row_fullest(const struct ghp_instance *in, const struct ghp_load *load,
+                       struct ghp_row *row)
 {
-    *row = (struct ghp_row){.variant = -1, .from_slot = 0, .to_slot = -1, .from_item = 0, .to_item = -1, .waiter = -1};
+    *row = (struct ghp_row){
+        .variant = -1, .from_slot = 0, .to_slot = -1, .from_item = 0, .to_item = -1, .waiter = -1};
     for (int p = 1; p < in->n_points; ++p)
         if (load->live[p] > load->live[row->point]) row->point = p;
     for (int v = 1; v < in->n_layers; ++v)
@@ -244,15 +280,17 @@ double ghp_row_fullest(const struct ghp_instance *in, const struct ghp_load *loa
 
 bool ghp_row_same(const struct ghp_row *a, const struct ghp_row *b)
 {
-    return a->variant == b->variant && a->point == b->point && a->receiver == b->receiver && a->from_slot == b->from_slot
-           && a->to_slot == b->to_slot && a->from_item == b->from_item && a->to_item == b->to_item;
+    return a->variant == b->variant && a->point == b->point && a->receiver == b->receiver &&
+           a->from_slot == b->from_slot && a->to_slot == b->to_slot &&
+           a->from_item == b->from_item && a->to_item == b->to_item;
 }
 
 /* ---- prices ---- */
 
 static size_t weight_entries(const struct ghp_instance *in)
 {
-    return 2 * ((size_t)in->n_slots + 1) + 2 * ((size_t)in->n_items + 1) + (size_t)in->n_points + 2 + (size_t)in->n_layers;
+    return 2 * ((size_t)in->n_slots + 1) + 2 * ((size_t)in->n_items + 1) + (size_t)in->n_points +
+           2 + (size_t)in->n_layers;
 }
 
 enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weights *w)
@@ -277,7 +315,8 @@ void ghp_weights_release(struct ghp_weights *w)
     memset(w, 0, sizeof *w);
 }
 
-static void weigh_row(const struct ghp_charge *c, const struct ghp_row *row, double weight, struct ghp_weights *w)
+static void weigh_row(const struct ghp_charge *c, const struct ghp_row *row, double weight,
+                      struct ghp_weights *w)
 {
     if (row->from_slot <= row->to_slot)
         for (int k = 0; k < GHP_WORK_COUNT; ++k) {
@@ -289,12 +328,13 @@ static void weigh_row(const struct ghp_charge *c, const struct ghp_row *row, dou
         w->reduce[row->to_item + 1] -= weight * (1 - c->reduce_off);
     }
     if (row->waiter >= 0) w->idle[row->waiter] += weight * row->discount;
-    for (int k = 0; k < GHP_WORK_COUNT; ++k) w->work[k][0] += weight * c->off[k];
+    for (int k = 0; k < GHP_WORK_COUNT; ++k)
+        w->work[k][0] += weight * c->off[k];
     w->reduce[0] += weight * c->reduce_off;
 }
 
-void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *charges, const struct ghp_row *rows,
-                     const double *weight, int n, struct ghp_weights *w)
+void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *charges,
+                     const struct ghp_row *rows, const double *weight, int n, struct ghp_weights *w)
 {
     memset(w->work[0], 0, weight_entries(in) * sizeof *w->work[0]);
     for (int k = 0; k < n; ++k) {
@@ -306,9 +346,12 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *ch
         w->receive[rows[k].receiver] += weight[k];
     }
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
-        for (int s = 1; s < in->n_slots; ++s) w->work[k][s] += w->work[k][s - 1];
-    for (int i = 1; i < in->n_items; ++i) w->reduce[i] += w->reduce[i - 1];
-    for (int p = 1; p <= in->n_points; ++p) w->live[p] += w->live[p - 1];
+        for (int s = 1; s < in->n_slots; ++s)
+            w->work[k][s] += w->work[k][s - 1];
+    for (int i = 1; i < in->n_items; ++i)
+        w->reduce[i] += w->reduce[i - 1];
+    for (int p = 1; p <= in->n_points; ++p)
+        w->live[p] += w->live[p - 1];
 }
 
 static double spans_cost(const struct ghp_spans *spans, int index, const double *live)
@@ -316,7 +359,8 @@ static double spans_cost(const struct ghp_spans *spans, int index, const double 
     double sum = 0;
 
     for (int k = spans->first[index]; k < spans->first[index + 1]; ++k)
-        sum += (double)spans->span[k].bytes * (live[spans->span[k].last + 1] - live[spans->span[k].first]);
+        sum += (double)spans->span[k].bytes *
+               (live[spans->span[k].last + 1] - live[spans->span[k].first]);
     return sum;
 }
 
@@ -328,20 +372,21 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     double sum = p->reduces ? w->reduce[item] * p->reduce_s : -w->idle[item];
 
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
-        sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k]
-               + w->work[k][backward + 1] * p->after_s[k];
+        sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k] +
+               w->work[k][backward + 1] * p->after_s[k];
     if (v == in->n_layers - 1) {
         double metric_s = in->metric_s[i];
 
         sum += metric_s > 0 ? w->reduce[in->n_items - 1] * metric_s : -w->idle[in->n_items - 1];
     }
     if (in->has_memory)
-        sum += spans_cost(&in->layer_spans, in->first_choice[v] + i, w->live)
-               + w->receive[v] * (double)in->receive_bytes[in->first_choice[v] + i];
+        sum += spans_cost(&in->layer_spans, in->first_choice[v] + i, w->live) +
+               w->receive[v] * (double)in->receive_bytes[in->first_choice[v] + i];
     return sum;
 }
 
-static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *domain, int e, struct ghp_frontier *f)
+static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *domain, int e,
+                        struct ghp_frontier *f)
 {
     const struct ghp_instance *in = domain->instance;
     int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_choices[to];
@@ -353,18 +398,19 @@ static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *do
 
     for (int a = 0; a < f->n_active[from]; ++a)
         for (int b = 0; b < f->n_active[to]; ++b, ++cost) {
-            int pair = in->first_pair[e] + f->active[in->first_choice[from] + a] * n_to
-                       + f->active[in->first_choice[to] + b];
+            int pair = in->first_pair[e] + f->active[in->first_choice[from] + a] * n_to +
+                       f->active[in->first_choice[to] + b];
             const struct ghp_edge_price *p = &in->edge[pair];
 
-            *cost = wf[0] * p->forward_s[0] + wf[1] * p->forward_s[1] + wb[0] * p->backward_s[0]
-                    + wb[1] * p->backward_s[1];
+            *cost = wf[0] * p->forward_s[0] + wf[1] * p->forward_s[1] + wb[0] * p->backward_s[0] +
+                    wb[1] * p->backward_s[1];
             if (in->has_memory) *cost += spans_cost(&in->edge_spans, pair, w->live);
             if (!domain->pair[pair]) *cost = INFINITY;
         }
 }
 
-void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *domain, struct ghp_frontier *frontier)
+void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *domain,
+                        struct ghp_frontier *frontier)
 {
     const struct ghp_instance *in = domain->instance;
 
@@ -372,5 +418,6 @@ void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *do
         for (int k = 0; k < frontier->n_active[v]; ++k)
             frontier->node_cost[in->first_choice[v] + k] =
                 layer_cost(w, in, v, frontier->active[in->first_choice[v] + k]);
-    for (int e = 0; e < in->n_edges; ++e) charge_edge(w, domain, e, frontier);
+    for (int e = 0; e < in->n_edges; ++e)
+        charge_edge(w, domain, e, frontier);
 }

@@ -34,38 +34,41 @@ struct ghp_load {
     double *work[GHP_WORK_COUNT]; /* seconds in slots before s; n_slots + 1 */
     double *reduce;               /* seconds in items before i; n_items + 1 */
     double *idle;                 /* an item: 1 where nobody waits for it; n_items */
-    double *live;                 /* bytes at a point; n_points; zeros where the instance has no memory */
-    double *receive;              /* bytes of the receive segment that a layer asks for; n_layers */
+    double *live;    /* bytes at a point; n_points; zeros where the instance has no memory */
+    double *receive; /* bytes of the receive segment that a layer asks for; n_layers */
 };
 
 struct ghp_row {
-    int variant;             /* time rows; -1: a memory row */
-    int from_slot, to_slot;  /* on the path, both included; from > to: none */
+    int variant;            /* time rows; -1: a memory row */
+    int from_slot, to_slot; /* on the path, both included; from > to: none */
     int from_item, to_item;
-    int waiter;              /* item whose waiting closes the path, -1: nobody has to wait */
-    double discount;         /* taken off where nobody waits for it [s] */
-    int point, receiver;     /* memory rows: the point, and the layer whose receive segment counts */
+    int waiter;          /* item whose waiting closes the path, -1: nobody has to wait */
+    double discount;     /* taken off where nobody waits for it [s] */
+    int point, receiver; /* memory rows: the point, and the layer whose receive segment counts */
 };
 
 enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *load);
 void ghp_load_release(struct ghp_load *load);
 void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_load *load);
 void ghp_load_clear(const struct ghp_instance *in, struct ghp_load *load);
-void ghp_load_add(const struct ghp_instance *in, struct ghp_load *load, const struct ghp_load *part, double weight);
+void ghp_load_add(const struct ghp_instance *in, struct ghp_load *load, const struct ghp_load *part,
+                  double weight);
 
 /* Seconds (or bytes) of a row. */
-double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *row, const struct ghp_instance *in,
-                     const struct ghp_load *load);
+double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *row,
+                     const struct ghp_instance *in, const struct ghp_load *load);
 
 /* The largest time row of one variant: its value, and the row. */
-double ghp_row_longest(const struct ghp_instance *in, const struct ghp_charges *charges, int variant,
-                       const struct ghp_load *load, struct ghp_row *row);
+double ghp_row_longest(const struct ghp_instance *in, const struct ghp_charges *charges,
+                       int variant, const struct ghp_load *load, struct ghp_row *row);
 
 /* The largest over all variants: no program of this plan is faster. */
-double ghp_row_step_s(const struct ghp_instance *in, const struct ghp_charges *charges, const struct ghp_load *load);
+double ghp_row_step_s(const struct ghp_instance *in, const struct ghp_charges *charges,
+                      const struct ghp_load *load);
 
 /* The point with the most live bytes: their sum, and the row. */
-double ghp_row_fullest(const struct ghp_instance *in, const struct ghp_load *load, struct ghp_row *row);
+double ghp_row_fullest(const struct ghp_instance *in, const struct ghp_load *load,
+                       struct ghp_row *row);
 
 bool ghp_row_same(const struct ghp_row *a, const struct ghp_row *b);
 
@@ -81,10 +84,12 @@ enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weigh
 void ghp_weights_release(struct ghp_weights *w);
 
 /* Sets the prices for rows[0 .. n-1] with the given weights, >= 0. */
-void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *charges, const struct ghp_row *rows,
-                     const double *weight, int n, struct ghp_weights *w);
+void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *charges,
+                     const struct ghp_row *rows, const double *weight, int n,
+                     struct ghp_weights *w);
 
 /* Fills the costs of the choices in play (after ghp_frontier_set with the same domain). */
-void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *domain, struct ghp_frontier *frontier);
+void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *domain,
+                        struct ghp_frontier *frontier);
 
 #endif

@@ -14,8 +14,8 @@ static const double least_share = 0.1; /* of the time then left, for the least m
 
 /* ---- truth ---- */
 
-enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice, int64_t bucket_bytes,
-                                 double *step_s, int64_t *peak_bytes)
+enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
+                                 int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
 {
     struct ghp_lowering how = *instance->how;
     struct ghp_split *splits = ghp_alloc((size_t)instance->n_layers, sizeof *splits);
@@ -27,7 +27,8 @@ enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int 
     how.bucket_bytes = bucket_bytes;
     ghp_instance_splits(instance, choice, splits);
     GHP_TRY_GOTO(status, ghp_lower(&how, splits, 0, &program), done);
-    if (step_s != NULL) GHP_TRY_GOTO(status, ghp_simulate(&program, instance->profile, &timing), done);
+    if (step_s != NULL)
+        GHP_TRY_GOTO(status, ghp_simulate(&program, instance->profile, &timing), done);
     if (step_s != NULL) *step_s = timing.step_s;
     if (peak_bytes != NULL) *peak_bytes = program.peak_bytes;
 done:
@@ -49,7 +50,7 @@ int ghp_search_split_layers(const struct ghp_instance *instance, const int *choi
 struct judge {
     const struct ghp_search_job *job;
     struct ghp_search_result *result;
-    bool bytes;    /* the objective is memory */
+    bool bytes;     /* the objective is memory */
     bool unlimited; /* plans above the limit count too */
 };
 
@@ -74,9 +75,11 @@ static enum ghp_status keep(struct judge *j, const int *choice, double step_s, i
         return GHP_NO_MEMORY();
     else
         ++r->n_kept;
-    struct ghp_search_plan plan = {.choice = r->kept[at].choice, .step_s = step_s, .peak_bytes = peak_bytes};
+    struct ghp_search_plan plan = {
+        .choice = r->kept[at].choice, .step_s = step_s, .peak_bytes = peak_bytes};
     memcpy(plan.choice, choice, bytes);
-    for (; at > 0 && r->kept[at - 1].step_s > step_s; --at) r->kept[at] = r->kept[at - 1];
+    for (; at > 0 && r->kept[at - 1].step_s > step_s; --at)
+        r->kept[at] = r->kept[at - 1];
     r->kept[at] = plan;
     return GHP_OK;
 }
@@ -87,8 +90,11 @@ static enum ghp_status judge_plan(void *context, const int *choice, double *valu
     int64_t limit = j->job->limit_bytes, peak = 0;
     double step_s = 0;
 
-    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s, &peak));
-    *value = j->bytes ? (double)peak : !j->unlimited && limit > 0 && peak > limit ? INFINITY : step_s;
+    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
+                             &peak));
+    *value = j->bytes                                     ? (double)peak
+             : !j->unlimited && limit > 0 && peak > limit ? INFINITY
+                                                          : step_s;
     if (limit == 0 || peak <= limit) GHP_TRY(keep(j, choice, step_s, peak));
     return GHP_OK;
 }
@@ -102,11 +108,13 @@ static void first_plan(const struct ghp_domain *domain, int *choice)
 
     for (int v = 0; v < in->n_layers; ++v) {
         choice[v] = 0;
-        while (choice[v] + 1 < in->n_choices[v] && !domain->choice[in->first_choice[v] + choice[v]]) ++choice[v];
+        while (choice[v] + 1 < in->n_choices[v] && !domain->choice[in->first_choice[v] + choice[v]])
+            ++choice[v];
     }
 }
 
-static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp_domain *domain, struct ghp_goal *goal)
+static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp_domain *domain,
+                                 struct ghp_goal *goal)
 {
     struct ghp_charges charges = ghp_charges_of(&in->profile->overlap);
     struct ghp_load load = {0};
@@ -117,7 +125,8 @@ static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp
     if (status == GHP_OK) {
         first_plan(domain, choice);
         ghp_load_set(in, choice, &load);
-        goal->scale = goal->bytes ? ghp_row_fullest(in, &load, &row) : ghp_row_step_s(in, &charges, &load);
+        goal->scale =
+            goal->bytes ? ghp_row_fullest(in, &load, &row) : ghp_row_step_s(in, &charges, &load);
         if (!(goal->scale > 0)) goal->scale = 1; /* everything is free */
     }
     ghp_load_release(&load);
@@ -125,7 +134,8 @@ static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp
     return status;
 }
 
-static enum ghp_status run(const struct ghp_branch_job *job, enum ghp_solver solver, struct ghp_branch_result *r)
+static enum ghp_status run(const struct ghp_branch_job *job, enum ghp_solver solver,
+                           struct ghp_branch_result *r)
 {
     if (solver == GHP_SOLVER_MILP) return ghp_milp_run(job, r);
     GHP_TRY(ghp_branch_run(job, r));
@@ -133,13 +143,15 @@ static enum ghp_status run(const struct ghp_branch_job *job, enum ghp_solver sol
 }
 
 /* Searches with one goal, from the job's starts and the plans kept so far. */
-static enum ghp_status search_once(struct judge *j, struct ghp_goal goal, struct ghp_branch_limits limits,
-                                   struct ghp_branch_result *r)
+static enum ghp_status search_once(struct judge *j, struct ghp_goal goal,
+                                   struct ghp_branch_limits limits, struct ghp_branch_result *r)
 {
     const struct ghp_search_job *job = j->job;
     size_t layers = (size_t)job->instance->n_layers;
     int *start = ghp_alloc(((size_t)job->n_start + GHP_SEARCH_KEPT) * layers, sizeof *start);
-    struct ghp_branch_job b = {.in = job->instance, .domain = job->domain, .start = start,
+    struct ghp_branch_job b = {.in = job->instance,
+                               .domain = job->domain,
+                               .start = start,
                                .truth = {.judge = judge_plan, .context = j},
                                .limits = limits};
     enum ghp_status status;
@@ -148,7 +160,8 @@ static enum ghp_status search_once(struct judge *j, struct ghp_goal goal, struct
     if (job->n_start > 0) memcpy(start, job->start, (size_t)job->n_start * layers * sizeof *start);
     b.n_start = job->n_start;
     for (int k = 0; k < j->result->n_kept; ++k)
-        memcpy(start + (size_t)b.n_start++ * layers, j->result->kept[k].choice, layers * sizeof *start);
+        memcpy(start + (size_t)b.n_start++ * layers, j->result->kept[k].choice,
+               layers * sizeof *start);
     status = set_scale(job->instance, job->domain, &goal);
     b.goal = goal;
     if (status == GHP_OK) status = run(&b, job->solver, r);
@@ -179,7 +192,8 @@ static int degree_of(const struct ghp_instance *in, const int *choice)
 }
 
 /* The equal plan with the most groups: for each smaller group size, whether some plan of it is as fast. */
-static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *goal, struct ghp_branch_result *best)
+static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *goal,
+                                      struct ghp_branch_result *best)
 {
     const struct ghp_search_job *job = j->job;
     const double same = best->value * (1 + GHP_BRANCH_SAME);
@@ -189,7 +203,9 @@ static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *go
 
     for (int k = 1; k < now && status == GHP_OK; ++k) {
         struct ghp_branch_result r = {0};
-        struct ghp_branch_job b = {.in = job->instance, .goal = *goal, .domain = &domain,
+        struct ghp_branch_job b = {.in = job->instance,
+                                   .goal = *goal,
+                                   .domain = &domain,
                                    .truth = {.judge = judge_plan, .context = j},
                                    .limits = {.deadline_s = job->deadline_s, .enough = same}};
 
@@ -227,7 +243,8 @@ static enum ghp_status fewest_splits(struct judge *j, double step_s, int *choice
             double value = INFINITY;
 
             memcpy(trial, choice, (size_t)in->n_layers * sizeof *trial);
-            for (int k = v; k < v + length; ++k) trial[k] = 0; /* data comes first */
+            for (int k = v; k < v + length; ++k)
+                trial[k] = 0; /* data comes first */
             if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
             if (!ghp_domain_has(j->job->domain, trial)) continue;
             ghp_load_set(in, trial, &load);
@@ -241,7 +258,8 @@ static enum ghp_status fewest_splits(struct judge *j, double step_s, int *choice
     return status;
 }
 
-static enum ghp_status settle_ties(struct judge *j, const struct ghp_goal *goal, struct ghp_branch_result *best)
+static enum ghp_status settle_ties(struct judge *j, const struct ghp_goal *goal,
+                                   struct ghp_branch_result *best)
 {
     double step_s = best->value;
 
@@ -258,7 +276,8 @@ static enum ghp_status place_winner(struct judge *j, const int *choice)
     double step_s;
     int64_t peak;
 
-    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s, &peak));
+    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
+                             &peak));
     for (int k = 0; k < r->n_kept; ++k) {
         struct ghp_search_plan plan = r->kept[k];
 
@@ -282,7 +301,8 @@ static enum ghp_status place_winner(struct judge *j, const int *choice)
     return GHP_OK;
 }
 
-static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal, struct ghp_branch_result *best)
+static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal,
+                                struct ghp_branch_result *best)
 {
     struct ghp_search_result *r = j->result;
 
@@ -290,9 +310,10 @@ static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal, st
     r->closed = best->closed;
     r->bound_s = best->bound;
     if (!r->feasible) return GHP_OK;
-    if (best->closed && j->job->canonical) GHP_TRY(settle_ties(j, goal, best));
+    if (best->closed && j->job->canonical && !(j->job->gap > 0))
+        GHP_TRY(settle_ties(j, goal, best));
     GHP_TRY(place_winner(j, best->choice));
-    if (r->closed) r->bound_s = r->kept[0].step_s;
+    if (r->closed && !(j->job->gap > 0)) r->bound_s = r->kept[0].step_s;
     return GHP_OK;
 }
 
@@ -302,7 +323,8 @@ static enum ghp_status search_least(struct judge *j, struct ghp_branch_result *l
 {
     const struct ghp_goal bytes = {.bytes = true};
     const double limit = (double)j->job->limit_bytes, now_s = ghp_now_s();
-    struct ghp_branch_limits limits = {.deadline_s = now_s + least_share * (j->job->deadline_s - now_s), .enough = limit};
+    struct ghp_branch_limits limits = {
+        .deadline_s = now_s + least_share * (j->job->deadline_s - now_s), .enough = limit};
     enum ghp_status status;
 
     j->bytes = true;
@@ -318,7 +340,8 @@ static enum ghp_status search_least(struct judge *j, struct ghp_branch_result *l
 static enum ghp_status search_limited(struct judge *j)
 {
     const struct ghp_goal time = {.limit_bytes = (double)j->job->limit_bytes};
-    const struct ghp_branch_limits limits = {.deadline_s = j->job->deadline_s, .enough = -INFINITY};
+    const struct ghp_branch_limits limits = {
+        .deadline_s = j->job->deadline_s, .enough = -INFINITY, .gap = j->job->gap};
     struct ghp_branch_result least = {0}, best = {0};
     struct ghp_search_result *r = j->result;
     enum ghp_status status;
@@ -346,15 +369,19 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     struct ghp_branch_result best = {0};
     const struct ghp_goal goal = {0};
     const double began_s = ghp_now_s(), share = job->limit_bytes > 0 ? free_share : 1;
-    const struct ghp_branch_limits limits = {.deadline_s = began_s + share * (job->deadline_s - began_s),
-                                             .enough = -INFINITY};
+    const struct ghp_branch_limits limits = {.deadline_s =
+                                                 began_s + share * (job->deadline_s - began_s),
+                                             .enough = -INFINITY,
+                                             .gap = job->gap};
     int64_t peak = 0;
     enum ghp_status status;
 
     *result = (struct ghp_search_result){0};
     GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
     if (best.value < INFINITY)
-        GHP_TRY_GOTO(status, ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes, NULL, &peak),
+        GHP_TRY_GOTO(status,
+                     ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes,
+                                      NULL, &peak),
                      done);
     j.unlimited = false;
     if (job->limit_bytes > 0 && peak > job->limit_bytes)
@@ -371,6 +398,7 @@ done:
 void ghp_search_release(struct ghp_search_result *result)
 {
     if (result == NULL) return;
-    for (int k = 0; k < GHP_SEARCH_KEPT; ++k) free(result->kept[k].choice);
+    for (int k = 0; k < GHP_SEARCH_KEPT; ++k)
+        free(result->kept[k].choice);
     memset(result, 0, sizeof *result);
 }

@@ -17,30 +17,31 @@ enum { GHP_SEARCH_KEPT = 8 };
 enum ghp_solver { GHP_SOLVER_AUTO, GHP_SOLVER_BRANCH, GHP_SOLVER_MILP };
 
 struct ghp_search_job {
-    struct ghp_instance *instance;   /* memory spans are added when they are needed */
+    struct ghp_instance *instance; /* memory spans are added when they are needed */
     const struct ghp_domain *domain;
-    int64_t limit_bytes;             /* on the placed arena; 0: none */
-    double deadline_s;               /* on ghp_now_s's clock */
-    const int *start;                /* n_start plans, n_layers choices each; may be NULL */
+    int64_t limit_bytes; /* on the placed arena; 0: none */
+    double deadline_s;   /* on ghp_now_s's clock */
+    double gap;          /* relative; a plan this near to the bound will do; 0: the best */
+    const int *start;    /* n_start plans, n_layers choices each; may be NULL */
     int n_start;
     enum ghp_solver solver;
-    bool canonical;                  /* settle ties: largest G, then fewest split layers */
+    bool canonical; /* settle ties: largest G, then fewest split layers */
 };
 
 struct ghp_search_plan {
-    int *choice;        /* owned */
+    int *choice; /* owned */
     double step_s;
     int64_t peak_bytes;
 };
 
 struct ghp_search_result {
     bool feasible;
-    int n_kept;                                     /* best plans met, the winner first */
+    int n_kept; /* best plans met, the winner first */
     struct ghp_search_plan kept[GHP_SEARCH_KEPT];
-    double bound_s;     /* no plan is faster; the winner's step where `closed` */
+    double bound_s; /* no plan is faster; the winner's step where `closed` and no gap was allowed */
     bool closed;
     int64_t least_bytes; /* infeasible (proven where `closed`): the least arena found */
-    bool least_proven;  /* no plan needs less */
+    bool least_proven;   /* no plan needs less */
     int64_t plans, nodes;
     double seconds;
 };
@@ -52,8 +53,8 @@ void ghp_search_release(struct ghp_search_result *result);
 /* The truth about one plan, by a bucket size.
  *
  * step_s, peak_bytes   may be NULL */
-enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice, int64_t bucket_bytes,
-                                 double *step_s, int64_t *peak_bytes);
+enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
+                                 int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
 
 /* Layers that are not split by data. */
 int ghp_search_split_layers(const struct ghp_instance *instance, const int *choice);

@@ -13,7 +13,8 @@ static bool is_weighted(const struct ghp_layer *layer)
     return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
 }
 
-void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text, size_t n)
+void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text,
+                        size_t n)
 {
     size_t used = 0;
 
@@ -31,7 +32,8 @@ void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *s
         }
         if (!first || used >= n) continue;
         ghp_split_text(splits[v], name, sizeof name);
-        used += (size_t)snprintf(text + used, n - used, "%s%s x%d", used > 0 ? ", " : "", name, count);
+        used +=
+            (size_t)snprintf(text + used, n - used, "%s%s x%d", used > 0 ? ", " : "", name, count);
     }
 }
 
@@ -42,7 +44,8 @@ static double images_per_s(const struct ghp_plan *plan, const struct ghp_predict
 
 /* ---- tables ---- */
 
-static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, const char *name, const struct ghp_prediction *p)
+static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, const char *name,
+                           const struct ghp_prediction *p)
 {
     char memory[32], sent[32];
 
@@ -62,25 +65,29 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     const struct ghp_certificate *c = &plan->certificate;
     char splits[512];
 
-    ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)", plan->model.name, plan->extent.workers,
-                   plan->extent.global_batch, plan->profile_path, plan->profile.backend, plan->profile.numerics);
+    ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
+                   plan->model.name, plan->extent.workers, plan->extent.global_batch,
+                   plan->profile_path, plan->profile.backend, plan->profile.numerics);
     ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
     ghp_table_note(t, "%d groups of %d: %s", plan->groups, plan->group_size, splits);
-    ghp_table_note(t, "%s: bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s", c->status,
-                   1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
+    ghp_table_note(
+        t, "%s: bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s",
+        c->status, 1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
     if (plan->bucket_bytes > 0) {
         char bucket[32];
 
         ghp_table_note(t, "gradients are reduced in buckets of %s",
-                       plan->bucket_bytes > (int64_t)1 << 40 ? "any size"
-                                                             : ghp_bytes_text((double)plan->bucket_bytes, bucket, sizeof bucket));
+                       plan->bucket_bytes > (int64_t)1 << 40
+                           ? "any size"
+                           : ghp_bytes_text((double)plan->bucket_bytes, bucket, sizeof bucket));
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
     for (int b = 0; b < plan->n_baselines; ++b)
         if (!plan->baselines[b].feasible)
-            ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy, plan->baselines[b].reason);
+            ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
+                           plan->baselines[b].reason);
 }
 
 static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
@@ -97,12 +104,14 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "exposed", "ms", 'r');
     ghp_table_column(t, "memory", "a worker", 'r');
     ghp_table_column(t, "sent", "a worker", 'r');
-    add_prediction(t, plan, strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy, &plan->predicted);
+    add_prediction(t, plan, strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy,
+                   &plan->predicted);
     for (int b = 0; b < plan->n_baselines; ++b) {
         const struct ghp_baseline *base = &plan->baselines[b];
 
         if (base->feasible && strcmp(base->strategy, plan->strategy) != 0)
-            add_prediction(t, plan, strcmp(base->strategy, "owt") == 0 ? "OWT" : base->strategy, &base->predicted);
+            add_prediction(t, plan, strcmp(base->strategy, "owt") == 0 ? "OWT" : base->strategy,
+                           &base->predicted);
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);
@@ -136,7 +145,8 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
         ghp_table_row(t);
         ghp_table_cell(t, "%s", layer->name);
         ghp_table_cell(t, "%s", ghp_op_name(layer->op));
-        ghp_table_cell(t, "%s", ghp_count_text((double)ghp_layer_weights(layer), text, sizeof text));
+        ghp_table_cell(t, "%s",
+                       ghp_count_text((double)ghp_layer_weights(layer), text, sizeof text));
         ghp_split_text(plan->splits[v], text, sizeof text);
         ghp_table_cell(t, "%s", text);
         if (other == NULL) continue;
@@ -157,30 +167,39 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
     int n;
 
     if (p->exposed_s < 0.005 * p->step_s)
-        n = fprintf(out, "# what binds: the compute stream; reductions (%.3f ms) hide behind it\n", 1e3 * p->comm_s);
+        n = fprintf(out, "# what binds: the compute stream; reductions (%.3f ms) hide behind it\n",
+                    1e3 * p->comm_s);
     else if (p->comm_s > 0.995 * p->step_s)
-        n = fprintf(out, "# what binds: the gradient reductions, %.3f ms; computation waits %.3f ms for them\n", 1e3 * p->comm_s,
-                    1e3 * p->exposed_s);
+        n = fprintf(
+            out,
+            "# what binds: the gradient reductions, %.3f ms; computation waits %.3f ms for them\n",
+            1e3 * p->comm_s, 1e3 * p->exposed_s);
     else
-        n = fprintf(out, "# what binds: computation, then %.3f ms of waiting for reductions that nothing hides\n",
+        n = fprintf(out,
+                    "# what binds: computation, then %.3f ms of waiting for reductions that "
+                    "nothing hides\n",
                     1e3 * p->exposed_s);
     if (n >= 0 && plan->memory_limit_bytes > 0)
-        n = fprintf(out, "# memory: %s of the %s allowed\n", ghp_bytes_text((double)p->peak_bytes, peak, sizeof peak),
+        n = fprintf(out, "# memory: %s of the %s allowed\n",
+                    ghp_bytes_text((double)p->peak_bytes, peak, sizeof peak),
                     ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit));
-    return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes") : GHP_OK;
+    return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes")
+                 : GHP_OK;
 }
 
 enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 {
     GHP_TRY(print_comparison(plan, out));
-    if (fputc('\n', out) == EOF) return GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes");
+    if (fputc('\n', out) == EOF)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes");
     GHP_TRY(print_splits(plan, out));
     return print_binding(plan, out);
 }
 
 /* ---- the object ---- */
 
-static void put_prediction(json_t *object, const struct ghp_plan *plan, const struct ghp_prediction *p)
+static void put_prediction(json_t *object, const struct ghp_plan *plan,
+                           const struct ghp_prediction *p)
 {
     json_object_set_new(object, "predicted_step_s", json_real(p->step_s));
     json_object_set_new(object, "images_per_s", json_real(images_per_s(plan, p)));
@@ -260,5 +279,7 @@ enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, F
     if (status != GHP_OK) return status;
     written = fputs(text, out) != EOF;
     free(text);
-    return written ? GHP_OK : GHP_FAIL(GHP_ERR_IO, "cannot write the object; free space or close fewer pipes");
+    return written
+               ? GHP_OK
+               : GHP_FAIL(GHP_ERR_IO, "cannot write the object; free space or close fewer pipes");
 }

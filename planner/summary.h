@@ -22,6 +22,7 @@ enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out);
 enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, FILE *out);
 
 /* "in:8 x3, data x20": how often each split is taken by conv2d and linear layers. */
-void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text, size_t n);
+void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text,
+                        size_t n);
 
 #endif

@@ -6,68 +6,11 @@
 #include "executor/parameters.h"
 #include "executor/verify.h"
 #include "tests/check.h"
+#include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
-
-/* With this seed no activation of the first step lies within rounding of relu's kink. Where one does, its gradient is
- * there or not by the last bit, and float runs truly differ. */
-enum { STEPS = 4, SEED = 6 };
 
 static struct ghp_transport *transport;
 static int workers;
-
-struct bench { /* a model, its backend and recipe, and what one worker makes of them */
-    struct ghp_model model;
-    struct ghp_backend *backend;
-    struct ghp_data *data;
-    struct ghp_recipe recipe;
-    struct ghp_snapshot lone;
-    struct ghp_team team;
-    struct ghp_work work;
-};
-
-static void bench_open(struct bench *b, const char *model, const char *backend, int element_bytes)
-{
-    struct ghp_backend_config config = {
-        .element_bytes = element_bytes, .threads = 1, .exact = true};
-    int64_t batch = 2 * (int64_t)workers * workers;
-    struct ghp_data_request request = {.spec = "synthetic", .seed = SEED, .global_batch = batch};
-
-    *b = (struct bench){0};
-    case_model(model, &b->model);
-    b->team.backend_ops = ghp_backend_find(backend);
-    CHECK_STATUS(b->team.backend_ops->open(&config, &b->backend), GHP_OK);
-    b->team.backend = b->backend;
-    b->team.transport_ops = &ghp_transport_mpi;
-    b->team.transport = transport;
-    request.shape = b->model.layers[0].out;
-    request.classes = b->model.classes;
-    CHECK_STATUS(ghp_data_open(&request, &b->data), GHP_OK);
-    b->recipe = (struct ghp_recipe){.data = b->data,
-                                    .schedule = {.base = 0.05, .steps = STEPS, .warmup_steps = 2},
-                                    .momentum = 0.9,
-                                    .weight_decay = 1e-4};
-    CHECK_STATUS(
-        ghp_order_init(&b->recipe.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch, SEED),
-        GHP_OK);
-    b->work = (struct ghp_work){.model = &b->model,
-                                .extent = {.workers = workers, .global_batch = batch},
-                                .rank = ghp_transport_mpi.rank(transport),
-                                .element_bytes = element_bytes,
-                                .bucket_bytes = 20000,
-                                .seed = SEED,
-                                .groups = workers};
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, STEPS, &b->lone), GHP_OK);
-    CHECK_STATUS(ghp_verify_lone(&b->team, &b->work, &b->recipe, STEPS, &b->lone), GHP_OK);
-}
-
-static void bench_close(struct bench *b)
-{
-    ghp_snapshot_release(&b->lone);
-    ghp_order_release(&b->recipe.order);
-    ghp_data_close(b->data);
-    b->team.backend_ops->close(b->backend);
-    ghp_model_release(&b->model);
-}
 
 /* Trains by splits and compares with the lone worker; hash: of this worker's bits. False where the fault cannot act. */
 static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v,
@@ -88,11 +31,11 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
     CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
-    CHECK_STATUS(ghp_parameters_init(worker, SEED), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &b->lone, work.element_bytes, v), GHP_OK);
-    for (int t = 0; work.fault == GHP_FAULT_NONE && t < STEPS; t++)
+    for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
         CHECK_NEAR(plan.losses[t], b->lone.losses[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     ghp_parameters_hash(worker, &plan.list, hashes);
@@ -133,7 +76,8 @@ static void check_model(const char *model, const char *backend, int element_byte
 {
     struct bench b;
 
-    bench_open(&b, model, backend, element_bytes);
+    CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK);
+    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
     for (int kind = CASE_DATA; kind < CASE_MIXED; kind++)
         check_case(&b, (enum case_kind)kind, 0, workers);
     for (unsigned seed = 1; workers > 1 && seed <= 4; seed++)
@@ -147,7 +91,8 @@ static void check_faults(const char *model, int *acted)
 {
     struct bench b;
 
-    bench_open(&b, model, "reference", 8);
+    CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK);
+    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
     for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
         for (int kind = CASE_DATA; kind < CASE_MIXED; kind++) {
             struct ghp_split *splits =

@@ -70,7 +70,8 @@ static int some_channels(struct writer *w)
 
 static void put_weighted(struct writer *w, int from)
 {
-    int channels = w->layers < 8 ? some_channels(w) : 2, kernel = 1 + 2 * random_below(w->source, 2);
+    int channels = w->layers < 8 ? some_channels(w) : 2,
+        kernel = 1 + 2 * random_below(w->source, 2);
     bool vector = w->shape[from].h == 1 && w->shape[from].w == 1;
 
     begin_layer(w, vector ? "linear" : "conv2d", from, -1);
@@ -88,7 +89,9 @@ static int partner(struct writer *w, int from, bool all)
     for (int tries = 0; tries < 4 && w->layers > 1; ++tries) {
         int other = 1 + random_below(w->source, w->layers);
 
-        if (other == from || w->shape[other].h != w->shape[from].h || w->shape[other].w != w->shape[from].w) continue;
+        if (other == from || w->shape[other].h != w->shape[from].h ||
+            w->shape[other].w != w->shape[from].w)
+            continue;
         if (!all || w->shape[other].c == w->shape[from].c) return other;
     }
     return -1;
@@ -105,7 +108,8 @@ static void put_plain(struct writer *w, int from)
         if (kind == 8) w->shape[w->layers].c += w->shape[other].c;
         return;
     }
-    if (kind >= 6 || (kind == 4 && (w->shape[from].h % 2 != 0 || w->shape[from].w % 2 != 0))) kind = 0;
+    if (kind >= 6 || (kind == 4 && (w->shape[from].h % 2 != 0 || w->shape[from].w % 2 != 0)))
+        kind = 0;
     begin_layer(w, ops[kind], from, -1);
     put(w, kind == 4 ? ", \"kernel\": 2}" : kind == 5 ? ", \"ratio\": 0.5}" : "}");
     if (kind == 4) {
@@ -120,8 +124,11 @@ static void put_joins(struct writer *w)
     for (;;) {
         int a = w->layers, b = w->layers - 1;
 
-        while (b > 0 && !w->unread[b]) --b;
-        if (b <= 0 || w->shape[a].h != w->shape[b].h || w->shape[a].w != w->shape[b].w || w->layers > 8) return;
+        while (b > 0 && !w->unread[b])
+            --b;
+        if (b <= 0 || w->shape[a].h != w->shape[b].h || w->shape[a].w != w->shape[b].w ||
+            w->layers > 8)
+            return;
         bool add = w->shape[a].c == w->shape[b].c && random_below(w->source, 3) > 0;
         int64_t c = w->shape[a].c + w->shape[b].c;
 
@@ -146,7 +153,8 @@ static void put_end(struct writer *w)
         w->shape[w->layers] = (struct ghp_shape){c, 1, 1};
     }
     if (random_below(w->source, 4) > 0) put_weighted(w, w->layers);
-    while (w->shape[w->layers].c < 2) put_weighted(w, w->layers); /* a classifier has two classes */
+    while (w->shape[w->layers].c < 2)
+        put_weighted(w, w->layers); /* a classifier has two classes */
     begin_layer(w, "softmax_cross_entropy", w->layers, -1);
     put(w, "}]}");
 }
@@ -162,12 +170,15 @@ static bool all_read(const struct writer *w)
 static bool write_model(struct random_source *source, char *text, size_t max)
 {
     struct writer w = {.source = source, .text = text, .max = max};
-    int size = random_below(source, 3) == 0 ? 1 : 2 * (1 + random_below(source, 3)), n = 1 + random_below(source, 4);
+    int size = random_below(source, 3) == 0 ? 1 : 2 * (1 + random_below(source, 3)),
+        n = 1 + random_below(source, 4);
     bool graph = random_below(source, 3) > 0;
 
     w.shape[0] = (struct ghp_shape){some_channels(&w), size, size};
-    put(&w, "{\"format\": \"ghp.model/1\", \"name\": \"random\", \"input\": {\"channels\": %d, \"height\": %d, \"width\": %d}, "
-            "\"layers\": [",
+    put(&w,
+        "{\"format\": \"ghp.model/1\", \"name\": \"random\", \"input\": {\"channels\": %d, "
+        "\"height\": %d, \"width\": %d}, "
+        "\"layers\": [",
         (int)w.shape[0].c, size, size);
     put_weighted(&w, 0);
     while (w.layers < n) {
@@ -192,7 +203,8 @@ static double sometimes_none(struct random_source *s, double low, double high)
 
 static struct ghp_rate some_rate(struct random_source *s)
 {
-    return (struct ghp_rate){.latency_s = sometimes_none(s, 1e-8, 1e-6), .bandwidth_Bps = sometimes_none(s, 1e8, 1e11),
+    return (struct ghp_rate){.latency_s = sometimes_none(s, 1e-8, 1e-6),
+                             .bandwidth_Bps = sometimes_none(s, 1e8, 1e11),
                              .source = GHP_SOURCE_LAW};
 }
 
@@ -202,7 +214,8 @@ static enum ghp_status base_profile(int nodes, int cores, struct ghp_profile *p)
     free(p->machine.pus);
     p->machine.pus = ghp_alloc((size_t)cores, sizeof *p->machine.pus);
     if (p->machine.pus == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < cores; ++i) p->machine.pus[i] = i;
+    for (int i = 0; i < cores; ++i)
+        p->machine.pus[i] = i;
     p->machine.nodes = nodes;
     p->machine.packages = 1;
     p->machine.cores = p->machine.threads = p->machine.n_pus = cores;
@@ -211,25 +224,31 @@ static enum ghp_status base_profile(int nodes, int cores, struct ghp_profile *p)
     return GHP_OK;
 }
 
-static enum ghp_status draw_profile(struct random_source *s, int workers, bool slow, struct ghp_profile *p)
+static enum ghp_status draw_profile(struct random_source *s, int workers, bool slow,
+                                    struct ghp_profile *p)
 {
     int nodes = workers;
 
-    while (workers % nodes != 0 || random_below(s, 3) == 0) nodes = 1 + random_below(s, workers);
+    while (workers % nodes != 0 || random_below(s, 3) == 0)
+        nodes = 1 + random_below(s, workers);
     GHP_TRY(base_profile(nodes, workers / nodes, p));
     p->law = (struct ghp_law){random_between(s, 1e7, 1e11), sometimes_none(s, 1e8, 1e11)};
-    p->machine.intra = (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e11)};
-    p->machine.inter = (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e10)};
+    p->machine.intra =
+        (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e11)};
+    p->machine.inter =
+        (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e10)};
     p->copy = some_rate(s);
     p->update = some_rate(s);
     p->load = some_rate(s);
     p->accumulate = some_rate(s);
     if (slow)
-        p->overlap = (struct ghp_overlap){random_between(s, 1, 2.5), random_between(s, 1, 2.5), random_between(s, 1, 2.5)};
+        p->overlap = (struct ghp_overlap){random_between(s, 1, 2.5), random_between(s, 1, 2.5),
+                                          random_between(s, 1, 2.5)};
     return ghp_profile_seal(p);
 }
 
-enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s, struct ghp_profile *profile)
+enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s,
+                                 struct ghp_profile *profile)
 {
     GHP_TRY(base_profile(4096, 1, profile));
     profile->law.flops_per_s = flops_per_s;
@@ -244,7 +263,8 @@ double random_case_combinations(const struct ghp_model *model, struct ghp_extent
     struct ghp_split splits[GHP_MAX_CHOICES];
     double n = 1;
 
-    for (int v = 0; v < model->n_layers; ++v) n *= ghp_split_choices(&model->layers[v], extent, splits, GHP_MAX_CHOICES);
+    for (int v = 0; v < model->n_layers; ++v)
+        n *= ghp_split_choices(&model->layers[v], extent, splits, GHP_MAX_CHOICES);
     return n;
 }
 
@@ -269,7 +289,8 @@ enum ghp_status random_case_make(uint64_t seed, double most, struct random_case 
         if (!write_model(&s, c->text, sizeof c->text)) continue;
         GHP_TRY(ghp_model_parse(c->text, "random", &c->model));
         double n = random_case_combinations(&c->model, c->extent);
-        if (is_graph(&c->model) == graph && n <= most && (n > 20 || random_below(&s, 10) == 0)) break;
+        if (is_graph(&c->model) == graph && n <= most && (n > 20 || random_below(&s, 10) == 0))
+            break;
         ghp_model_release(&c->model);
     }
     c->slow = random_below(&s, 3) == 0;

@@ -8,11 +8,11 @@
 #include "core/profile.h"
 
 struct random_case {
-    char text[4096];             /* the model's description */
+    char text[4096]; /* the model's description */
     struct ghp_model model;
-    struct ghp_profile profile;  /* sealed */
+    struct ghp_profile profile; /* sealed */
     struct ghp_extent extent;
-    bool slow;                   /* slowdowns while both streams are busy */
+    bool slow; /* slowdowns while both streams are busy */
 };
 
 struct random_source {
@@ -20,8 +20,9 @@ struct random_source {
 };
 
 uint64_t random_next(struct random_source *source);
-int random_below(struct random_source *source, int n);         /* 0 .. n - 1 */
-double random_between(struct random_source *source, double low, double high); /* even in the logarithm; low > 0 */
+int random_below(struct random_source *source, int n); /* 0 .. n - 1 */
+double random_between(struct random_source *source, double low,
+                      double high); /* even in the logarithm; low > 0 */
 
 /* Makes case number `seed`: 2 to 6 layers between input and loss, chains and graphs, at most `most` combinations of
  * splits. */
@@ -32,6 +33,7 @@ void random_case_release(struct random_case *c);
 double random_case_combinations(const struct ghp_model *model, struct ghp_extent extent);
 
 /* An analytic profile: N equal nodes of one core, one link. */
-enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s, struct ghp_profile *profile);
+enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s,
+                                 struct ghp_profile *profile);
 
 #endif

@@ -34,7 +34,8 @@ static void test_strategies(const struct ghp_instance *in)
 
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     CHECK_STATUS(ghp_strategy_restrict(GHP_STRATEGY_DATA, &domain), GHP_OK);
-    for (int v = 0; v < model.n_layers; ++v) CHECK_EQ(ghp_domain_count(&domain, v), 1);
+    for (int v = 0; v < model.n_layers; ++v)
+        CHECK_EQ(ghp_domain_count(&domain, v), 1);
     CHECK(is_split(only_split(&domain, "conv1"), GHP_SPLIT_DATA, 1));
     ghp_domain_release(&domain);
 
@@ -48,7 +49,8 @@ static void test_strategies(const struct ghp_instance *in)
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     CHECK_STATUS(ghp_strategy_restrict(GHP_STRATEGY_MODEL, &domain), GHP_OK);
     CHECK_EQ(kept(&domain, "conv2"), 2);
-    CHECK(is_split(only_split(&domain, "conv1"), GHP_SPLIT_OUT, 4)); /* 3 input channels do not divide */
+    CHECK(is_split(only_split(&domain, "conv1"), GHP_SPLIT_OUT,
+                   4)); /* 3 input channels do not divide */
     CHECK(kept(&domain, "relu1") == in->n_choices[ghp_model_find(&model, "relu1")] - 1);
     ghp_domain_release(&domain);
 }
@@ -88,7 +90,8 @@ static void test_force(const struct ghp_instance *in)
     CHECK_STATUS(ghp_force_restrict("conv1", &domain), GHP_ERR_USAGE);
     CHECK_STATUS(ghp_force_restrict("conv1=sideways:2", &domain), GHP_ERR_USAGE);
     CHECK_STATUS(ghp_force_restrict("conv1=sideways:max", &domain), GHP_ERR_USAGE);
-    CHECK_EQ(kept(&domain, "conv1"), in->n_choices[ghp_model_find(&model, "conv1")]); /* nothing was changed */
+    CHECK_EQ(kept(&domain, "conv1"),
+             in->n_choices[ghp_model_find(&model, "conv1")]); /* nothing was changed */
     ghp_domain_release(&domain);
 }
 
@@ -97,7 +100,8 @@ int main(void)
     struct ghp_lowering how = {.model = &model, .extent = {4, 64}, .element_bytes = 4};
     struct ghp_instance in;
 
-    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &model), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &model), GHP_OK))
+        return check_end();
     if (!CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK)) return check_end();
     if (!CHECK_STATUS(ghp_instance_init(&how, &profile, 4, &in), GHP_OK)) return check_end();
     test_strategies(&in);

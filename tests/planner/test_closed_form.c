@@ -14,7 +14,8 @@ struct row {
     double batch;
     int groups, rear_workers;
     bool data;
-    double total, front, rear, boundary, activations, front_reduce, rear_reduce; /* ms, as printed */
+    double total, front, rear, boundary, activations, front_reduce,
+        rear_reduce; /* ms, as printed */
 };
 
 /* The table, and the separated row that its text adds (total only). */
@@ -36,9 +37,14 @@ static const struct row rows[] = {
 
 static struct ghp_closed_setting setting_of(const struct row *row)
 {
-    return (struct ghp_closed_setting){.workers = row->workers, .groups = row->groups, .rear_workers = row->rear_workers,
-                                       .global_batch = row->batch, .element_bytes = 4, .flops_per_s = flops_per_s,
-                                       .bandwidth_Bps = bandwidth_Bps, .latency_s = latency_s};
+    return (struct ghp_closed_setting){.workers = row->workers,
+                                       .groups = row->groups,
+                                       .rear_workers = row->rear_workers,
+                                       .global_batch = row->batch,
+                                       .element_bytes = 4,
+                                       .flops_per_s = flops_per_s,
+                                       .bandwidth_Bps = bandwidth_Bps,
+                                       .latency_s = latency_s};
 }
 
 static struct ghp_closed_network network_of(const struct ghp_model *model, const struct row *row)
@@ -90,8 +96,10 @@ static void test_sums(const struct ghp_model *model)
     CHECK(groups > 1 && groups < 4);
     setting.groups = 2; /* K = 8, 512 samples a group */
     struct ghp_closed_memory m = ghp_closed_memory(&net, &setting, 1);
-    CHECK_NEAR(m.data_bytes, 4 * (3 * 14710464.0 + 2 * 64 * (net.input_scalars + net.front_scalars)), 1);
-    CHECK_NEAR(m.model_bytes, 4 * (3 * 123633664.0 / 8 + 2 * 512 * (25088 + 4096 + 4096 + 1000.0)), 1);
+    CHECK_NEAR(m.data_bytes,
+               4 * (3 * 14710464.0 + 2 * 64 * (net.input_scalars + net.front_scalars)), 1);
+    CHECK_NEAR(m.model_bytes, 4 * (3 * 123633664.0 / 8 + 2 * 512 * (25088 + 4096 + 4096 + 1000.0)),
+               1);
 }
 
 /* ---- the program under the table's premises ---- */
@@ -106,7 +114,8 @@ static void remove_biases(struct ghp_model *model)
 
         if (layer->op == GHP_OP_BIAS) {
             free(layer->name);
-            for (int p = 0; p < layer->n_params; ++p) free(layer->params[p].name);
+            for (int p = 0; p < layer->n_params; ++p)
+                free(layer->params[p].name);
             free(layer->out_edges);
             continue;
         }
@@ -125,9 +134,11 @@ static enum ghp_status load_without_biases(struct ghp_model *model)
 }
 
 /* Front by data; the rear's linear layers `out` by all-gather over K; between them the activations stay whole. */
-static void premised_splits(const struct ghp_model *model, const struct row *row, struct ghp_split *splits)
+static void premised_splits(const struct ghp_model *model, const struct row *row,
+                            struct ghp_split *splits)
 {
-    int cut = row->data ? model->n_layers - 1 : ghp_closed_cut(model), k = row->workers / row->groups;
+    int cut = row->data ? model->n_layers - 1 : ghp_closed_cut(model),
+        k = row->workers / row->groups;
 
     for (int v = 0; v < model->n_layers; ++v) {
         enum ghp_op op = model->layers[v].op;
@@ -135,16 +146,21 @@ static void premised_splits(const struct ghp_model *model, const struct row *row
 
         splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         if (split && op == GHP_OP_LINEAR) splits[v] = (struct ghp_split){GHP_SPLIT_OUT, k};
-        if (split && op != GHP_OP_LINEAR && op != GHP_OP_SOFTMAX_CE) splits[v] = (struct ghp_split){GHP_SPLIT_CHANNEL, k};
+        if (split && op != GHP_OP_LINEAR && op != GHP_OP_SOFTMAX_CE)
+            splits[v] = (struct ghp_split){GHP_SPLIT_CHANNEL, k};
         if (split && op == GHP_OP_SOFTMAX_CE) splits[v] = (struct ghp_split){GHP_SPLIT_FULL, k};
     }
 }
 
 /* Sums the prices of a program by the table's terms. */
-static void test_program_row(const struct ghp_model *model, const struct ghp_profile *profile, const struct row *row)
+static void test_program_row(const struct ghp_model *model, const struct ghp_profile *profile,
+                             const struct row *row)
 {
-    struct ghp_lowering how = {.model = model, .extent = {row->workers, (int64_t)row->batch}, .element_bytes = 4,
-                               .input_gradient = true, .no_metrics = true};
+    struct ghp_lowering how = {.model = model,
+                               .extent = {row->workers, (int64_t)row->batch},
+                               .element_bytes = 4,
+                               .input_gradient = true,
+                               .no_metrics = true};
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
@@ -169,15 +185,19 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     CHECK_DIGITS(rear, row->rear);
     CHECK_DIGITS(boundary, row->boundary);
     CHECK_DIGITS(activations, row->activations);
-    double extra = 2 * latency_s * (row->workers - 1) * 12;      /* the table sends the front's 13 layers as one */
-    double extra_all = 2 * latency_s * (row->workers - 1) * 15;  /* pure data: all 16 */
+    double extra =
+        2 * latency_s * (row->workers - 1) * 12; /* the table sends the front's 13 layers as one */
+    double extra_all = 2 * latency_s * (row->workers - 1) * 15; /* pure data: all 16 */
     double extra_rear = 2 * latency_s * (row->groups - 1) * 2;
     CHECK_DIGITS(front_reduce - (row->data ? extra_all : extra), row->front_reduce);
     CHECK_DIGITS(rear_reduce - (row->data || row->groups == 1 ? 0 : extra_rear), row->rear_reduce);
-    CHECK_NEAR(timing.serial_s, front + rear + boundary + activations + front_reduce + rear_reduce, 1e-9);
+    CHECK_NEAR(timing.serial_s, front + rear + boundary + activations + front_reduce + rear_reduce,
+               1e-9);
     ghp_timing_release(&timing);
     how.bucket_bytes = (int64_t)1 << 40; /* one message a degree, as the table has it */
-    if (!CHECK_STATUS((ghp_program_release(&program), ghp_lower(&how, splits, 0, &program)), GHP_OK)) return;
+    if (!CHECK_STATUS((ghp_program_release(&program), ghp_lower(&how, splits, 0, &program)),
+                      GHP_OK))
+        return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
     CHECK_DIGITS(timing.serial_s, row->total);
     ghp_timing_release(&timing);
@@ -186,7 +206,8 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
 
 /* 1000 classes do not divide over 16 or 32 workers, and ghp splits evenly or not: those rows of the table are compared
  * on the same network with 1024 classes, by the formulas that gave the table's digits. */
-static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *profile, const struct row *row)
+static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *profile,
+                          const struct row *row)
 {
     struct ghp_closed_setting setting = setting_of(row);
     struct ghp_closed_network net = network_of(wide, row);
@@ -206,19 +227,24 @@ static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *prof
 /* ---- a free choice ---- */
 
 /* The fastest plan's step, its reductions in one message a degree where `whole`. */
-static double free_step_ms(const struct ghp_lowering *how, const struct ghp_profile *profile, bool whole)
+static double free_step_ms(const struct ghp_lowering *how, const struct ghp_profile *profile,
+                           bool whole)
 {
     struct ghp_instance in;
     struct ghp_domain domain;
     struct ghp_search_result result;
     double step_s = INFINITY;
 
-    if (!CHECK_STATUS(ghp_instance_init(how, profile, how->extent.workers, &in), GHP_OK)) return INFINITY;
+    if (!CHECK_STATUS(ghp_instance_init(how, profile, how->extent.workers, &in), GHP_OK))
+        return INFINITY;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
-    struct ghp_search_job job = {.instance = &in, .domain = &domain, .deadline_s = ghp_now_s() + 30, .canonical = true};
+    struct ghp_search_job job = {
+        .instance = &in, .domain = &domain, .deadline_s = ghp_now_s() + 30, .canonical = true};
     CHECK_STATUS(ghp_search_run(&job, &result), GHP_OK);
     CHECK(result.closed && result.feasible);
-    CHECK_STATUS(ghp_search_judge(&in, result.kept[0].choice, whole ? (int64_t)1 << 40 : 0, &step_s, NULL), GHP_OK);
+    CHECK_STATUS(
+        ghp_search_judge(&in, result.kept[0].choice, whole ? (int64_t)1 << 40 : 0, &step_s, NULL),
+        GHP_OK);
     ghp_search_release(&result);
     ghp_domain_release(&domain);
     ghp_instance_release(&in);
@@ -226,11 +252,15 @@ static double free_step_ms(const struct ghp_lowering *how, const struct ghp_prof
 }
 
 /* The plan that the table's text names: fc6-fc8 all `in` over K workers, entered by all-to-all, left by reduce-scatter. */
-static void test_named_plan(const struct ghp_model *plain, const struct ghp_profile *profile, const struct row *best, int k,
-                            double named_ms)
+static void test_named_plan(const struct ghp_model *plain, const struct ghp_profile *profile,
+                            const struct row *best, int k, double named_ms)
 {
-    struct ghp_lowering how = {.model = plain, .extent = {best->workers, (int64_t)best->batch}, .element_bytes = 4,
-                               .bucket_bytes = (int64_t)1 << 40, .input_gradient = true, .no_metrics = true};
+    struct ghp_lowering how = {.model = plain,
+                               .extent = {best->workers, (int64_t)best->batch},
+                               .element_bytes = 4,
+                               .bucket_bytes = (int64_t)1 << 40,
+                               .input_gradient = true,
+                               .no_metrics = true};
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
@@ -239,7 +269,8 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     for (int v = 0; v < plain->n_layers; ++v) {
         bool linear = plain->layers[v].op == GHP_OP_LINEAR, rear = v > cut && v < last;
 
-        splits[v] = rear ? (struct ghp_split){linear ? GHP_SPLIT_IN : GHP_SPLIT_CHANNEL, k} : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = rear ? (struct ghp_split){linear ? GHP_SPLIT_IN : GHP_SPLIT_CHANNEL, k}
+                         : (struct ghp_split){GHP_SPLIT_DATA, 1};
     }
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
@@ -250,11 +281,14 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
 
 /* No restriction on the splits.  Under the table's premises (two streams that only hinder each other: a slowdown of 2
  * leaves no overlap) no more than its text's plan; as ghp runs it, with overlap and without the input's gradient, less. */
-static void test_free_choice(const struct ghp_model *model, const struct ghp_model *plain, struct ghp_profile *profile,
-                             const struct row *best, double least_ms)
+static void test_free_choice(const struct ghp_model *model, const struct ghp_model *plain,
+                             struct ghp_profile *profile, const struct row *best, double least_ms)
 {
-    struct ghp_lowering how = {.model = plain, .extent = {best->workers, (int64_t)best->batch}, .element_bytes = 4,
-                               .input_gradient = true, .no_metrics = true};
+    struct ghp_lowering how = {.model = plain,
+                               .extent = {best->workers, (int64_t)best->batch},
+                               .element_bytes = 4,
+                               .input_gradient = true,
+                               .no_metrics = true};
     double serial_ms, free_ms;
 
     profile->overlap = (struct ghp_overlap){2, 2, 2};
@@ -264,7 +298,8 @@ static void test_free_choice(const struct ghp_model *model, const struct ghp_mod
     how = (struct ghp_lowering){.model = model, .extent = how.extent, .element_bytes = 4};
     free_ms = free_step_ms(&how, profile, false);
     CHECK(free_ms <= least_ms && free_ms < best->total);
-    printf("%d workers: %.2f ms under the table's premises, %.2f ms as ghp runs it\n", best->workers, serial_ms, free_ms);
+    printf("%d workers: %.2f ms under the table's premises, %.2f ms as ghp runs it\n",
+           best->workers, serial_ms, free_ms);
 }
 
 int main(void)
@@ -272,16 +307,19 @@ int main(void)
     struct ghp_model model, plain, wide;
     struct ghp_profile profile;
 
-    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg16.json", &model), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg16.json", &model), GHP_OK))
+        return check_end();
     if (!CHECK_STATUS(load_without_biases(&plain), GHP_OK)) return check_end();
     if (!CHECK_STATUS(load_without_biases(&wide), GHP_OK)) return check_end();
     wide.layers[wide.n_layers - 2].out.c = 1024;
     if (!CHECK_STATUS(ghp_model_complete(&wide), GHP_OK)) return check_end();
-    if (!CHECK_STATUS(analytic_profile(flops_per_s, bandwidth_Bps, latency_s, &profile), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(analytic_profile(flops_per_s, bandwidth_Bps, latency_s, &profile), GHP_OK))
+        return check_end();
     test_formulas(&model);
     test_sums(&model);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; ++k)
-        if (rows[k].rear_workers == 0 && (rows[k].data || 1000 * rows[k].groups % rows[k].workers == 0))
+        if (rows[k].rear_workers == 0 &&
+            (rows[k].data || 1000 * rows[k].groups % rows[k].workers == 0))
             test_program_row(&plain, &profile, &rows[k]);
         else if (rows[k].rear_workers == 0)
             test_wide_row(&wide, &profile, &rows[k]);

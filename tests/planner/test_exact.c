@@ -31,20 +31,23 @@ static void simulate_all(const struct random_case *c, struct truth *truth)
     truth->n = (int)random_case_combinations(&c->model, c->extent);
     truth->step_s = calloc((size_t)truth->n, sizeof *truth->step_s);
     truth->peak = calloc((size_t)truth->n, sizeof *truth->peak);
-    for (int v = 0; v < layers; ++v) n[v] = ghp_split_choices(&c->model.layers[v], c->extent, choices[v], 64);
+    for (int v = 0; v < layers; ++v)
+        n[v] = ghp_split_choices(&c->model.layers[v], c->extent, choices[v], 64);
     for (int k = 0; k < truth->n; ++k) {
         struct ghp_program program;
         struct ghp_timing timing;
         int v = 0;
 
-        for (int u = 0; u < layers; ++u) splits[u] = choices[u][at[u]];
+        for (int u = 0; u < layers; ++u)
+            splits[u] = choices[u][at[u]];
         if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
         CHECK_STATUS(ghp_simulate(&program, &c->profile, &timing), GHP_OK);
         truth->step_s[k] = timing.step_s;
         truth->peak[k] = program.peak_bytes;
         ghp_timing_release(&timing);
         ghp_program_release(&program);
-        while (v < layers && ++at[v] == n[v]) at[v++] = 0;
+        while (v < layers && ++at[v] == n[v])
+            at[v++] = 0;
     }
 }
 
@@ -53,7 +56,8 @@ static double fastest(const struct truth *truth, int64_t limit)
     double best = INFINITY;
 
     for (int k = 0; k < truth->n; ++k)
-        if ((limit == 0 || truth->peak[k] <= limit) && truth->step_s[k] < best) best = truth->step_s[k];
+        if ((limit == 0 || truth->peak[k] <= limit) && truth->step_s[k] < best)
+            best = truth->step_s[k];
     return best;
 }
 
@@ -67,7 +71,8 @@ static int64_t smallest(const struct truth *truth)
 }
 
 /* A verified plan no longer holds once its cost, its memory or a split is edited. */
-static void check_edits(struct ghp_plan *plan, const struct ghp_profile *profile, struct random_source *source)
+static void check_edits(struct ghp_plan *plan, const struct ghp_profile *profile,
+                        struct random_source *source)
 {
     struct ghp_prediction said = plan->predicted, other;
     struct ghp_split choices[64];
@@ -89,16 +94,22 @@ static void check_edits(struct ghp_plan *plan, const struct ghp_profile *profile
     plan->predicted = said;
     plan->splits[layer] = choices[random_below(source, n)];
     CHECK_STATUS(ghp_plan_predict(&how, plan->splits, profile, &other), GHP_OK);
-    if (other.peak_bytes != said.peak_bytes || fabs(other.step_s - said.step_s) > 1e-6 * said.step_s)
+    if (other.peak_bytes != said.peak_bytes ||
+        fabs(other.step_s - said.step_s) > 1e-6 * said.step_s)
         CHECK(ghp_plan_verify(plan, profile) != GHP_OK);
     plan->splits[layer] = kept;
 }
 
-static void check_case(uint64_t seed, const struct random_case *c, const struct truth *truth, int64_t limit,
-                       struct random_source *source)
+static void check_case(uint64_t seed, const struct random_case *c, const struct truth *truth,
+                       int64_t limit, struct random_source *source)
 {
-    struct ghp_wishes wishes = {.model_path = model_path, .profile_path = "random", .profile = &c->profile,
-                                .extent = c->extent, .memory_bytes = limit, .time_limit_s = 60, .simplify = true};
+    struct ghp_wishes wishes = {.model_path = model_path,
+                                .profile_path = "random",
+                                .profile = &c->profile,
+                                .extent = c->extent,
+                                .memory_bytes = limit,
+                                .time_limit_s = 60,
+                                .simplify = true};
     struct ghp_plan plan;
     double best = fastest(truth, limit);
     enum ghp_status status = ghp_make_plan(&wishes, &plan);
@@ -114,8 +125,11 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
     }
     if (!CHECK_STATUS(status, GHP_OK)) return;
     if (!CHECK_NEAR(plan.predicted.step_s, best, 1e-9 * best) || !CHECK(plan.certificate.gap <= 0))
-        fprintf(stderr, "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64 ", slow %d, status %s: %s\n", seed,
-                c->extent.workers, c->extent.global_batch, limit, c->slow, plan.certificate.status, c->text);
+        fprintf(stderr,
+                "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
+                ", slow %d, status %s: %s\n",
+                seed, c->extent.workers, c->extent.global_batch, limit, c->slow,
+                plan.certificate.status, c->text);
     CHECK(limit == 0 || plan.predicted.peak_bytes <= limit);
     check_edits(&plan, &c->profile, source);
     ghp_plan_release(&plan);
@@ -132,7 +146,8 @@ static void write_model(const char *text)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0, last = argc > 1 ? first + 1 : CASES;
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0,
+             last = argc > 1 ? first + 1 : CASES;
     int fd;
 
     snprintf(model_path, sizeof model_path, "/tmp/ghp-exact-XXXXXX");
@@ -148,7 +163,8 @@ int main(int argc, char **argv)
         write_model(c.text);
         simulate_all(&c, &truth);
         check_case(seed, &c, &truth, 0, &source);
-        if (seed % 2 == 0) check_case(seed, &c, &truth, truth.peak[random_below(&source, truth.n)], &source);
+        if (seed % 2 == 0)
+            check_case(seed, &c, &truth, truth.peak[random_below(&source, truth.n)], &source);
         if (seed % 16 == 1) check_case(seed, &c, &truth, smallest(&truth) - 1, &source);
         free(truth.step_s);
         free(truth.peak);

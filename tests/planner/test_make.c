@@ -5,12 +5,23 @@
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+static const double slack =
+    100; /* how much longer a search may take here than on a quiet machine */
+#else
+static const double slack = 10;
+#endif
+
 static struct ghp_profile profile;
 
 static struct ghp_wishes wishes_for(const char *path, int workers, int64_t batch)
 {
-    return (struct ghp_wishes){.model_path = path, .profile_path = "analytic", .profile = &profile,
-                               .extent = {workers, batch}, .time_limit_s = 30, .simplify = true};
+    return (struct ghp_wishes){.model_path = path,
+                               .profile_path = "analytic",
+                               .profile = &profile,
+                               .extent = {workers, batch},
+                               .time_limit_s = 30,
+                               .simplify = true};
 }
 
 #define MODEL(name) GHP_SOURCE_DIR "/models/" name ".json"
@@ -23,7 +34,8 @@ static void check_plan(const struct ghp_plan *plan)
     CHECK_STATUS(ghp_plan_verify(plan, &plan->profile), GHP_OK);
     CHECK_EQ(plan->n_baselines, 3);
     for (int b = 0; b < plan->n_baselines; ++b)
-        CHECK(!plan->baselines[b].feasible || plan->predicted.step_s <= plan->baselines[b].predicted.step_s * (1 + 1e-9));
+        CHECK(!plan->baselines[b].feasible ||
+              plan->predicted.step_s <= plan->baselines[b].predicted.step_s * (1 + 1e-9));
 }
 
 static void test_networks(void)
@@ -32,11 +44,13 @@ static void test_networks(void)
         const char *path;
         int workers;
         int64_t batch;
-        double seconds; /* of the search on a quiet machine; the test allows ten times */
+        double seconds; /* of the search on a quiet machine */
     } cases[] = {
-        {MODEL("alexnet"), 64, 4096, 0.1},  {MODEL("vgg16"), 64, 4096, 1},       {MODEL("resnet50"), 64, 4096, 5},
-        {MODEL("vgg16"), 1024, 65536, 2},   {MODEL("resnet50"), 1024, 65536, 10}, {MODEL("small-resnet"), 8, 64, 1},
-        {MODEL("vgg-a"), 128, 512, 1},      {MODEL("overfeat-fast"), 64, 256, 1}, {MODEL("cd-dnn"), 16, 1024, 1},
+        {MODEL("alexnet"), 64, 4096, 0.1},    {MODEL("vgg16"), 64, 4096, 1},
+        {MODEL("resnet50"), 64, 4096, 5},     {MODEL("vgg16"), 1024, 65536, 2},
+        {MODEL("resnet50"), 1024, 65536, 10}, {MODEL("small-resnet"), 8, 64, 1},
+        {MODEL("vgg-a"), 128, 512, 1},        {MODEL("overfeat-fast"), 64, 256, 1},
+        {MODEL("cd-dnn"), 16, 1024, 1},
     };
 
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; ++k) {
@@ -47,10 +61,10 @@ static void test_networks(void)
         if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) continue;
         check_plan(&plan);
         if (wishes.bucket_bytes == 0) CHECK_TEXT(plan.certificate.status, "optimal");
-        if (!CHECK(plan.certificate.seconds < 10 * cases[k].seconds))
+        if (!CHECK(plan.certificate.seconds < slack * cases[k].seconds))
             fprintf(stderr, "%s: %.2f s\n", cases[k].path, plan.certificate.seconds);
-        printf("%s, %d workers: %.3f ms, %.3f s\n", plan.model.name, cases[k].workers, 1e3 * plan.predicted.step_s,
-               plan.certificate.seconds);
+        printf("%s, %d workers: %.3f ms, %.3f s\n", plan.model.name, cases[k].workers,
+               1e3 * plan.predicted.step_s, plan.certificate.seconds);
         ghp_plan_release(&plan);
     }
 }
@@ -96,7 +110,8 @@ static void test_groups(void)
         wishes.groups = groups;
         if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;
         CHECK_EQ(plan.groups, groups);
-        for (int v = 0; v < plan.model.n_layers; ++v) CHECK_EQ(16 / groups % plan.splits[v].degree, 0);
+        for (int v = 0; v < plan.model.n_layers; ++v)
+            CHECK_EQ(16 / groups % plan.splits[v].degree, 0);
         ghp_plan_release(&plan);
     }
     wishes.groups = 3;
@@ -114,7 +129,8 @@ static void test_one_worker(void)
     CHECK_EQ(plan.groups, 1);
     CHECK_EQ(plan.predicted.sent_bytes, 0);
     CHECK_EQ(plan.n_alternatives, 0);
-    CHECK(!plan.baselines[1].feasible && strstr(plan.baselines[1].reason, "at least 2 workers") != NULL);
+    CHECK(!plan.baselines[1].feasible &&
+          strstr(plan.baselines[1].reason, "at least 2 workers") != NULL);
     ghp_plan_release(&plan);
 }
 
@@ -158,10 +174,12 @@ static void test_simplify(void)
     struct ghp_plan plan;
     struct ghp_rate load = profile.load;
 
-    profile.load = (struct ghp_rate){.latency_s = 1e-3, .bandwidth_Bps = 1e12, .spread = 1e3, .source = GHP_SOURCE_MEASURED};
+    profile.load = (struct ghp_rate){
+        .latency_s = 1e-3, .bandwidth_Bps = 1e12, .spread = 1e3, .source = GHP_SOURCE_MEASURED};
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     if (CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) {
-        CHECK(plan.certificate.preferred != NULL && strstr(plan.certificate.preferred, "within") != NULL);
+        CHECK(plan.certificate.preferred != NULL &&
+              strstr(plan.certificate.preferred, "within") != NULL);
         CHECK_EQ(plan.groups, 16);
         CHECK_STATUS(ghp_plan_verify(&plan, &profile), GHP_OK);
         ghp_plan_release(&plan);
@@ -190,6 +208,14 @@ static void test_gap(void)
         if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) continue;
         CHECK(plan.certificate.bound_s <= plan.certificate.step_s);
         CHECK(plan.certificate.gap >= 0 && plan.certificate.gap < 0.5);
+        CHECK_STATUS(ghp_plan_verify(&plan, &profile), GHP_OK);
+        ghp_plan_release(&plan);
+    }
+    wishes.bucket_bytes = 0;
+    wishes.gap = 0.05;
+    if (CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) {
+        CHECK_TEXT(plan.certificate.status, "within the gap");
+        CHECK(plan.certificate.gap <= 0.05 + 1e-12);
         CHECK_STATUS(ghp_plan_verify(&plan, &profile), GHP_OK);
         ghp_plan_release(&plan);
     }

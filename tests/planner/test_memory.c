@@ -8,7 +8,8 @@
 enum { CASES = 200, PLANS = 12 };
 
 /* Scratch that differs from pass to pass, as a backend's does. */
-static enum ghp_status some_scratch(void *context, const struct ghp_local *local, enum ghp_pass pass, int64_t *bytes)
+static enum ghp_status some_scratch(void *context, const struct ghp_local *local,
+                                    enum ghp_pass pass, int64_t *bytes)
 {
     (void)context;
     *bytes = ((int64_t)local->op * 7 + (int64_t)pass * 13 + local->n * 3 + local->c) % 5 * 100;
@@ -24,10 +25,12 @@ static bool is_chain(const struct ghp_model *model)
 
 static void draw_plan(const struct ghp_instance *in, struct random_source *s, int *choice)
 {
-    for (int v = 0; v < in->n_layers; ++v) choice[v] = random_below(s, in->n_choices[v]);
+    for (int v = 0; v < in->n_layers; ++v)
+        choice[v] = random_below(s, in->n_choices[v]);
 }
 
-static void compare_plan(const struct ghp_instance *in, const int *choice, bool chain, struct ghp_load *load)
+static void compare_plan(const struct ghp_instance *in, const int *choice, bool chain,
+                         struct ghp_load *load)
 {
     struct ghp_split *splits = calloc((size_t)in->n_layers, sizeof *splits);
     int64_t *live = calloc((size_t)in->n_points, sizeof *live);
@@ -52,11 +55,14 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
     free(live);
 }
 
-static void check_model(const struct ghp_model *model, const struct ghp_profile *profile, struct ghp_extent extent,
-                        struct random_source *s, bool input_gradient)
+static void check_model(const struct ghp_model *model, const struct ghp_profile *profile,
+                        struct ghp_extent extent, struct random_source *s, bool input_gradient)
 {
-    struct ghp_lowering how = {.model = model, .extent = extent, .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
-                               .scratch = {.bytes = some_scratch}, .input_gradient = input_gradient};
+    struct ghp_lowering how = {.model = model,
+                               .extent = extent,
+                               .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
+                               .scratch = {.bytes = some_scratch},
+                               .input_gradient = input_gradient};
     struct ghp_instance in;
     struct ghp_load load;
     int *choice = calloc((size_t)model->n_layers, sizeof *choice);

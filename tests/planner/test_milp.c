@@ -8,17 +8,21 @@
 
 enum { CASES = 120 };
 
-static void run(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit, enum ghp_solver solver,
-                struct ghp_search_result *result)
+static void run(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit,
+                enum ghp_solver solver, struct ghp_search_result *result)
 {
-    struct ghp_search_job job = {.instance = in, .domain = domain, .limit_bytes = limit, .deadline_s = ghp_now_s() + 30,
+    struct ghp_search_job job = {.instance = in,
+                                 .domain = domain,
+                                 .limit_bytes = limit,
+                                 .deadline_s = ghp_now_s() + 30,
                                  .solver = solver};
 
     CHECK_STATUS(ghp_search_run(&job, result), GHP_OK);
 }
 
 /* Both solvers on one problem; the peak of the fastest plan in *peak. */
-static void compare(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit, int64_t *peak)
+static void compare(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit,
+                    int64_t *peak)
 {
     struct ghp_search_result fast = {0}, slow = {0};
 
@@ -50,13 +54,16 @@ int main(void)
         int64_t peak = 0;
 
         if (!CHECK_STATUS(random_case_make(1000 + seed, 1e4, &c), GHP_OK)) break;
-        if (random_case_combinations(&c.model, c.extent) > 300) c.profile.overlap = (struct ghp_overlap){1, 1, 1};
+        if (random_case_combinations(&c.model, c.extent) > 300)
+            c.profile.overlap = (struct ghp_overlap){1, 1, 1};
         struct ghp_plan shell = {.model = c.model, .extent = c.extent};
         struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK)) break;
+        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK))
+            break;
         CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
         compare(&in, &domain, 0, &peak);
-        if (random_case_combinations(&c.model, c.extent) <= 100) compare(&in, &domain, peak - 1, &peak);
+        if (random_case_combinations(&c.model, c.extent) <= 100)
+            compare(&in, &domain, peak - 1, &peak);
         ghp_domain_release(&domain);
         ghp_instance_release(&in);
         random_case_release(&c);

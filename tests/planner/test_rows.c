@@ -8,8 +8,8 @@
 enum { CASES = 250, PLANS = 20 };
 
 /* The charges of the plan's own choices under a mix of rows. */
-static void check_mix(const struct ghp_instance *in, const struct ghp_charges *charges, const int *choice,
-                      const struct ghp_load *load, struct random_source *s)
+static void check_mix(const struct ghp_instance *in, const struct ghp_charges *charges,
+                      const int *choice, const struct ghp_load *load, struct random_source *s)
 {
     struct ghp_row rows[GHP_ROW_VARIANTS];
     double weight[GHP_ROW_VARIANTS], mixed = 0, charged = 0;
@@ -25,7 +25,8 @@ static void check_mix(const struct ghp_instance *in, const struct ghp_charges *c
     CHECK_STATUS(ghp_weights_init(in, &weights), GHP_OK);
     CHECK_STATUS(ghp_frontier_open(in, &f), GHP_OK);
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
-    for (int v = 0; v < in->n_layers; ++v) ghp_domain_fix(&domain, v, choice[v]);
+    for (int v = 0; v < in->n_layers; ++v)
+        ghp_domain_fix(&domain, v, choice[v]);
     CHECK_STATUS(ghp_frontier_set(&f, &domain, &fits), GHP_OK);
     ghp_weights_set(in, charges, rows, weight, charges->n, &weights);
     ghp_weights_charge(&weights, &domain, &f);
@@ -46,7 +47,8 @@ static void check_case(const struct ghp_instance *in, bool slow, struct random_s
     for (int k = 0; k < PLANS; ++k) {
         double step_s, rows_s;
 
-        for (int v = 0; v < in->n_layers; ++v) choice[v] = random_below(s, in->n_choices[v]);
+        for (int v = 0; v < in->n_layers; ++v)
+            choice[v] = random_below(s, in->n_choices[v]);
         CHECK_STATUS(ghp_search_judge(in, choice, in->how->bucket_bytes, &step_s, NULL), GHP_OK);
         ghp_load_set(in, choice, &load);
         rows_s = ghp_row_step_s(in, &charges, &load);
@@ -87,8 +89,10 @@ int main(void)
 
         if (!CHECK_STATUS(random_case_make(4000 + seed, 1e6, &c), GHP_OK)) break;
         struct ghp_lowering how = {.model = &c.model, .extent = c.extent, .element_bytes = 4};
-        if (seed % 5 == 0) how.bucket_bytes = 1 << random_below(&s, 14); /* then the rows only bound */
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK)) break;
+        if (seed % 5 == 0)
+            how.bucket_bytes = 1 << random_below(&s, 14); /* then the rows only bound */
+        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK))
+            break;
         check_case(&in, c.slow, &s);
         ghp_instance_release(&in);
         random_case_release(&c);

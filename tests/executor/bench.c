@@ -1,0 +1,78 @@
+/* tests/executor/bench.c - see bench.h. */
+#include "tests/executor/bench.h"
+
+#include "executor/parameters.h"
+#include "tests/executor/cases.h"
+
+enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
+                           const char *backend, int element_bytes)
+{
+    struct ghp_backend_config config = {
+        .element_bytes = element_bytes, .threads = 1, .exact = true};
+    int workers = ghp_transport_mpi.size(transport);
+    int64_t batch = 2 * (int64_t)workers * workers;
+    struct ghp_data_request request = {
+        .spec = "synthetic", .seed = BENCH_SEED, .global_batch = batch};
+
+    *b = (struct bench){0};
+    case_model(model_path, &b->model);
+    b->team.backend_ops = ghp_backend_find(backend);
+    GHP_TRY(b->team.backend_ops->open(&config, &b->backend));
+    b->team.backend = b->backend;
+    b->team.transport_ops = &ghp_transport_mpi;
+    b->team.transport = transport;
+    request.shape = b->model.layers[0].out;
+    request.classes = b->model.classes;
+    GHP_TRY(ghp_data_open(&request, &b->data));
+    b->recipe =
+        (struct ghp_recipe){.data = b->data,
+                            .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
+                            .momentum = 0.9,
+                            .weight_decay = 1e-4};
+    b->work = (struct ghp_work){.model = &b->model,
+                                .extent = {.workers = workers, .global_batch = batch},
+                                .rank = ghp_transport_mpi.rank(transport),
+                                .element_bytes = element_bytes,
+                                .bucket_bytes = 20000,
+                                .seed = BENCH_SEED,
+                                .groups = workers};
+    return ghp_order_init(&b->recipe.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,
+                          BENCH_SEED);
+}
+
+void bench_close(struct bench *b)
+{
+    ghp_snapshot_release(&b->lone);
+    ghp_order_release(&b->recipe.order);
+    ghp_data_close(b->data);
+    b->team.backend_ops->close(b->backend);
+    ghp_model_release(&b->model);
+}
+
+enum ghp_status bench_train_lone(struct bench *b)
+{
+    GHP_TRY(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &b->lone));
+    return ghp_verify_lone(&b->team, &b->work, &b->recipe, BENCH_STEPS, &b->lone);
+}
+
+enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
+                             struct ghp_worker **worker)
+{
+    struct ghp_work work = b->work;
+
+    work.splits = splits;
+    GHP_TRY(ghp_worker_open(&b->team, &work, worker));
+    GHP_TRY(ghp_worker_connect(*worker));
+    GHP_TRY(ghp_worker_allocate(*worker));
+    return ghp_parameters_init(*worker, BENCH_SEED);
+}
+
+enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t last)
+{
+    for (int64_t t = first; t < last; t++) {
+        struct ghp_step step = ghp_recipe_step(&b->recipe, t);
+
+        GHP_TRY(ghp_worker_step(worker, &step));
+    }
+    return ghp_worker_flush(worker);
+}

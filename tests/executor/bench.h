@@ -1,0 +1,35 @@
+/* tests/executor/bench.h - everything that a training in a test needs, and what one worker alone makes of it. */
+#ifndef GHP_TESTS_EXECUTOR_BENCH_H
+#define GHP_TESTS_EXECUTOR_BENCH_H
+
+#include "executor/verify.h"
+
+/* Steps of a training, and the seed of everything. With this seed no activation of the first step lies within rounding
+ * of relu's kink: where one does, its gradient is there or not by the last bit, and float runs truly differ. */
+enum { BENCH_STEPS = 4, BENCH_SEED = 6 };
+
+struct bench {
+    struct ghp_model model;
+    struct ghp_backend *backend;
+    struct ghp_data *data;
+    struct ghp_recipe recipe;
+    struct ghp_snapshot lone; /* of BENCH_STEPS steps; only after bench_train_lone */
+    struct ghp_team team;
+    struct ghp_work work; /* without splits */
+};
+
+/* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the caller's. */
+enum ghp_status bench_open(struct bench *bench, struct ghp_transport *transport,
+                           const char *model_path, const char *backend, int element_bytes);
+void bench_close(struct bench *bench);
+enum ghp_status bench_train_lone(struct bench *bench);
+
+/* An allocated worker with fresh weights. */
+enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits,
+                             struct ghp_worker **worker);
+
+/* Steps first .. last - 1, flushed. */
+enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int64_t first,
+                            int64_t last);
+
+#endif
