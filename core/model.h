@@ -61,17 +61,18 @@ struct ghp_window {                                   /* conv2d and pools */
 struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes */
     double epsilon;  /* batch_norm */
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
-    bool
-        local_stats; /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
+    /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
+    bool local_stats;
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
     double ratio;          /* dropout: probability of zero, [0, 1) */
 };
 
-enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_KAIMING }; /* normal, variance 2 / fan_in */
+/* KAIMING: normal, variance gain / fan_in; the gain is in executor/parameters.c. */
+enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_KAIMING };
 
-struct
-    ghp_param { /* one tensor: weight, bias, gamma, beta (trained) or running mean, variance (state) */
+/* One tensor: weight, bias, gamma, beta (trained) or running mean, variance (state). */
+struct ghp_param {
     char *name; /* checkpoint name, e.g. "conv1.weight" */
     int n_dims;
     int64_t dims[GHP_MAX_DIMS]; /* conv2d [K][C/groups][R][S], linear [K][C], others [C] */

@@ -26,16 +26,15 @@ struct ghp_certificate {
     double step_s;  /* simulated step of the best plan found */
     double bound_s; /* no plan of the space is faster than this */
     double gap;     /* (step_s - bound_s) / step_s, 0 when equal to rounding */
-    char *status;   /* "optimal", "time limit", "given" */
+    char *status;   /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
     int64_t plans;  /* plans simulated */
     int64_t nodes;  /* branch-and-bound nodes */
     double seconds; /* spent searching */
-    char *
-        preferred; /* why a plan other than the fastest was taken (simpler within the error bar), or NULL */
+    char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
 };
 
-struct
-    ghp_alternative { /* runner-up for one layer: the best split other than the chosen, others re-optimised or kept */
+/* Runner-up for one layer: the best split other than the chosen one. */
+struct ghp_alternative {
     int layer;
     struct ghp_split split;
     double step_s;

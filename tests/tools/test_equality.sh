@@ -49,10 +49,18 @@ verify() {
     fi
     echo "$2 ${*:3}: e_w $w, e_g $g"
     [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "$2: allocated is not predicted memory"
+    resident "$2" out
     if [ "${3:-}" != --backend ]; then
         worst_w=$(larger "$worst_w" "$w")
         worst_g=$(larger "$worst_g" "$g")
     fi
+}
+
+# resident PLAN FILE: the process grew by what was allocated, within 3 % and 8 MiB (what MPI and oneDNN take meanwhile)
+resident() {
+    awk -v rss="$(number peak_rss_over_base_bytes "$2")" -v arena="$(number allocated_bytes "$2")" 'BEGIN {
+        d = rss - arena; if (d < 0) d = -d; exit !(d <= 0.03 * arena + 8 * 1048576) }' ||
+        fail "$1: resident memory grew by $(number peak_rss_over_base_bytes "$2") bytes, allocated are $(number allocated_bytes "$2")"
 }
 
 # double on the reference backend
