@@ -51,7 +51,7 @@ static struct ghp_link link_of(const struct ghp_machine *machine, struct kind ki
     return link;
 }
 
-/* Source   docs/time-model.md 1, closed forms */
+/* Source   docs/time-model.md 3 */
 static double ring_s(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_link link)
 {
     double n = count, volume = (double)bytes;

@@ -1,7 +1,7 @@
 /* planner/closed_form.c - the formulas of closed_form.h.
  *
  * Nothing here knows of instructions: six terms, each from sums over the network.  The symbols are those of
- * docs/time-model.md 1, so each function can be read beside its formula. */
+ * docs/time-model.md 4, so each function can be read beside its formula. */
 #include "planner/closed_form.h"
 
 #include <math.h>
