@@ -2,7 +2,7 @@
 # Sourced by bash from the source tree's root; not run by itself.
 
 # Debian's packages: to build and run, and more to check.
-GHP_PACKAGES="gcc make cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libglpk-dev
+GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libglpk-dev
     libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev"
 GHP_CHECK_PACKAGES="clang libomp-dev"
 
