@@ -98,6 +98,13 @@ bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass)
     return false;
 }
 
+bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass)
+{
+    bool weighted = op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
+    if (!ghp_op_needs_input(op) || (weighted && pass == GHP_PASS_BACKWARD_DATA)) return false;
+    return op != GHP_OP_BATCH_NORM || pass != GHP_PASS_BACKWARD_WEIGHT; /* its sums say it all */
+}
+
 int64_t ghp_local_in_elements(const struct ghp_local *local)
 {
     return local->n * local->c * local->h * local->w;

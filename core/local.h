@@ -52,6 +52,8 @@ int64_t
 ghp_local_weight_elements(const struct ghp_local *local); /* trained scalars on this worker */
 int64_t ghp_local_saved_bytes(const struct ghp_local *local,
                               int element_bytes); /* kept from forward to backward beside x, y */
+/* Whether a backward pass reads the forward input. */
+bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass);
 const char *ghp_pass_name(enum ghp_pass pass);
 bool ghp_pass_find(const char *name, enum ghp_pass *pass);
 

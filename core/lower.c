@@ -80,6 +80,27 @@ bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer)
     return how->input_gradient || has_trained_ancestor(how->model, layer);
 }
 
+int ghp_lower_first_gradient(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    int best = -1;
+    for (int i = 0; i < l->n_consumers; i++) {
+        const struct ghp_edge *e = &model->edges[l->out_edges[i]];
+        const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
+        if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
+            best = l->out_edges[i];
+    }
+    return best;
+}
+
+bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    if (!ghp_op_in_place(l)) return false;
+    const struct ghp_layer *from = &model->layers[l->inputs[0]];
+    return from->n_consumers == 1 && !ghp_op_needs_output(from->op);
+}
+
 int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params)
 {
     return n_params > 0 ? ghp_local_weight_elements(local) / n_params : 0;
@@ -361,25 +382,13 @@ static enum ghp_status emit_reshard(const struct emitter *e, int edge, struct gh
     return GHP_OK;
 }
 
-/* The out-edge whose gradient arrives first in backward order becomes the tensor, later ones are added to it. */
-static bool arrives_first(const struct ghp_model *model, int edge)
-{
-    const struct ghp_edge *own = &model->edges[edge];
-    const struct ghp_layer *from = &model->layers[own->from];
-    for (int i = 0; i < from->n_consumers; i++) {
-        const struct ghp_edge *other = &model->edges[from->out_edges[i]];
-        if (other->to > own->to || (other->to == own->to && other->slot < own->slot)) return false;
-    }
-    return true;
-}
-
 static enum ghp_status emit_edge_backward(const struct emitter *e, int edge, struct ghp_split from,
                                           struct ghp_split to)
 {
     const struct ghp_model *model = e->how->model;
     if (!ghp_edge_needs_gradient(model, edge)) return GHP_OK;
     GHP_TRY(emit_reshard(e, edge, ghp_split_layouts(to).dx, ghp_split_layouts(from).dy, true));
-    if (arrives_first(model, edge)) return GHP_OK;
+    if (ghp_lower_first_gradient(model, model->edges[edge].from) == edge) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emit(e->program, GHP_INSTR_ACCUMULATE, ghp_point_backward_edge(model, edge), e->rank);
     if (instr == NULL) return GHP_NO_MEMORY();

@@ -43,6 +43,14 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
 /* Whether a gradient flows into a layer's output (it or something before it has parameters). */
 bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);
 
+/* The out-edge of a layer whose gradient arrives first in backward order: it becomes the layer's output gradient, later
+ * ones are added to it. -1 where nothing reads the layer. */
+int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
+
+/* Whether an in-place operation may overwrite its unchanged input: nobody else reads that, and its maker does not need
+ * it again. (An input that changed its layout on the way belongs to the operation alone.) */
+bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
+
 /* Points (program.h). */
 int ghp_point_forward(const struct ghp_model *model, int layer);
 int ghp_point_forward_edge(const struct ghp_model *model, int edge);

@@ -90,26 +90,15 @@ static int gradient_of_edge(const struct linker *k, int edge)
 /* dy of a layer: the gradient of the consumer that comes first in backward order (others are added to it). */
 static int output_gradient_of(const struct linker *k, int layer)
 {
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    int best = -1;
-    for (int i = 0; i < l->n_consumers; i++) {
-        int edge = l->out_edges[i];
-        const struct ghp_edge *e = &k->how->model->edges[edge];
-        const struct ghp_edge *b = best < 0 ? NULL : &k->how->model->edges[best];
-        if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot)) best = edge;
-    }
-    return best < 0 ? -1 : gradient_of_edge(k, best);
+    int first = ghp_lower_first_gradient(k->how->model, layer);
+    return first < 0 ? -1 : gradient_of_edge(k, first);
 }
 
-/* An in-place operation may overwrite its input: nobody else reads it, and its maker does not need it again. */
 static bool may_overwrite_input(const struct linker *k, int layer)
 {
-    const struct ghp_model *model = k->how->model;
-    const struct ghp_layer *l = &model->layers[layer];
-    if (!ghp_op_in_place(l)) return false;
-    const struct ghp_layer *from = &model->layers[l->inputs[0]];
-    return k->x_changed[l->first_edge] ||
-           (from->n_consumers == 1 && !ghp_op_needs_output(from->op));
+    const struct ghp_layer *l = &k->how->model->layers[layer];
+    return ghp_lower_overwrites_input(k->how->model, layer) ||
+           (ghp_op_in_place(l) && k->x_changed[l->first_edge]);
 }
 
 static enum ghp_status make_output(struct linker *k, int layer)
@@ -285,11 +274,7 @@ static enum ghp_status link_backward(struct linker *k, struct ghp_instr *instr)
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
     at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : output_gradient_of(k, instr->layer);
-    bool reads_x = ghp_op_needs_input(l->op) &&
-                   !(l->op == GHP_OP_BATCH_NORM && instr->pass == GHP_PASS_BACKWARD_WEIGHT) &&
-                   !(instr->pass == GHP_PASS_BACKWARD_DATA &&
-                     (l->op == GHP_OP_CONV2D || l->op == GHP_OP_LINEAR));
-    if (reads_x) at->x[0] = input_of(k, l->first_edge);
+    if (ghp_pass_reads_input(l->op, instr->pass)) at->x[0] = input_of(k, l->first_edge);
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
         if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
         for (int p = 0; p < l->n_params; p++)

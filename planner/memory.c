@@ -60,11 +60,7 @@ static int64_t receive_bytes(int64_t bytes, struct ghp_ranks ranks)
 
 static void learn_pass(struct facts *f, enum ghp_op op, enum ghp_pass pass)
 {
-    bool weighted = op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
-
-    if (ghp_op_needs_input(op) && !(op == GHP_OP_BATCH_NORM && pass == GHP_PASS_BACKWARD_WEIGHT) &&
-        !(weighted && pass == GHP_PASS_BACKWARD_DATA))
-        f->reads_input = true;
+    if (ghp_pass_reads_input(op, pass)) f->reads_input = true;
     if (pass == GHP_PASS_BACKWARD_DATA && ghp_op_needs_output(op)) f->reads_output = true;
     if (pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_STATS) f->saved_later = true;
 }
@@ -87,30 +83,12 @@ static enum ghp_status learn_layer(struct maker *m, int v)
     return GHP_OK;
 }
 
-/* The out-edge whose gradient arrives first and becomes the layer's output gradient. */
-static int first_arriving(const struct ghp_model *model, int v)
-{
-    int best = -1;
-
-    for (int i = 0; i < model->layers[v].n_consumers; ++i) {
-        int e = model->layers[v].out_edges[i];
-        const struct ghp_edge *a = &model->edges[e];
-
-        if (best < 0 || a->to > model->edges[best].to ||
-            (a->to == model->edges[best].to && a->slot < model->edges[best].slot))
-            best = e;
-    }
-    return best;
-}
-
 /* The last point at which the consumer of an edge reads the tensor as the producer left it. */
 static int last_unchanged_read(const struct maker *m, int e)
 {
     int to = m->model->edges[e].to;
-    const struct ghp_layer *from = &m->model->layers[m->model->edges[e].from];
 
-    if (ghp_op_in_place(&m->model->layers[to]) && from->n_consumers == 1 &&
-        !ghp_op_needs_output(from->op))
+    if (ghp_lower_overwrites_input(m->model, to))
         return ghp_point_forward(m->model, to) - 1; /* from there on it is the consumer's output */
     return m->facts[to].reads_input && m->model->edges[e].slot == 0
                ? ghp_point_backward(m->model, to)
@@ -279,8 +257,9 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     struct ghp_spans *spans = &m->in->edge_spans;
     int at = ghp_point_backward_edge(m->model, e);
     int first = ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0);
-    int last =
-        first_arriving(m->model, edge->from) == e ? ghp_point_backward(m->model, edge->from) : at;
+    int last = ghp_lower_first_gradient(m->model, edge->from) == e
+                   ? ghp_point_backward(m->model, edge->from)
+                   : at;
     int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
 
     if (!m->facts[edge->from].wanted) return GHP_OK;
