@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "executor/checkpoint.h"
 #include "executor/parameters.h"
+#include "executor/partners.h"
 #include "executor/run_file.h"
 #include "executor/train.h"
 
@@ -392,6 +393,16 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
     return status;
 }
 
+/* What instructions take by themselves, apart from waiting for partners: over all workers. */
+static enum ghp_status compare_workers(struct parts *p, struct ghp_residuals *residuals)
+{
+    struct ghp_crowd crowd = {p->session->transport_ops, p->world, p->size};
+
+    p->session->transport_ops->label(p->world, "comparing the workers' times");
+    return ghp_partners_compare(&crowd, ghp_worker_program(p->worker),
+                                ghp_worker_stopwatch(p->worker), residuals);
+}
+
 static enum ghp_status finish(struct parts *p)
 {
     struct ghp_residuals residuals = {0};
@@ -403,6 +414,7 @@ static enum ghp_status finish(struct parts *p)
         ghp_worker_stopwatch(p->worker), &residuals);
 
     GHP_TRY_GOTO(status, agree(p, status, "joining predictions"), done);
+    GHP_TRY_GOTO(status, compare_workers(p, &residuals), done);
     fill_run(p, &residuals, &run);
     GHP_TRY_GOTO(status, greatest_resident(p, resident, &run.peak_rss_over_base_bytes), done);
     GHP_TRY_GOTO(status, ghp_parameters_compare(p->worker, &p->list, &run.different), done);
