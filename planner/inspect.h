@@ -42,10 +42,23 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
 enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
                                        const struct ghp_plan *b, const struct ghp_profile *profile);
 
-/* A file of ghp-run: its single values, then each list of records as a table, predicted beside measured.
+/* A file of ghp-run: its single values, where its error sits, then each list of records as a table, predicted beside
+ * measured.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path);
+
+/* Where the error of the predicted step sits, over one run or several together: the terms of the step and the layers,
+ * largest error first, and a sentence that names them.
+ *
+ * Terms are computation by operation and pass, exchanges by collective, group size and class of bytes, copies, updates,
+ * loading, waiting for partners (an exchange's seconds beyond those of its last rank to arrive), waiting for
+ * reductions, and what lies between instructions.  Measured terms sum to the measured step.  Reductions run beside the
+ * step and have a table of their own.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (a run of an older version, or without prediction);
+ *           GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *const *paths, int n);
 
 /* The profile that a plan was made with.
  *
