@@ -299,6 +299,26 @@ static enum ghp_status name_plan(struct making *m)
                : GHP_OK;
 }
 
+/* A baseline that gains more by buckets than the plans the search kept: it then is the fastest plan known. */
+static enum ghp_status take_faster_baseline(struct making *m)
+{
+    struct ghp_plan *plan = m->plan;
+    int kept;
+
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL) return GHP_OK;
+    for (int b = 0; b < BASELINES; ++b) {
+        const struct ghp_baseline *baseline = &plan->baselines[b];
+
+        if (!baseline->feasible ||
+            baseline->predicted.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME))
+            continue;
+        GHP_TRY(tune_bucket(m, &m->baseline[b], &kept, &plan->bucket_bytes));
+        GHP_TRY(predict(m, m->baseline[b].kept[kept].choice, plan->bucket_bytes, plan->splits,
+                        &plan->predicted));
+    }
+    return GHP_OK;
+}
+
 /* From the finished search to the plan. */
 static enum ghp_status finish(struct making *m)
 {
@@ -310,6 +330,7 @@ static enum ghp_status finish(struct making *m)
     GHP_TRY(tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
     GHP_TRY(
         predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits, &plan->predicted));
+    GHP_TRY(take_faster_baseline(m));
     fastest_s = plan->predicted.step_s;
     GHP_TRY(set_certificate(m, fastest_s));
     GHP_TRY(simplify(m, &simpler));
