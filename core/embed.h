@@ -1,6 +1,6 @@
 /* core/embed.h - nouns as parts of other nouns' files: a machine inside a profile, both inside a plan.
  *
- * Private to core's readers and writers, but for the hash of a machine, which whoever makes a plan needs.
+ * Private to core's readers and writers, but for hashes, which whoever makes a plan or reads a run needs.
  * The embedded object is the whole document of the noun, its "format" included, so that it can be cut out and used. */
 #ifndef GHP_CORE_EMBED_H
 #define GHP_CORE_EMBED_H

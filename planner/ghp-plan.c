@@ -177,6 +177,9 @@ static enum ghp_status check_options(const char *const *files, int n_files)
     if (set.profile == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "no profile given; add --profile PROFILE, made by ghp-profile");
+    if (set.calibrate && (set.machine != NULL || set.force != NULL || set.memory_bytes > 0))
+        return GHP_FAIL(GHP_ERR_USAGE, "--calibrate makes no plan; leave --machine, --force and "
+                                       "--memory out, and plan by the corrected profile");
     if (set.calibrate) return GHP_OK;
     if (set.workers == 0) return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
     if (set.batch == 0)

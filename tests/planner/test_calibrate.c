@@ -149,6 +149,7 @@ static double factor_of(enum ghp_op op, enum ghp_pass pass)
 
 static const double gather_factor = 1.6, gather_extra_s = 40e-6, update_factor = 2;
 static const double between_s = 4e-6, exchange_s = 60e-6;
+static const double beside_factor = 1.6; /* of the slowdown of computing beside a reduction */
 
 static void spoil(struct ghp_profile *truth)
 {
@@ -162,6 +163,7 @@ static void spoil(struct ghp_profile *truth)
 
         if (e->op == GHP_COMM_ALL_GATHER) e->seconds = gather_factor * e->seconds + gather_extra_s;
     }
+    truth->overlap.compute *= beside_factor;
     truth->update.latency_s *= update_factor;
     truth->update.bandwidth_Bps /= update_factor;
     truth->calibration = ghp_calibration_open(0, 0);
@@ -288,6 +290,7 @@ static void test_faults_are_found(void)
     check_factor(&r, (struct ghp_part){GHP_PART_COMPUTE, GHP_OP_BATCH_NORM, GHP_PASS_STATS}, 1);
     check_factor(&r, (struct ghp_part){GHP_PART_UPDATE, 0, 0}, update_factor);
     check_factor(&r, (struct ghp_part){GHP_PART_COMM, GHP_COMM_ALL_TO_ALL, 4}, 1);
+    check_factor(&r, (struct ghp_part){GHP_PART_BESIDE_COMPUTE, 0, 0}, beside_factor);
     check_gathers(&w);
     CHECK_NEAR(w.profile.calibration->instruction_s, between_s, 0.01 * between_s);
     CHECK(w.profile.calibration->profile_hash == hash && w.profile.hash != hash);
@@ -301,6 +304,31 @@ static void test_faults_are_found(void)
     ghp_calibrate_release(&r);
     CHECK_STATUS(ghp_calibrate(&w.model, w.records, RUNS, &w.profile, &r), GHP_ERR_INPUT);
     CHECK_MESSAGE("calibrated already");
+    world_release(&w);
+}
+
+/* A profile by law has two numbers to correct: the rate of computation and the links. */
+static void test_laws(void)
+{
+    struct ghp_calibrate_result r = {0};
+    struct world w;
+
+    world_make(&w);
+    ghp_profile_release(&w.profile);
+    ghp_profile_release(&w.truth);
+    CHECK_STATUS(analytic_profile(2e10, 1e9, 1e-5, &w.profile), GHP_OK);
+    CHECK_STATUS(analytic_profile(1e10, 5e8, 2e-5, &w.truth), GHP_OK);
+    for (int p = 0; p < RUNS; ++p) {
+        ghp_record_release(&w.records[p]);
+        run_plan(&w, p, "by law");
+    }
+    CHECK_STATUS(ghp_calibrate(&w.model, w.records, RUNS, &w.profile, &r), GHP_OK);
+    check_factor(&r, (struct ghp_part){GHP_PART_LAW, 0, 0}, 2);
+    check_factor(&r, (struct ghp_part){GHP_PART_LINK, 0, 0}, 2);
+    CHECK_NEAR(w.profile.law.flops_per_s, 1e10, 0.1e10);
+    CHECK_NEAR(w.profile.machine.intra.latency_s, 2e-5, 0.2e-5);
+    CHECK(r.helps && r.held_out.mean < 0.1 * r.before.mean);
+    ghp_calibrate_release(&r);
     world_release(&w);
 }
 
@@ -381,6 +409,7 @@ static void test_misfits(void)
 int main(void)
 {
     test_faults_are_found();
+    test_laws();
     test_chance_is_no_fault();
     test_misfits();
     return check_end();
