@@ -63,22 +63,45 @@ struct word {
     int64_t status;
 };
 
+/* All ranks' words, or the failure of any of them. */
+static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status, double value,
+                            struct word *all)
+{
+    struct word mine = {.value = value, .status = status};
+    enum ghp_status result = m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
+
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+        if (all[r].status != GHP_OK)
+            result = status != GHP_OK
+                         ? status
+                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
+    return result;
+}
+
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value)
 {
-    struct word mine = {.value = *value, .status = status};
     struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
     enum ghp_status result = GHP_OK;
 
     /* without this memory a rank cannot take part: all others learn it from the watchdog */
     if (all == NULL) return GHP_NO_MEMORY();
-    result = m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
-    for (int r = 0; r < m->size && result == GHP_OK; ++r) {
-        if (all[r].status != GHP_OK)
-            result = status != GHP_OK
-                         ? status
-                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
+    result = hear(m, status, *value, all);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
         if (all[r].value > *value) *value = all[r].value;
-    }
+    free(all);
+    return result;
+}
+
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value)
+{
+    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
+    enum ghp_status result = GHP_OK;
+    double sum = 0;
+
+    if (all == NULL) return GHP_NO_MEMORY();
+    result = hear(m, status, *value, all);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r) sum += all[r].value;
+    if (result == GHP_OK) *value = sum / m->size;
     free(all);
     return result;
 }

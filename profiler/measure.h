@@ -73,6 +73,10 @@ enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task ta
  * Collective over m->world */
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
 
+/* The mean of all ranks' values, the same bits on all; fails as ghp_measure_max does.
+ * Collective over m->world */
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value);
+
 /* Whether this thread's message only says that another rank failed. */
 bool ghp_measure_is_echo(void);
 
