@@ -101,6 +101,9 @@ says out '^model.json  *model  *-'
 plan 2 data small.json --memory 1300KiB || fail 'planning with --memory'
 run 2 small.json model.json --ab 2 --ab-rounds 1 || fail "limited plans exit $?: $(tail -n 3 err)"
 says err 'warning: the plans together take .* more than the 1.27 MiB'
+profile "$GHP_SOURCE/models/vgg16.json" vgg16.profile.json
+"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile vgg16.profile.json --workers 2 --batch 131072 --strategy data -o huge.json >/dev/null 2>&1
+refused 1 'need [0-9.]* TiB a worker at once.*compare fewer' 2 huge.json huge.json --ab 2 --backend reference
 
 # what differs in more than the plan is not compared
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 14 --strategy data -o other-batch.json >/dev/null 2>&1
