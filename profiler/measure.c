@@ -1,6 +1,8 @@
 /* profiler/measure.c - samples, medians, and what the ranks tell each other. */
 #include "profiler/measure.h"
 
+#include "executor/contest.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +20,6 @@ double ghp_measure_now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double ghp_measure_quantile(const double *ascending, int n, double q)
-{
-    double at = q * (double)(n - 1);
-    int below = (int)at;
-
-    if (below >= n - 1) return ascending[n - 1];
-    return ascending[below] + (at - below) * (ascending[below + 1] - ascending[below]);
-}
-
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -41,10 +34,10 @@ struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples)
 
     memcpy(values, samples->values, sizeof values);
     qsort(values, (size_t)samples->n, sizeof *values, ascending);
-    timed.seconds = ghp_measure_quantile(values, samples->n, 0.5);
+    timed.seconds = ghp_contest_quantile(values, samples->n, 0.5);
     if (timed.seconds > 0)
-        timed.spread = (ghp_measure_quantile(values, samples->n, 0.75) -
-                        ghp_measure_quantile(values, samples->n, 0.25)) /
+        timed.spread = (ghp_contest_quantile(values, samples->n, 0.75) -
+                        ghp_contest_quantile(values, samples->n, 0.25)) /
                        timed.seconds;
     return timed;
 }

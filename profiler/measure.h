@@ -88,9 +88,6 @@ enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status s
 /* Seconds since some fixed moment, never backwards. */
 double ghp_measure_now_s(void);
 
-/* Quantile q in [0, 1] of n >= 1 ascending values, between neighbours by a straight line. */
-double ghp_measure_quantile(const double *ascending, int n, double q);
-
 /* Median and spread of n >= 1 samples. */
 struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples);
 
