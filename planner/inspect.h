@@ -45,8 +45,10 @@ enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct 
 /* A file of ghp-run: its single values, where its error sits, then each list of records as a table, predicted beside
  * measured.
  *
+ * format   "ghp.run/1" or "ghp.ab/1"
+ *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path);
+enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format);
 
 /* Where the error of the predicted step sits, over one run or several together: the terms of the step and the layers,
  * largest error first, and a sentence that names them.
