@@ -5,6 +5,7 @@
 #ifndef GHP_CORE_PLAN_H
 #define GHP_CORE_PLAN_H
 
+#include "core/alternative.h"
 #include "core/lower.h"
 #include "core/simulate.h"
 
@@ -33,13 +34,6 @@ struct ghp_certificate {
     char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
 };
 
-/* Runner-up for one layer: the best split other than the chosen one. */
-struct ghp_alternative {
-    int layer;
-    struct ghp_split split;
-    double step_s;
-};
-
 struct ghp_plan {
     struct ghp_model model;
     struct ghp_extent extent;
@@ -56,7 +50,10 @@ struct ghp_plan {
     struct ghp_baseline *baselines;
     struct ghp_certificate certificate;
     int n_alternatives;
-    struct ghp_alternative *alternatives;
+    struct ghp_alternative *alternatives; /* one a layer at most */
+    char *break_even_search; /* how far break-even values were looked for, NULL: not at all */
+    int n_sensitivity;       /* 0: not asked for */
+    struct ghp_sensitivity *sensitivity;
 };
 
 enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan);

@@ -24,7 +24,7 @@ static struct {
     int64_t workers, batch, memory_bytes, groups;
     int strategy, precision, solver;
     double time_limit_s, gap;
-    bool no_simplify, json;
+    bool no_simplify, no_break_even, json;
 } set = {.bucket = "auto", .time_limit_s = 30};
 
 static const struct ghp_opt options[] = {
@@ -113,6 +113,10 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 0.5,
      .help = "stop at a plan that is at most this fraction slower than the bound; 0: the best"},
+    {.name = "no-break-even",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.no_break_even,
+     .help = "do not look for the bandwidth, latency, batch and memory at which choices flip"},
     {.name = "solver",
      .kind = GHP_OPT_CHOICE,
      .target = &set.solver,
@@ -223,6 +227,7 @@ static enum ghp_status make_plan(const char *model_path)
                                 .time_limit_s = set.time_limit_s,
                                 .gap = set.gap,
                                 .simplify = !set.no_simplify,
+                                .break_even = !set.no_break_even,
                                 .solver = (enum ghp_solver)set.solver};
     enum ghp_status status;
 

@@ -3,6 +3,7 @@
 
 #include "core/units.h"
 #include "planner/alternatives.h"
+#include "planner/break_even.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASELINES = 3, BUCKET_SIZES = 11 };
+enum { BASELINES = 3, BUCKET_SIZES = 11, RUNNER_UP_ROUNDS = 3 };
 
 /* What travels through the making. */
 struct making {
@@ -299,29 +300,83 @@ static enum ghp_status name_plan(struct making *m)
                : GHP_OK;
 }
 
+/* ---- alternatives ---- */
+
+static void release_alternatives(struct ghp_plan *plan)
+{
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        ghp_alternative_release(&plan->alternatives[i]);
+    free(plan->alternatives);
+    plan->alternatives = NULL;
+    plan->n_alternatives = 0;
+}
+
+/* share   of the time limit that the searches may take */
+static enum ghp_status find_alternatives(struct making *m, double share)
+{
+    struct ghp_alternatives_job job = {
+        .instance = &m->instance,
+        .bucket_bytes = m->plan->bucket_bytes,
+        .limit_bytes = m->wishes->memory_bytes,
+        .deadline_s = fmin(deadline(m, 1), ghp_now_s() + share * m->wishes->time_limit_s)};
+
+    release_alternatives(m->plan);
+    return ghp_alternatives_find(&job, m->plan);
+}
+
+/* The proof is about layers reduced alone; with buckets a runner-up may be faster than the plan.  Whether one was taken
+ * in its place. */
+static enum ghp_status take_runner_up(struct making *m, bool *taken)
+{
+    struct ghp_plan *plan = m->plan;
+    const struct ghp_alternative *best = NULL;
+    struct ghp_lowering how = m->how;
+
+    *taken = false;
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL ||
+        plan->certificate.preferred != NULL)
+        return GHP_OK;
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        if (plan->alternatives[i].step_s < plan->predicted.step_s * (1 - GHP_BRANCH_SAME) &&
+            (best == NULL || plan->alternatives[i].step_s < best->step_s))
+            best = &plan->alternatives[i];
+    if (best == NULL) return GHP_OK;
+    ghp_alternative_splits(plan, best, plan->splits);
+    how.bucket_bytes = plan->bucket_bytes;
+    GHP_TRY(ghp_plan_predict(&how, plan->splits, m->wishes->profile, &plan->predicted));
+    free(plan->certificate.status);
+    *taken = true;
+    return set_certificate(m, plan->predicted.step_s);
+}
+
+static enum ghp_status note_no_break_even(struct ghp_plan *plan)
+{
+    plan->break_even_search = copy_text("off, as asked");
+    return plan->break_even_search == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
 /* From the finished search to the plan. */
 static enum ghp_status finish(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
-    bool simpler;
-    double fastest_s;
+    bool changed;
     int kept;
 
     GHP_TRY(tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
     GHP_TRY(
         predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits, &plan->predicted));
-    fastest_s = plan->predicted.step_s;
-    GHP_TRY(set_certificate(m, fastest_s));
-    GHP_TRY(simplify(m, &simpler));
-    GHP_TRY(set_groups(m));
+    GHP_TRY(set_certificate(m, plan->predicted.step_s));
+    GHP_TRY(simplify(m, &changed));
     GHP_TRY(name_plan(m));
+    for (int round = 0; round < RUNNER_UP_ROUNDS; ++round) {
+        GHP_TRY(find_alternatives(m, round == 0 ? 0.1 : 0.05));
+        GHP_TRY(take_runner_up(m, &changed));
+        if (!changed) break;
+    }
+    GHP_TRY(set_groups(m));
     GHP_TRY(take_subset(m));
-    struct ghp_alternatives_job job = {
-        .instance = &m->instance,
-        .bucket_bytes = plan->bucket_bytes,
-        .limit_bytes = m->wishes->memory_bytes,
-        .deadline_s = fmin(deadline(m, 1), ghp_now_s() + 0.1 * m->wishes->time_limit_s)};
-    return ghp_alternatives_find(&job, plan);
+    return m->wishes->break_even ? ghp_break_even_find(m->wishes->profile, plan)
+                                 : note_no_break_even(plan);
 }
 
 /* A baseline as a plan of its own: what was found for the table. */

@@ -70,8 +70,8 @@ static struct ghp_plan make_plan(void)
                                               .reason = copy_text("needs more memory")};
     plan.n_alternatives = 1;
     plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
-    plan.alternatives[0] =
-        (struct ghp_alternative){1, {GHP_SPLIT_IN, 2}, plan.predicted.step_s * 1.5};
+    plan.alternatives[0] = (struct ghp_alternative){
+        .layer = 1, .split = {GHP_SPLIT_IN, 2}, .step_s = plan.predicted.step_s * 1.5};
     plan.memory_limit_bytes = plan.predicted.peak_bytes;
     ghp_program_release(&program);
     ghp_profile_release(&whole);
