@@ -23,7 +23,10 @@ enum {
 
 static const double within = 0.5;     /* runners-up slower by more than this share are left out */
 static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
-static const double same_value = 1e-12, zero_step = 1e-13; /* a simulated period is not sharper */
+static const double same_value = 1e-9;
+static const double zero_step =
+    1e-12; /* of a step: what two simulated periods may differ by rounding */
+static const double beside = 1e-7; /* of the bracket: where a zero's neighbour is looked at */
 
 /* A program with prices, of which those of collectives follow a scaled profile. */
 struct priced {
@@ -139,36 +142,58 @@ static enum ghp_status walk_difference(struct pair *p, enum ghp_quantity quantit
     return GHP_OK;
 }
 
-static bool turned(double from, double to)
+/* Whether the difference has become zero, or changed its sign. */
+static bool turned(const struct pair *p, double from, double to)
 {
-    return from > 0 ? to <= 0 : to >= 0;
+    double zero_s = zero_step * p->plan->predicted.step_s;
+
+    return from > 0 ? to <= zero_s : to >= -zero_s;
 }
 
-/* Closes in on the change of sign between two factors and leaves it in at[1]: where the two ends' line is zero (seconds are piecewise linear
- * in the latency and in one over the bandwidth), an end that stays counting half; every third time the middle. */
-static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, double at[2],
-                                double slower_s[2])
+static bool is_inverse(enum ghp_quantity quantity)
 {
-    bool inverse =
-        quantity == GHP_QUANTITY_INTER_BANDWIDTH || quantity == GHP_QUANTITY_INTRA_BANDWIDTH;
-    double x[2] = {inverse ? 1 / at[0] : at[0], inverse ? 1 / at[1] : at[1]};
-    double f[2] = {slower_s[0], slower_s[1]};
+    return quantity == GHP_QUANTITY_INTER_BANDWIDTH || quantity == GHP_QUANTITY_INTRA_BANDWIDTH;
+}
 
-    for (int k = 0; k < TRIALS && fabs(x[1] - x[0]) > same_value * fabs(x[0]); ++k) {
-        double mid =
-            k % 3 == 2 ? 0.5 * (x[0] + x[1]) : x[0] + (x[1] - x[0]) * (f[0] / (f[0] - f[1]));
-        double found;
+/* A bracket of the turn; x is the factor, or one over it where that is what seconds are piecewise linear in. */
+struct bracket {
+    double x[2], f[2]; /* [0] before the turn, [1] behind it */
+};
 
-        GHP_TRY(difference(p, quantity, inverse ? 1 / mid : mid, &found));
-        int end = turned(slower_s[0], found);
-        x[end] = mid;
-        f[end] = found;
-        f[!end] *= 0.5;
-        if (fabs(found) > zero_step * p->plan->predicted.step_s) continue;
-        x[1] = mid;
-        break;
+static enum ghp_status set_end(struct pair *p, enum ghp_quantity quantity, double x,
+                               struct bracket *b)
+{
+    double found;
+    int end;
+
+    GHP_TRY(difference(p, quantity, is_inverse(quantity) ? 1 / x : x, &found));
+    end = turned(p, b->f[0], found);
+    b->x[end] = x;
+    b->f[end] = found;
+    return GHP_OK;
+}
+
+/* Whether the far end is zero, and so may lie anywhere on a stretch where both are equally fast. */
+static bool is_flat(const struct pair *p, const struct bracket *b)
+{
+    return fabs(b->f[1]) <= zero_step * p->plan->predicted.step_s;
+}
+
+/* Closes in on the turn, which ends as the far end: by the line through both ends, every third time and on flat
+ * stretches by halves.  A zero that has none beside it is the turn. */
+static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, struct bracket *b)
+{
+    for (int k = 0; k < TRIALS && fabs(b->x[1] - b->x[0]) > same_value * fabs(b->x[0]); ++k) {
+        double width = b->x[1] - b->x[0], hit;
+        bool halve = k % 3 == 2 || is_flat(p, b);
+
+        GHP_TRY(set_end(p, quantity,
+                        b->x[0] + width * (halve ? 0.5 : b->f[0] / (b->f[0] - b->f[1])), b));
+        if (halve || !is_flat(p, b)) continue;
+        hit = b->x[1];
+        GHP_TRY(set_end(p, quantity, hit + beside * (b->x[0] - hit), b));
+        if (b->x[1] == hit) return GHP_OK;
     }
-    at[1] = inverse ? 1 / x[1] : x[1];
     return GHP_OK;
 }
 
@@ -176,19 +201,21 @@ static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, doub
 static enum ghp_status walk(struct pair *p, enum ghp_quantity quantity, bool up, double slower_s,
                             double *factor)
 {
-    double at[2] = {1, 1}, f[2] = {slower_s, slower_s};
+    struct bracket b = {{1, 1}, {slower_s, slower_s}};
 
     *factor = NAN;
     for (int k = 1; k <= DOUBLINGS; ++k) {
-        at[1] = walk_factor(k, up);
-        GHP_TRY(walk_difference(p, quantity, k, up, &f[1]));
-        if (turned(slower_s, f[1])) {
-            GHP_TRY(close_in(p, quantity, at, f));
-            *factor = at[1];
+        double at = walk_factor(k, up);
+
+        b.x[1] = is_inverse(quantity) ? 1 / at : at;
+        GHP_TRY(walk_difference(p, quantity, k, up, &b.f[1]));
+        if (turned(p, slower_s, b.f[1])) {
+            GHP_TRY(close_in(p, quantity, &b));
+            *factor = is_inverse(quantity) ? 1 / b.x[1] : b.x[1];
             return GHP_OK;
         }
-        at[0] = at[1];
-        f[0] = f[1];
+        b.x[0] = b.x[1];
+        b.f[0] = b.f[1];
     }
     return GHP_OK;
 }
@@ -256,7 +283,7 @@ static enum ghp_status walk_batches(struct pair *p, bool up, double slower_s, do
 
         if (far == near) return GHP_OK; /* one sample a worker */
         GHP_TRY(batch_difference(p, far, &found));
-        if (!turned(slower_s, found)) {
+        if (!turned(p, slower_s, found)) {
             near = far;
             continue;
         }
@@ -264,7 +291,7 @@ static enum ghp_status walk_batches(struct pair *p, bool up, double slower_s, do
             int64_t mid = (far / workers + near / workers) / 2 * workers;
 
             GHP_TRY(batch_difference(p, mid, &found));
-            *(turned(slower_s, found) ? &far : &near) = mid;
+            *(turned(p, slower_s, found) ? &far : &near) = mid;
         }
         *value = (double)far;
         return GHP_OK;
