@@ -36,6 +36,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->profile_path);
     free(plan->certificate.status);
     free(plan->certificate.preferred);
+    free(plan->certificate.margin);
     *plan = (struct ghp_plan){0};
 }
 

@@ -24,14 +24,15 @@ struct ghp_baseline { /* what the plan is compared with */
 };
 
 struct ghp_certificate {
-    double step_s;  /* simulated step of the best plan found */
-    double bound_s; /* no plan of the space is faster than this */
-    double gap;     /* (step_s - bound_s) / step_s, 0 when equal to rounding */
-    char *status;   /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
-    int64_t plans;  /* plans simulated */
-    int64_t nodes;  /* branch-and-bound nodes */
-    double seconds; /* spent searching */
+    double step_s;   /* simulated step of the best plan found */
+    double bound_s;  /* no plan of the space is faster than this */
+    double gap;      /* (step_s - bound_s) / step_s, 0 when equal to rounding */
+    char *status;    /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
+    int64_t plans;   /* plans simulated */
+    int64_t nodes;   /* branch-and-bound nodes */
+    double seconds;  /* spent searching */
     char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
+    char *margin;    /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 
 struct ghp_plan {

@@ -74,6 +74,7 @@ static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
                                "nodes", (json_int_t)c->nodes, "search_s", c->seconds);
 
     put_text(object, "preferred", c->preferred, failed);
+    put_text(object, "margin", c->margin, failed);
     return object;
 }
 
@@ -229,8 +230,8 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
 
 static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
 {
-    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap", "plans",
-                                       "nodes",  "search_s", "preferred", NULL};
+    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap",    "plans",
+                                       "nodes",  "search_s", "preferred", "margin", NULL};
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
@@ -242,7 +243,8 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     GHP_TRY(ghp_json_int(&at, "plans", 0, INT64_MAX, &c->plans));
     GHP_TRY(ghp_json_int(&at, "nodes", 0, INT64_MAX, &c->nodes));
     GHP_TRY(ghp_json_real(&at, "search_s", 0, MAX_SECONDS, &c->seconds));
-    return ghp_json_opt_text(&at, "preferred", &c->preferred);
+    GHP_TRY(ghp_json_opt_text(&at, "preferred", &c->preferred));
+    return ghp_json_opt_text(&at, "margin", &c->margin);
 }
 
 /* Workers, batch and groups, and what must hold among them. */

@@ -45,6 +45,7 @@ static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int l
     ghp_sheet_real(sheet, term->backward_s);
     ghp_sheet_real(sheet, term->exchange_s);
     ghp_sheet_real(sheet, term->reduce_s);
+    ghp_sheet_real(sheet, term->exposed_s);
     ghp_sheet_real(sheet, term->update_s);
     ghp_sheet_real(sheet, sum_s);
     ghp_sheet_int(sheet, (int64_t)llround(term->sent_bytes));
@@ -62,6 +63,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {"backward_s", "backward", "ms", 'r', 1e3, 4},
         {"exchange_s", "exchange", "ms", 'r', 1e3, 4},
         {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
+        {"exposed_s", "exposed", "ms", 'r', 1e3, 4},
         {"update_s", "update", "ms", 'r', 1e3, 4},
         {"sum_s", "sum", "ms", 'r', 1e3, 4},
         {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
@@ -74,7 +76,8 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
                    plan->predicted.step_s * 1e3);
     ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch "
                           "norms' sums; reduce: its "
-                          "share of the gradient reduction, which overlaps");
+                          "share of the gradient reduction, which overlaps; exposed: what "
+                          "computation waits before the layer for it; not in the sum");
     if (plan->n_alternatives > 0)
         ghp_sheet_note(
             sheet,
@@ -147,6 +150,39 @@ static void put_instrs(struct ghp_display *report, const struct ghp_program *pro
     ghp_display_sheet(report, sheet);
 }
 
+/* Why this plan and not data parallelism, and which instruction makes most of the error. */
+static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
+                     const struct ghp_program *program, const struct ghp_timing *timing)
+{
+    const struct ghp_certificate *c = &plan->certificate;
+    double square_s = timing->error_s * timing->error_s, most = 0;
+    int worst = -1;
+
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_real(report, "error_s", plan->predicted.error_s);
+    ghp_display_text(report, "margin", c->margin);
+    ghp_display_text(report, "preferred", c->preferred);
+    if (c->margin != NULL) ghp_display_line(report, "margin: %s", c->margin);
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_price *price = &timing->instrs[i].price;
+        double half_s = price->spread * price->seconds / 2;
+
+        if (half_s <= most) continue;
+        most = half_s;
+        worst = i;
+    }
+    if (worst < 0) return;
+    ghp_display_line(report,
+                     "error of this plan's step: %.4f ms, %.0f %% of its square from '%s' of %s "
+                     "(spread %.1f %%)",
+                     timing->error_s * 1e3, 100 * most * most / square_s,
+                     ghp_instr_name(&program->instrs[worst]),
+                     program->instrs[worst].layer >= 0
+                         ? plan->model.layers[program->instrs[worst].layer].name
+                         : "the metrics",
+                     100 * timing->instrs[worst].price.spread);
+}
+
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                                const struct ghp_program *program)
 {
@@ -157,8 +193,11 @@ static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan
     if (terms == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_simulate(program, &plan->profile, &timing), out);
     ghp_terms_of(program, &timing, plan->model.n_layers, terms);
-    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    put_head(report, plan, program, &timing);
     put_terms(report, plan, terms, layer);
+    if (layer >= 0) ghp_inspect_choices(report, plan, layer);
+    ghp_inspect_break_even(report, plan, layer);
+    if (layer < 0) ghp_inspect_sensitivity(report, plan);
     if (layer >= 0) {
         put_layouts(report, plan, layer);
         put_instrs(report, program, &timing, layer);
@@ -178,10 +217,7 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
     struct ghp_program program;
     enum ghp_status status;
 
-    if (layer != NULL && index < 0)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "model '%s' has no layer '%s'; see its layers with ghp-inspect --explain",
-                        plan->model.name, layer);
+    if (layer != NULL && index < 0) return ghp_inspect_no_layer(&plan->model, layer);
     GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
     status = explain(report, plan, index, &program);
     ghp_program_release(&program);

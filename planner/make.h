@@ -30,6 +30,7 @@ struct ghp_wishes {
     double gap;           /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify;   /* data parallelism where the best plan is not faster by more than its error */
     bool break_even; /* say at which values each layer's choice flips; planner/break_even.h */
+    bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
 };
 
