@@ -14,6 +14,7 @@
 enum { DOUBLINGS = 10, NAMED = 3, SIDES = 2, TEXT_BYTES = 512 };
 
 static const double precise = 1e-3;
+static const double telling_s = 2; /* for what there is instead of a plan that does not fit */
 
 struct probing {
     const struct ghp_wishes *wishes;
@@ -77,32 +78,43 @@ static enum ghp_status predict_own(const struct ghp_plan *plan, const struct ghp
     return ghp_plan_predict(&how, plan->splits, wishes->profile, predicted);
 }
 
-/* Plans anew by these wishes and says whether the plan is as good. */
-static enum ghp_status compare(struct probing *p, const struct ghp_wishes *wishes, bool *stays)
+/* Plans anew by these wishes and notes what would be done otherwise. */
+static enum ghp_status plan_anew(struct probing *p, const struct ghp_wishes *wishes, double *step_s)
 {
-    double tolerance = fmax(p->plan->certificate.gap, 2 * GHP_BRANCH_SAME);
-    struct ghp_prediction own;
     struct ghp_plan other;
-    enum ghp_status status;
-    bool fits;
+    enum ghp_status status = ghp_make_plan(wishes, &other);
 
-    GHP_TRY(predict_own(p->plan, wishes, &own));
-    fits = wishes->memory_bytes == 0 || own.peak_bytes <= wishes->memory_bytes;
-    status = ghp_make_plan(wishes, &other);
-    if (status == GHP_ERR_INFEASIBLE) {
-        *stays = fits; /* then the plan is the only one known */
-        snprintf(p->beyond, sizeof p->beyond, "no plan that fits the memory");
-        return GHP_OK;
-    }
+    *step_s = INFINITY;
+    snprintf(p->beyond, sizeof p->beyond, "no plan that fits the memory is found");
+    if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
     if (status != GHP_OK) return status;
-    *stays = fits && own.step_s <= other.predicted.step_s * (1 + tolerance);
-    if (!*stays) describe(p->plan, &other, p->beyond);
+    *step_s = other.predicted.step_s;
+    describe(p->plan, &other, p->beyond);
     ghp_plan_release(&other);
     return GHP_OK;
 }
 
+/* Whether the plan is as good by these wishes as one that is made for them.  Where it does not fit it is not, whatever
+ * else there is: that is looked for only where it has to be `told`. */
+static enum ghp_status compare(struct probing *p, struct ghp_wishes *wishes, bool told, bool *stays)
+{
+    double tolerance = fmax(p->plan->certificate.gap, 2 * GHP_BRANCH_SAME), step_s;
+    struct ghp_prediction own;
+    bool fits;
+
+    GHP_TRY(predict_own(p->plan, wishes, &own));
+    fits = wishes->memory_bytes == 0 || own.peak_bytes <= wishes->memory_bytes;
+    *stays = false;
+    p->beyond[0] = '\0';
+    if (!fits && !told) return GHP_OK;
+    if (!fits) wishes->time_limit_s = fmin(wishes->time_limit_s, telling_s);
+    GHP_TRY(plan_anew(p, wishes, &step_s));
+    *stays = fits && own.step_s <= step_s * (1 + tolerance);
+    return GHP_OK;
+}
+
 /* Whether the plan stays where the quantity has this value. */
-static enum ghp_status probe(struct probing *p, double value, bool *stays)
+static enum ghp_status probe_and_tell(struct probing *p, double value, bool told, bool *stays)
 {
     struct ghp_wishes wishes = *p->wishes;
     struct ghp_profile scaled = {0};
@@ -112,19 +124,24 @@ static enum ghp_status probe(struct probing *p, double value, bool *stays)
     wishes.time_limit_s = fmax(0.01, fmin(wishes.time_limit_s, p->deadline_s - ghp_now_s()));
     if (p->quantity == GHP_QUANTITY_BATCH) {
         wishes.extent.global_batch = llround(value);
-        return compare(p, &wishes, stays);
+        return compare(p, &wishes, told, stays);
     }
     if (p->quantity == GHP_QUANTITY_MEMORY) {
         wishes.memory_bytes = llround(value);
-        return compare(p, &wishes, stays);
+        return compare(p, &wishes, told, stays);
     }
     GHP_TRY(ghp_profile_copy(p->wishes->profile, &scaled));
     wishes.profile = &scaled;
     status = ghp_quantity_scale_profile(&scaled, p->quantity,
                                         value / ghp_quantity_nominal(p->plan, p->quantity));
-    if (status == GHP_OK) status = compare(p, &wishes, stays);
+    if (status == GHP_OK) status = compare(p, &wishes, told, stays);
     ghp_profile_release(&scaled);
     return status;
+}
+
+static enum ghp_status probe(struct probing *p, double value, bool *stays)
+{
+    return probe_and_tell(p, value, false, stays);
 }
 
 /* ---- one side ---- */
@@ -161,22 +178,27 @@ static enum ghp_status take_text(const char *text, char **out)
 static enum ghp_status halve(struct probing *p, double inside, double outside, double *end,
                              char **text)
 {
-    char note[TEXT_BYTES + 64];
+    char note[TEXT_BYTES + 64], lost[TEXT_BYTES]; /* what there is instead at `outside` */
+    bool stays;
+
+    snprintf(lost, sizeof lost, "%s", p->beyond);
 
     while (!is_narrow(p, inside, outside)) {
         double mid = legal(p, sqrt(inside * outside));
-        bool stays;
 
         if (out_of_time(p)) {
             *end = inside;
-            snprintf(note, sizeof note, "%s, at %.4g; between, the time limit came first",
-                     p->beyond, outside);
+            snprintf(note, sizeof note, "%s, at %.4g; between, the time limit came first", lost,
+                     outside);
             return take_text(note, text);
         }
         GHP_TRY(probe(p, mid, &stays));
         *(stays ? &inside : &outside) = mid;
+        if (!stays) snprintf(lost, sizeof lost, "%s", p->beyond);
     }
     *end = inside;
+    if (lost[0] != '\0') return take_text(lost, text);
+    GHP_TRY(probe_and_tell(p, outside, true, &stays));
     return take_text(p->beyond, text);
 }
 
@@ -213,7 +235,7 @@ static enum ghp_status find_memory(struct probing *p, struct ghp_sensitivity *s)
     bool stays;
 
     s->low = (double)p->plan->predicted.peak_bytes;
-    GHP_TRY(probe(p, s->low - 1, &stays));
+    GHP_TRY(probe_and_tell(p, s->low - 1, true, &stays));
     GHP_TRY(take_text(p->beyond, &s->below));
     if (p->plan->memory_limit_bytes == 0) return GHP_OK;
     GHP_TRY(probe(p, 0, &stays)); /* no limit */
