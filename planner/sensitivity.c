@@ -188,8 +188,8 @@ static enum ghp_status halve(struct probing *p, double inside, double outside, d
 
         if (out_of_time(p)) {
             *end = inside;
-            snprintf(note, sizeof note, "%s, at %.4g; between, the time limit came first", lost,
-                     outside);
+            snprintf(note, sizeof note, "%s, at %.4g; between, the time limit came first",
+                     lost[0] != '\0' ? lost : "it does not fit the memory", outside);
             return take_text(note, text);
         }
         GHP_TRY(probe(p, mid, &stays));
