@@ -37,6 +37,15 @@ double ghp_quantity_scale(enum ghp_quantity quantity)
     return scales[quantity];
 }
 
+void ghp_alternative_splits(const struct ghp_alternative *alternative, const struct ghp_split *own,
+                            size_t n_layers, struct ghp_split *splits)
+{
+    memmove(splits, own, n_layers * sizeof *splits);
+    splits[alternative->layer] = alternative->split;
+    for (int i = 0; i < alternative->n_changes; ++i)
+        splits[alternative->changes[i].layer] = alternative->changes[i].split;
+}
+
 void ghp_alternative_release(struct ghp_alternative *alternative)
 {
     if (alternative == NULL) return;

@@ -79,6 +79,12 @@ const char *ghp_quantity_name(enum ghp_quantity quantity); /* "inter_bandwidth_B
 const char *ghp_quantity_unit(enum ghp_quantity quantity); /* of tables */
 double ghp_quantity_scale(enum ghp_quantity quantity);     /* shown = value * scale */
 
+/* The splits of a runner-up: the plan's own, but for the layer and its changes.
+ *
+ * own, splits   one a layer; splits is filled */
+void ghp_alternative_splits(const struct ghp_alternative *alternative, const struct ghp_split *own,
+                            size_t n_layers, struct ghp_split *splits);
+
 void ghp_alternative_release(struct ghp_alternative *alternative);
 void ghp_sensitivity_release(struct ghp_sensitivity *sensitivity);
 

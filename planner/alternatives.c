@@ -232,12 +232,3 @@ enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, st
     free(r.terms);
     return status;
 }
-
-void ghp_alternative_splits(const struct ghp_plan *plan, const struct ghp_alternative *alternative,
-                            struct ghp_split *splits)
-{
-    memcpy(splits, plan->splits, (size_t)plan->model.n_layers * sizeof *splits);
-    splits[alternative->layer] = alternative->split;
-    for (int i = 0; i < alternative->n_changes; ++i)
-        splits[alternative->changes[i].layer] = alternative->changes[i].split;
-}

@@ -24,10 +24,4 @@ struct ghp_alternatives_job {
 enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job,
                                       struct ghp_plan *plan);
 
-/* The splits of a plan's runner-up: the plan's own, but for the layer and its changes.
- *
- * splits   one a layer, filled */
-void ghp_alternative_splits(const struct ghp_plan *plan, const struct ghp_alternative *alternative,
-                            struct ghp_split *splits);
-
 #endif

@@ -1,7 +1,6 @@
 /* planner/break_even.c - two programs, one quantity turned up and down, and where their steps cross. */
 #include "planner/break_even.h"
 
-#include "planner/alternatives.h"
 #include "planner/quantity.h"
 
 #include <math.h>
@@ -411,7 +410,7 @@ enum ghp_status ghp_break_even_find(const struct ghp_profile *profile, struct gh
             p.grid[q][k] = NAN;
     GHP_TRY_GOTO(status, priced_init(&p, plan->splits, &p.a), out);
     while ((next = nearest(plan)) != NULL && work + layer_work(&p) <= BUDGET_WORK) {
-        ghp_alternative_splits(plan, next, rival);
+        ghp_alternative_splits(next, plan->splits, (size_t)plan->model.n_layers, rival);
         GHP_TRY_GOTO(status, find_layer(&p, next), out);
         work += layer_work(&p);
         ++done;

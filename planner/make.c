@@ -381,7 +381,7 @@ static enum ghp_status take_runner_up(struct making *m, bool *taken)
             (best == NULL || plan->alternatives[i].step_s < best->step_s))
             best = &plan->alternatives[i];
     if (best == NULL) return GHP_OK;
-    ghp_alternative_splits(plan, best, plan->splits);
+    ghp_alternative_splits(best, plan->splits, (size_t)plan->model.n_layers, plan->splits);
     how.bucket_bytes = plan->bucket_bytes;
     GHP_TRY(ghp_plan_predict(&how, plan->splits, m->wishes->profile, &plan->predicted));
     free(plan->certificate.status);

@@ -39,12 +39,22 @@ static struct ghp_profile law(void)
 static void add_alternative(struct ghp_plan *plan)
 {
     const double step_s = plan->predicted.step_s;
+    const size_t layers = (size_t)plan->model.n_layers;
     struct ghp_alternative *a = ghp_alloc(1, sizeof *a);
+    struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
+    struct ghp_profile whole = law();
+    struct ghp_lowering how = ghp_plan_lowering(plan, &whole);
+    struct ghp_prediction rival = {0};
 
-    *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}, .step_s = step_s * 1.5};
+    *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}};
     a->n_changes = 1;
     a->changes = ghp_alloc(1, sizeof *a->changes);
     a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"), {GHP_SPLIT_CHANNEL, 2}};
+    ghp_alternative_splits(a, plan->splits, layers, splits);
+    CHECK_STATUS(ghp_plan_predict(&how, splits, &whole, &rival), GHP_OK);
+    a->step_s = rival.step_s;
+    free(splits);
+    ghp_profile_release(&whole);
     a->n_choices = 2;
     a->choices = ghp_alloc(2, sizeof *a->choices);
     a->choices[0] = (struct ghp_choice_cost){
@@ -204,6 +214,9 @@ static const struct edit edits[] = {
     {"\"quantity\": \"global_batch\"", "\"quantity\": \"batch\"", "use one of inter_bandwidth_Bps",
      false},
     {"\"exposed_s\": 0.3", "\"exposed\": 0.3", "did you mean 'exposed_s'", false},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"r\", \"split\": \"full\", \"degree\": 2}", "alternatives.predicted_step_s",
+     true},
     {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
      "{\"layer\": \"q\", \"split\": \"channel\", \"degree\": 2}", "the model has no layer 'q'",
      false},

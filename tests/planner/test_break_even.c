@@ -2,7 +2,6 @@
  * tests/planner/test_break_even.c - break-even values against a closed form, and on either side of them; what a plan says
  * of other splits against a simulation of each; terms against the sums of the streams. */
 #include "core/profile_edit.h"
-#include "planner/alternatives.h"
 #include "planner/break_even.h"
 #include "planner/make.h"
 #include "planner/quantity.h"
@@ -105,7 +104,7 @@ static double slower_at(const struct ghp_plan *plan, const struct ghp_alternativ
     struct ghp_profile scaled = {0};
     struct ghp_lowering how;
 
-    ghp_alternative_splits(plan, a, splits);
+    ghp_alternative_splits(a, plan->splits, (size_t)plan->model.n_layers, splits);
     CHECK_STATUS(ghp_profile_copy(profile, &scaled), GHP_OK);
     CHECK_STATUS(ghp_quantity_scale_profile(&scaled, GHP_QUANTITY_INTER_BANDWIDTH, factor), GHP_OK);
     how = ghp_plan_lowering(plan, &scaled);
