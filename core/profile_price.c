@@ -265,8 +265,7 @@ enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struc
     return GHP_OK;
 }
 
-/* Everything of a profile but its entries. */
-static enum ghp_status copy_head(const struct ghp_profile *from, struct ghp_profile *to)
+enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to)
 {
     struct ghp_profile head = *from;
 
@@ -315,7 +314,7 @@ enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
 {
     enum ghp_status status;
 
-    GHP_TRY(copy_head(profile, subset));
+    GHP_TRY(ghp_profile_copy_head(profile, subset));
     for (int i = 0; i < program->n_instrs; ++i)
         GHP_TRY_GOTO(
             status, add_needed(profile, &program->instrs[i], program->extent.workers, subset), out);

@@ -5,7 +5,8 @@
 #include "core/opts.h"
 #include "core/units.h"
 #include "planner/calibrate_report.h"
-#include "planner/make.h"
+#include "planner/inspect.h"
+#include "planner/sensitivity.h"
 #include "planner/summary.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static struct {
     int64_t workers, batch, memory_bytes, groups;
     int strategy, precision, solver;
     double time_limit_s, gap;
-    bool no_simplify, json, calibrate, force_calibrate;
+    bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
 } set = {.bucket = "auto", .time_limit_s = 30};
 
 static const struct ghp_opt options[] = {
@@ -117,6 +118,15 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 0.5,
      .help = "stop at a plan that is at most this fraction slower than the bound; 0: the best"},
+    {.name = "no-break-even",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.no_break_even,
+     .help = "do not look for the bandwidth, latency, batch and memory at which choices flip"},
+    {.name = "sensitivity",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.sensitivity,
+     .help = "plan anew at other bandwidths, latencies, speeds, batches and memories: how far each "
+             "may move before another plan is better; takes up to --time-limit again"},
     {.name = "solver",
      .kind = GHP_OPT_CHOICE,
      .target = &set.solver,
@@ -229,7 +239,14 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
 {
     json_t *config;
 
-    if (!set.json) return ghp_summary_print(plan, stdout);
+    if (!set.json) {
+        struct ghp_display report;
+
+        GHP_TRY(ghp_summary_print(plan, stdout));
+        ghp_display_begin(&report, false);
+        ghp_inspect_sensitivity(&report, plan);
+        return ghp_display_end(&report);
+    }
     config = json_object();
     ghp_opts_each(&tool, add_option, config);
     return ghp_summary_json(plan, config, stdout);
@@ -250,6 +267,7 @@ static enum ghp_status make_plan(const char *model_path)
                                 .time_limit_s = set.time_limit_s,
                                 .gap = set.gap,
                                 .simplify = !set.no_simplify,
+                                .break_even = !set.no_break_even,
                                 .solver = (enum ghp_solver)set.solver};
     enum ghp_status status;
 
@@ -257,6 +275,7 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY_GOTO(status, ghp_profile_load(set.profile, &profile), done);
     GHP_TRY_GOTO(status, adapt_profile(&profile), done);
     GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
+    if (set.sensitivity) GHP_TRY_GOTO(status, ghp_sensitivity_find(&wishes, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:
