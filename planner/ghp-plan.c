@@ -6,6 +6,7 @@
 #include "core/units.h"
 #include "planner/make.h"
 #include "planner/summary.h"
+#include "planner/what_if.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static struct {
     int strategy, precision, solver;
     double time_limit_s, gap;
     bool no_simplify, json;
+    struct ghp_opt_list edits;
 } set = {.bucket = "auto", .time_limit_s = 30};
 
 static const struct ghp_opt options[] = {
@@ -55,7 +57,12 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.machine,
      .argument = "MACHINE",
-     .help = "another machine than the profile's: its nodes and links"},
+     .help = "another machine than the profile's; links without figures keep the profile's"},
+    {.name = "set",
+     .kind = GHP_OPT_LIST,
+     .target = &set.edits,
+     .argument = "KEY=VALUE",
+     .help = "what if: edits the profile or its machine before planning (may be repeated)"},
     {.name = "memory",
      .kind = GHP_OPT_BYTES,
      .target = &set.memory_bytes,
@@ -132,7 +139,7 @@ static const struct ghp_opt options[] = {
      .help = "one JSON object in place of the tables"},
 };
 
-static const struct ghp_tool tool = {
+static struct ghp_tool tool = {
     .name = "ghp-plan",
     .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
                "good they are",
@@ -176,26 +183,44 @@ static enum ghp_status read_bucket(int64_t *bytes)
     return GHP_OK;
 }
 
-/* Replaces the profile's machine, and its width of numbers where it has no measurements of another one. */
-static enum ghp_status adapt_profile(struct ghp_profile *profile)
+/* Sets the profile's width of numbers where it has no measurements of another one. */
+static enum ghp_status set_precision(struct ghp_profile *profile)
 {
     int element_bytes = set.precision == 2 ? 8 : set.precision == 1 ? 4 : profile->element_bytes;
 
-    if (set.machine != NULL) {
-        struct ghp_machine machine = {0};
-
-        GHP_TRY(ghp_machine_load(set.machine, &machine));
-        ghp_machine_release(&profile->machine);
-        profile->machine = machine;
-    }
     if (element_bytes != profile->element_bytes && (profile->n_ops > 0 || profile->n_comms > 0))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "profile '%s' was measured with %d-byte numbers; measure one with "
                         "ghp-profile --precision %s",
                         set.profile, profile->element_bytes, precision_names[set.precision]);
-    if (set.machine == NULL && element_bytes == profile->element_bytes) return GHP_OK;
+    if (element_bytes == profile->element_bytes) return GHP_OK;
     profile->element_bytes = element_bytes;
     return ghp_profile_seal(profile);
+}
+
+/* The profile as the options want it, for so many workers. */
+static enum ghp_status open_profile(struct ghp_wishes *wishes, struct ghp_profile *profile,
+                                    struct ghp_edits *edits)
+{
+    struct ghp_what_if what_if = {.machine_name = set.machine,
+                                  .set = set.edits.item,
+                                  .n_set = set.edits.n,
+                                  .workers = wishes->extent.workers};
+    struct ghp_machine machine = {0};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_profile_load(set.profile, profile));
+    GHP_TRY(set_precision(profile));
+    if (set.machine == NULL && set.edits.n == 0) return GHP_OK;
+    if (set.machine != NULL) {
+        GHP_TRY(ghp_machine_load(set.machine, &machine));
+        what_if.machine = &machine;
+    }
+    status = ghp_what_if_apply(&what_if, profile, edits);
+    ghp_machine_release(&machine);
+    wishes->what_if = edits;
+    if (wishes->memory_bytes == 0) wishes->memory_bytes = ghp_what_if_memory(&what_if, profile);
+    return status;
 }
 
 static enum ghp_status print_result(const struct ghp_plan *plan)
@@ -211,6 +236,7 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
 static enum ghp_status make_plan(const char *model_path)
 {
     struct ghp_profile profile = {0};
+    struct ghp_edits edits = {0};
     struct ghp_plan plan = {0};
     struct ghp_wishes wishes = {.model_path = model_path,
                                 .profile_path = set.profile,
@@ -227,13 +253,13 @@ static enum ghp_status make_plan(const char *model_path)
     enum ghp_status status;
 
     GHP_TRY(read_bucket(&wishes.bucket_bytes));
-    GHP_TRY_GOTO(status, ghp_profile_load(set.profile, &profile), done);
-    GHP_TRY_GOTO(status, adapt_profile(&profile), done);
+    GHP_TRY_GOTO(status, open_profile(&wishes, &profile, &edits), done);
     GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:
     ghp_plan_release(&plan);
+    ghp_edits_release(&edits);
     ghp_profile_release(&profile);
     return status;
 }
@@ -242,7 +268,10 @@ int main(int argc, char **argv)
 {
     const char *positional[1] = {NULL};
     int n_positional = 0;
-    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, positional, 1, &n_positional);
+    enum ghp_status status;
+
+    tool.notes = ghp_what_if_help();
+    status = ghp_opts_parse(&tool, argc, argv, positional, 1, &n_positional);
 
     ghp_log_open(tool.name, true);
     if (status == GHP_OK && ghp_opts_done()) return 0;

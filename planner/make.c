@@ -291,6 +291,7 @@ static enum ghp_status name_plan(struct making *m)
     plan->strategy = copy_text(strategy);
     plan->model_path = copy_text(m->wishes->model_path);
     plan->profile_path = copy_text(m->wishes->profile_path);
+    if (m->wishes->what_if != NULL) GHP_TRY(ghp_edits_copy(m->wishes->what_if, &plan->what_if));
     plan->memory_limit_bytes = m->wishes->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = m->wishes->profile->hash;
@@ -316,6 +317,7 @@ static enum ghp_status finish(struct making *m)
     GHP_TRY(set_groups(m));
     GHP_TRY(name_plan(m));
     GHP_TRY(take_subset(m));
+    if (m->wishes->no_alternatives) return GHP_OK;
     struct ghp_alternatives_job job = {
         .instance = &m->instance,
         .bucket_bytes = plan->bucket_bytes,

@@ -30,6 +30,8 @@ struct ghp_wishes {
     double gap;           /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify; /* data parallelism where the best plan is not faster by more than its error */
     enum ghp_solver solver;
+    const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
+    bool no_alternatives;            /* leave the runners-up out */
 };
 
 /* Makes the plan.
