@@ -409,11 +409,11 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
     return plan->what_if.n > 0 ? ghp_what_if_apply(&w, profile, NULL) : GHP_OK;
 }
 
-int ghp_what_if_workers_per_node(const struct ghp_profile *profile, int most)
+int ghp_what_if_workers_per_node(const struct ghp_profile *profile)
 {
-    if (profile->workers > 0)
-        return ghp_machine_workers_per_node(&profile->machine, profile->workers);
-    return profile->machine.nodes >= most ? 1 : 0;
+    return profile->workers > 0
+               ? ghp_machine_workers_per_node(&profile->machine, profile->workers)
+               : 0;
 }
 
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile)

@@ -45,9 +45,8 @@ enum ghp_status ghp_what_if_apply(const struct ghp_what_if *what_if, struct ghp_
 /* Applies what a plan was made with: its record and its machine, on the profile as it was measured. */
 enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profile *profile);
 
-/* Workers a node of the machine that the profile was measured on; of a profile by law 1 where `most` workers would each
- * have a node, else 0: not known. */
-int ghp_what_if_workers_per_node(const struct ghp_profile *profile, int most);
+/* Workers a node of the machine that the profile was measured on; 0 for a profile by law, which does not know. */
+int ghp_what_if_workers_per_node(const struct ghp_profile *profile);
 
 /* A worker's share of a node's memory where `memory_bytes` is among the edits, else 0 [bytes].
  *
