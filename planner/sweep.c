@@ -123,7 +123,7 @@ static const char *between(int least, int most, char *text, size_t n)
 
 /* What there is to say: counts, degrees, and the names of up to two runs of layers that are split. */
 struct kind {
-    int weighted, split, runs, least, most;
+    int weighted, split, runs, least, most, others;
     const char *first[2], *last[2];
 };
 
@@ -133,7 +133,10 @@ static struct kind kind_of(const struct ghp_plan *plan)
     bool inside = false;
 
     for (int v = 0; v < plan->model.n_layers; ++v) {
-        if (!is_weighted(&plan->model.layers[v])) continue;
+        if (!is_weighted(&plan->model.layers[v])) {
+            kind.others += is_split(plan, v);
+            continue;
+        }
         ++kind.weighted;
         if (is_split(plan, v)) {
             int degree = plan->splits[v].degree;
@@ -158,19 +161,20 @@ void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n)
 
     text[0] = '\0';
     if (kind.split == 0) {
-        snprintf(text, n, "data");
+        snprintf(text, n, kind.others > 0 ? "data, but %d layers without matrix" : "data",
+                 kind.others);
         return;
     }
     between(kind.least, kind.most, degrees, sizeof degrees);
-    if (kind.runs > 2) {
-        snprintf(text, n, "%d of %d layers split, %s", kind.split, kind.weighted, degrees);
-        return;
-    }
-    for (int r = 0; r < kind.runs && used < n; ++r)
+    if (kind.runs > 2)
+        used = (size_t)snprintf(text, n, "%d of %d layers", kind.split, kind.weighted);
+    for (int r = 0; r < kind.runs && kind.runs <= 2 && used < n; ++r)
         used += (size_t)snprintf(text + used, n - used, "%s%s%s%s", r > 0 ? ", " : "",
                                  kind.first[r], kind.first[r] != kind.last[r] ? ".." : "",
                                  kind.first[r] != kind.last[r] ? kind.last[r] : "");
-    if (used < n) snprintf(text + used, n - used, " split, %s", degrees);
+    if (used < n) used += (size_t)snprintf(text + used, n - used, " split, %s", degrees);
+    if (used < n && kind.others > 0)
+        snprintf(text + used, n - used, " (and %d others)", kind.others);
 }
 
 /* ---- points ---- */
@@ -225,11 +229,12 @@ static enum ghp_status take_plan(const struct ghp_plan *plan, const struct ghp_s
     }
     ghp_sweep_kind(plan, kind, sizeof kind);
     point->splits = strdup(kind);
+    point->status = strdup(plan->certificate.status);
     point->groups = plan->groups;
     point->group_size = plan->group_size;
     point->gap = plan->certificate.gap;
     point->seconds = plan->certificate.seconds;
-    return point->splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    return point->splits == NULL || point->status == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
 /* Names and edits of the sweep, once: with the last point's edits, whose nodes are those of most workers. */
@@ -295,6 +300,7 @@ static enum ghp_status measure_one(const struct ghp_sweep_job *job, struct ghp_s
     for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
         free(one.plan[k].reason);
     free(one.splits);
+    free(one.status);
     return status;
 }
 
@@ -330,6 +336,7 @@ void ghp_sweep_release(struct ghp_sweep *sweep)
         for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
             free(sweep->point[i].plan[k].reason);
         free(sweep->point[i].splits);
+        free(sweep->point[i].status);
     }
     free(sweep->point);
     free(sweep->model);

@@ -42,6 +42,7 @@ static void add_columns(struct ghp_table *t)
     ghp_table_column(t, "measured", "%", 'r');
     ghp_table_column(t, "gap", "%", 'r');
     ghp_table_column(t, "planned", "s", 'r');
+    ghp_table_column(t, "proof", "", 'l');
     ghp_table_column(t, "groups", "", 'l');
     ghp_table_column(t, "splits", "", 'l');
 }
@@ -66,6 +67,11 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, i
     if (k > 0) return;
     ghp_table_cell(t, "%.2f", 100 * point->gap);
     ghp_table_cell(t, "%.2f", point->seconds);
+    /* the certificate's first words; the rest speaks of buckets */
+    ghp_table_cell(t, "%.*s",
+                   strncmp(point->status, "time", 4) == 0 ? (int)strcspn(point->status, ",")
+                                                          : (int)strcspn(point->status, " "),
+                   point->status);
     ghp_table_cell(t, "%d of %d", point->groups, point->group_size);
     ghp_table_cell(t, "%s", point->splits);
 }
@@ -148,6 +154,7 @@ static json_t *point_object(const struct ghp_sweep_point *point)
     json_object_set_new(object, "group_size", json_integer(point->group_size));
     json_object_set_new(object, "splits", json_string(point->splits));
     json_object_set_new(object, "gap", json_real(point->gap));
+    json_object_set_new(object, "status", json_string(point->status));
     json_object_set_new(object, "seconds", json_real(point->seconds));
     return object;
 }
