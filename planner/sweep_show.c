@@ -67,11 +67,11 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, i
     if (k > 0) return;
     ghp_table_cell(t, "%.2f", 100 * point->gap);
     ghp_table_cell(t, "%.2f", point->seconds);
-    /* the certificate's first words; the rest speaks of buckets */
-    ghp_table_cell(t, "%.*s",
-                   strncmp(point->status, "time", 4) == 0 ? (int)strcspn(point->status, ",")
-                                                          : (int)strcspn(point->status, " "),
-                   point->status);
+    {
+        const char *rest = strstr(point->status, " with each layer"); /* how buckets were found */
+
+        ghp_table_cell(t, "%.*s", rest != NULL ? (int)(rest - point->status) : 64, point->status);
+    }
     ghp_table_cell(t, "%d of %d", point->groups, point->group_size);
     ghp_table_cell(t, "%s", point->splits);
 }
