@@ -50,6 +50,7 @@ static void add_columns(struct ghp_table *t)
 static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, int k)
 {
     const struct ghp_sweep_plan *plan = &point->plan[k];
+    const char *rest;
 
     ghp_table_row(t);
     ghp_table_cell(t, "%d", point->workers);
@@ -67,11 +68,8 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, i
     if (k > 0) return;
     ghp_table_cell(t, "%.2f", 100 * point->gap);
     ghp_table_cell(t, "%.2f", point->seconds);
-    {
-        const char *rest = strstr(point->status, " with each layer"); /* how buckets were found */
-
-        ghp_table_cell(t, "%.*s", rest != NULL ? (int)(rest - point->status) : 64, point->status);
-    }
+    rest = strstr(point->status, " with each layer"); /* from there on: how buckets were found */
+    ghp_table_cell(t, "%.*s", rest != NULL ? (int)(rest - point->status) : 64, point->status);
     ghp_table_cell(t, "%d of %d", point->groups, point->group_size);
     ghp_table_cell(t, "%s", point->splits);
 }
