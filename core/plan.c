@@ -18,6 +18,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     if (plan == NULL) return;
     ghp_model_release(&plan->model);
     ghp_profile_release(&plan->profile);
+    ghp_edits_release(&plan->what_if);
     for (int i = 0; i < plan->n_baselines; ++i) {
         free(plan->baselines[i].strategy);
         free(plan->baselines[i].reason);

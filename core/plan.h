@@ -6,6 +6,7 @@
 #define GHP_CORE_PLAN_H
 
 #include "core/alternative.h"
+#include "core/edits.h"
 #include "core/lower.h"
 #include "core/simulate.h"
 
@@ -44,6 +45,7 @@ struct ghp_plan {
     int64_t bucket_bytes;
     int64_t memory_limit_bytes; /* 0: none */
     struct ghp_profile profile; /* subset, with the machine */
+    struct ghp_edits what_if;   /* what was edited in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
     char *model_path, *profile_path; /* as given, for messages and --verify */
     struct ghp_prediction predicted;

@@ -112,6 +112,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
         put(root, "sensitivity", ghp_plan_sensitivity_json(plan, &failed), &failed);
     put_text(root, "model_path", plan->model_path, &failed);
     put_text(root, "profile_path", plan->profile_path, &failed);
+    if (plan->what_if.n > 0) put(root, "what_if", ghp_edits_json(&plan->what_if), &failed);
     put(root, "model_hash", hash_json(plan->model.hash), &failed);
     put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
     put(root, "machine_hash", hash_json(machine_hash), &failed);
@@ -306,6 +307,7 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
     GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
     GHP_TRY(check_hash(root, "model_hash", plan->model_hash, plan->model.hash));
     GHP_TRY(check_hash(root, "machine_hash", plan->machine_hash, machine_hash));
+    GHP_TRY(ghp_edits_read(root, "what_if", &plan->what_if));
     GHP_TRY(ghp_json_opt_text(root, "model_path", &plan->model_path));
     return ghp_json_opt_text(root, "profile_path", &plan->profile_path);
 }
@@ -329,6 +331,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "sensitivity",
                                        "model_path",
                                        "profile_path",
+                                       "what_if",
                                        "model_hash",
                                        "profile_hash",
                                        "machine_hash",

@@ -45,6 +45,12 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                    run->data);
     if (run->oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_table_note(t, "the plan is a what-if, predictions are of another machine: %s",
+                       ghp_edits_text(&plan->what_if, edits, sizeof edits));
+    }
     if (!run->comparable)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "

@@ -44,6 +44,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     const struct ghp_plan *plan = run->plan;
 
     put(o, "plan", json_string(run->plan_path));
+    put(o, "what_if", plan->what_if.n > 0 ? ghp_edits_json(&plan->what_if) : json_null());
     put(o, "model", json_string(plan->model.name));
     put(o, "model_hash", hash(plan->model_hash));
     put(o, "profile_hash", hash(plan->profile_hash));

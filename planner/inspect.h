@@ -77,7 +77,7 @@ enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *con
  *
  * path      NULL: the plan's own profile_path, as written and beside the plan file
  * plan_path the plan's file
- * profile   filled; with the plan's machine where the plan was made for another one than the profile's
+ * profile   filled; edited as the plan says, where it is a what-if
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (the plan was made for another profile) */
 enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,

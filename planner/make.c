@@ -20,6 +20,8 @@ struct making {
     struct ghp_lowering how;
     struct ghp_instance instance;
     struct ghp_search_result baseline[BASELINES]; /* data, model, owt */
+    int64_t baseline_bucket[BASELINES];           /* the fastest that was tried with its plan: */
+    int baseline_kept[BASELINES];                 /* this one of the plans kept */
     struct ghp_search_result own;                 /* the plan's search */
     struct ghp_domain domain;                     /* what it may choose from */
     struct ghp_prediction fastest;                /* before a simpler plan was taken */
@@ -154,8 +156,8 @@ static enum ghp_status solve_baseline(struct making *m, int index, struct ghp_sp
     struct ghp_search_result *r = &m->baseline[index];
     struct ghp_domain domain = {0};
     enum ghp_status status;
-    int64_t bucket;
-    int kept;
+    int64_t *bucket = &m->baseline_bucket[index];
+    int *kept = &m->baseline_kept[index];
 
     b->strategy = copy_text(ghp_strategy_name(baselines[index]));
     if (b->strategy == NULL) return GHP_NO_MEMORY();
@@ -163,8 +165,9 @@ static enum ghp_status solve_baseline(struct making *m, int index, struct ghp_sp
     status = ghp_strategy_restrict(baselines[index], &domain);
     if (status == GHP_OK) status = search(m, &domain, 0.1 * (index + 1), r);
     if (status == GHP_OK && !r->feasible) status = fail_memory(m, r);
-    if (status == GHP_OK) status = tune_bucket(m, r, &kept, &bucket);
-    if (status == GHP_OK) status = predict(m, r->kept[kept].choice, bucket, splits, &b->predicted);
+    if (status == GHP_OK) status = tune_bucket(m, r, kept, bucket);
+    if (status == GHP_OK)
+        status = predict(m, r->kept[*kept].choice, *bucket, splits, &b->predicted);
     b->feasible = status == GHP_OK;
     ghp_domain_release(&domain);
     return status == GHP_OK ? GHP_OK : note_reason(b, status);
@@ -245,8 +248,6 @@ static enum ghp_status simplify(struct making *m)
     struct ghp_prediction *p = &m->plan->predicted;
     double margin_s = data->predicted.step_s - p->step_s;
     char text[256];
-    int64_t bucket;
-    int kept;
 
     if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO ||
         m->wishes->force != NULL || !data->feasible)
@@ -256,9 +257,9 @@ static enum ghp_status simplify(struct making *m)
              "data parallelism: simpler, and the fastest plan's margin of %.3g ms is within the "
              "prediction's error of %.3g ms",
              1e3 * margin_s, 1e3 * margin_error_s(m));
-    GHP_TRY(tune_bucket(m, &m->baseline[0], &kept, &bucket));
-    GHP_TRY(predict(m, m->baseline[0].kept[kept].choice, bucket, m->plan->splits, p));
-    m->plan->bucket_bytes = bucket;
+    m->plan->bucket_bytes = m->baseline_bucket[0];
+    GHP_TRY(predict(m, m->baseline[0].kept[m->baseline_kept[0]].choice, m->plan->bucket_bytes,
+                    m->plan->splits, p));
     m->plan->certificate.preferred = copy_text(text);
     return m->plan->certificate.preferred == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
@@ -332,6 +333,7 @@ static enum ghp_status name_plan(struct making *m)
     plan->strategy = copy_text(strategy);
     plan->model_path = copy_text(m->wishes->model_path);
     plan->profile_path = copy_text(m->wishes->profile_path);
+    if (m->wishes->what_if != NULL) GHP_TRY(ghp_edits_copy(m->wishes->what_if, &plan->what_if));
     plan->memory_limit_bytes = m->wishes->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = m->wishes->profile->hash;
@@ -340,22 +342,21 @@ static enum ghp_status name_plan(struct making *m)
                : GHP_OK;
 }
 
-/* A baseline that gains more by buckets than the plans the search kept: it then is the fastest plan known. */
+/* Takes a baseline that is faster: with each layer reduced alone none is, but buckets help one plan more than another. */
 static enum ghp_status take_faster_baseline(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
-    int kept;
 
     if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL) return GHP_OK;
     for (int b = 0; b < BASELINES; ++b) {
-        const struct ghp_baseline *baseline = &plan->baselines[b];
+        const struct ghp_baseline *base = &plan->baselines[b];
 
-        if (!baseline->feasible ||
-            baseline->predicted.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME))
+        if (!base->feasible ||
+            base->predicted.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME))
             continue;
-        GHP_TRY(tune_bucket(m, &m->baseline[b], &kept, &plan->bucket_bytes));
-        GHP_TRY(predict(m, m->baseline[b].kept[kept].choice, plan->bucket_bytes, plan->splits,
-                        &plan->predicted));
+        plan->bucket_bytes = m->baseline_bucket[b];
+        GHP_TRY(predict(m, m->baseline[b].kept[m->baseline_kept[b]].choice, plan->bucket_bytes,
+                        plan->splits, &plan->predicted));
     }
     return GHP_OK;
 }

@@ -32,6 +32,7 @@ struct ghp_wishes {
     bool break_even; /* say at which values each layer's choice flips; planner/break_even.h */
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
+    const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
 };
 
 /* Makes the plan.

@@ -69,6 +69,30 @@ static void test_networks(void)
     }
 }
 
+/* Latency binds and buckets decide: what is fastest with each layer alone need not be fastest with buckets, yet no
+ * baseline with its bucket is faster than the plan. */
+static void test_bucketed_baselines(void)
+{
+    struct ghp_wishes wishes = wishes_for(MODEL("resnet50"), 4096, 4096);
+    struct ghp_profile fast;
+    struct ghp_plan plan;
+
+    if (!CHECK_STATUS(analytic_profile(6e12, 12.5e9, 2e-6, &fast), GHP_OK)) return;
+    wishes.profile = &fast;
+    wishes.bucket_bytes = GHP_BUCKET_AUTO;
+    wishes.time_limit_s = 5;
+    wishes.decision_only = true;
+    if (CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) {
+        for (int b = 0; b < plan.n_baselines; ++b)
+            CHECK(!plan.baselines[b].feasible ||
+                  plan.predicted.step_s <= plan.baselines[b].predicted.step_s * (1 + 1e-9));
+        CHECK_EQ(plan.n_alternatives, 0);
+        CHECK_STATUS(ghp_plan_verify(&plan, &fast), GHP_OK);
+        ghp_plan_release(&plan);
+    }
+    ghp_profile_release(&fast);
+}
+
 /* A tighter limit never makes a faster plan, and what is named as the least does. */
 static void test_memory(void)
 {
@@ -251,6 +275,7 @@ int main(void)
 {
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
     test_networks();
+    test_bucketed_baselines();
     test_memory();
     test_groups();
     test_one_worker();
