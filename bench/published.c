@@ -99,8 +99,9 @@ static enum ghp_status print_nominal(void)
     const double published[CASES] = {cori[0].published, cori[1].published, cori[2].published};
     enum ghp_status status = GHP_OK;
 
-    ghp_table_note(t, "nominal: nothing fitted; a node %.3g flop/s at any batch, link %.3g bytes/s, %.3g s",
-                   cori_node.flops_per_s, cori_node.bandwidth_Bps, cori_node.latency_s);
+    ghp_table_note(
+        t, "nominal: nothing fitted; a node %.3g flop/s at any batch, link %.3g bytes/s, %.3g s",
+        cori_node.flops_per_s, cori_node.bandwidth_Bps, cori_node.latency_s);
     ghp_table_column(t, "nominal", "", 'l');
     case_columns(t);
     ghp_table_row(t);
@@ -199,7 +200,8 @@ static enum ghp_status print_spreads(void)
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status = GHP_OK;
 
-    ghp_table_note(t, "other plan kinds, latencies and numbers of free parameters: largest error of the joint fit, and "
+    ghp_table_note(t, "other plan kinds, latencies and numbers of free parameters: largest error "
+                      "of the joint fit, and "
                       "of the cases left out");
     ghp_table_column(t, "plan", "", 'l');
     ghp_table_column(t, "latency", "us", 'r');
@@ -211,8 +213,7 @@ static enum ghp_status print_spreads(void)
             for (int n_free = 1; n_free <= GHP_SCALING_PARAMETERS && status == GHP_OK; ++n_free) {
                 struct spread spread;
 
-                status =
-                    find_spread((enum ghp_scaling_kind)kind, latencies_s[l], n_free, &spread);
+                status = find_spread((enum ghp_scaling_kind)kind, latencies_s[l], n_free, &spread);
                 ghp_table_row(t);
                 ghp_table_cell(t, "%s", kind_names[kind]);
                 ghp_table_cell(t, "%.2f", 1e6 * latencies_s[l]);
@@ -252,7 +253,8 @@ static enum ghp_status print_own(const struct ghp_scaling_node *node)
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status = GHP_OK;
 
-    ghp_table_note(t, "ghp's own plans on these nodes, with the parameter fitted to all cases: convolutions by data; any split");
+    ghp_table_note(t, "ghp's own plans on these nodes, with the parameter fitted to all cases: "
+                      "convolutions by data; any split");
     ghp_table_column(t, "case", "", 'l');
     ghp_table_column(t, "published", "x", 'r');
     ghp_table_column(t, "their kind", "x", 'r');
@@ -310,10 +312,12 @@ static enum ghp_status print_all_curves(double batch_half)
     struct ghp_scaling_node aws = aws_node, node = cori_node;
 
     aws.batch_half = node.batch_half = batch_half;
-    GHP_TRY(print_curves("16 c4.8xlarge, 10 Gbit/s Ethernet: published about 14 (network and batch not stated)",
-                         &aws, images, 16));
-    return print_curves("CD-DNN on 16 nodes: published 6.5 (batch and links not stated; here Cori's node)", &node,
-                        speech, 64);
+    GHP_TRY(print_curves(
+        "16 c4.8xlarge, 10 Gbit/s Ethernet: published about 14 (network and batch not stated)",
+        &aws, images, 16));
+    return print_curves(
+        "CD-DNN on 16 nodes: published 6.5 (batch and links not stated; here Cori's node)", &node,
+        speech, 64);
 }
 
 static enum ghp_status run(void)
@@ -322,8 +326,11 @@ static enum ghp_status run(void)
 
     GHP_TRY(ghp_scaling_open(models, cori, CASES));
     GHP_TRY(print_nominal());
-    GHP_TRY(print_fit("one parameter fitted: batch_half, one value for all cases (plan: best K)", 1, &joint));
-    GHP_TRY(print_fit("two parameters fitted: batch_half, and bandwidth under load of at most the nominal one", 2, &two));
+    GHP_TRY(print_fit("one parameter fitted: batch_half, one value for all cases (plan: best K)", 1,
+                      &joint));
+    GHP_TRY(print_fit(
+        "two parameters fitted: batch_half, and bandwidth under load of at most the nominal one", 2,
+        &two));
     if (fit_only) return GHP_OK;
     GHP_TRY(print_spreads());
     GHP_TRY(print_own(&joint.node));

@@ -37,11 +37,11 @@ struct ghp_scaling_case {
 /* What a fit may change, and what it found. */
 struct ghp_scaling_fit {
     enum ghp_scaling_kind kind;
-    int n_free;                              /* 1: batch_half; 2: bandwidth_Bps too */
-    unsigned left_out;                       /* bit k: case k is not looked at */
-    struct ghp_scaling_node node;            /* in: what is not free; out: all */
-    double speedup[GHP_SCALING_MOST];        /* out: of every case, left out or not */
-    int degree[GHP_SCALING_MOST];            /* out: nodes in a group of the first linear layer */
+    int n_free;                       /* 1: batch_half; 2: bandwidth_Bps too */
+    unsigned left_out;                /* bit k: case k is not looked at */
+    struct ghp_scaling_node node;     /* in: what is not free; out: all */
+    double speedup[GHP_SCALING_MOST]; /* out: of every case, left out or not */
+    int degree[GHP_SCALING_MOST];     /* out: nodes in a group of the first linear layer */
 };
 
 /* Reads FOLDER/NETWORK.json into the cases. */
