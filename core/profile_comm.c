@@ -80,6 +80,27 @@ static struct kind measured_kind(const struct ghp_profile *profile,
                          profile->workers >= span ? profile->workers : workers};
 }
 
+bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers)
+{
+    return crossing_groups(machine, (struct kind){count, stride, workers}) > 0;
+}
+
+bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry)
+{
+    struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
+
+    return crossing_groups(&profile->machine, kind) > 0;
+}
+
+double ghp_profile_entry_law_s(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry)
+{
+    struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
+
+    return ring_s(entry->op, entry->bytes, entry->count, link_of(&profile->machine, kind));
+}
+
 /* First entry of the table of (op, count, stride), or of any later one. */
 static int table_start(const struct ghp_profile *profile, enum ghp_comm_op op, int count,
                        int stride)

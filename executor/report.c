@@ -70,7 +70,7 @@ static enum ghp_status print_phases(const struct ghp_run *run, FILE *out)
     }
     ghp_table_row(t);
     ghp_table_cell(t, "between instructions");
-    term_cells(t, run, (struct ghp_term){.measured_s = r->between_s});
+    term_cells(t, run, r->between);
     ghp_table_row(t);
     ghp_table_cell(t, "step");
     term_cells(t, run, r->step);
@@ -121,7 +121,7 @@ static void print_where(const struct ghp_run *run, FILE *out)
     if (!r->predicted) return;
     for (int p = 0; p < GHP_PHASE_COUNT; p++)
         note_largest(r->phases[p].predicted_s - r->phases[p].measured_s, p, &phase_s, &phase);
-    note_largest(-r->between_s, GHP_PHASE_COUNT, &phase_s, &phase);
+    note_largest(r->between.predicted_s - r->between.measured_s, GHP_PHASE_COUNT, &phase_s, &phase);
     for (int i = 0; i < r->n_layers; i++)
         note_largest(r->layers[i].predicted_s - r->layers[i].measured_s, i, &layer_s, &layer);
     fprintf(out, "step error %+.1f %%", 100 * ghp_term_error(r->step));
@@ -186,7 +186,7 @@ static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
 
     ghp_table_note(t,
                    "%" PRId64 " steps by the plan and by one worker, numerics %s; e_w after the "
-                              "last step, e_g of the first",
+                   "last step, e_g of the first",
                    run->n_losses, run->numerics);
     ghp_table_column(t, "tensor", NULL, 'l');
     ghp_table_column(t, "e_w", NULL, 'r');

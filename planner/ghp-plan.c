@@ -4,7 +4,9 @@
 #include "core/log.h"
 #include "core/opts.h"
 #include "core/units.h"
-#include "planner/make.h"
+#include "planner/calibrate_report.h"
+#include "planner/inspect.h"
+#include "planner/sensitivity.h"
 #include "planner/summary.h"
 
 #include <stdlib.h>
@@ -16,6 +18,8 @@ static const char *const strategy_names[] = {
 #undef STRATEGY_TEXT
         NULL};
 static const char *const precision_names[] = {"profile", "float", "double", NULL};
+enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
+
 static const char *const solver_names[] = {"auto", "branch", "milp", NULL};
 
 /* What the command line sets; defaults are what is here. */
@@ -24,7 +28,7 @@ static struct {
     int64_t workers, batch, memory_bytes, groups;
     int strategy, precision, solver;
     double time_limit_s, gap;
-    bool no_simplify, json;
+    bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
 } set = {.bucket = "auto", .time_limit_s = 30};
 
 static const struct ghp_opt options[] = {
@@ -73,7 +77,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.force,
      .argument = "PATTERN=SPLIT,...",
-     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max'; the rest is optimised"},
+     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max', or random:SEED for "
+             "splits drawn by chance; the rest is optimised"},
     {.name = "groups",
      .kind = GHP_OPT_INT,
      .target = &set.groups,
@@ -113,19 +118,39 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 0.5,
      .help = "stop at a plan that is at most this fraction slower than the bound; 0: the best"},
+    {.name = "no-break-even",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.no_break_even,
+     .help = "do not look for the bandwidth, latency, batch and memory at which choices flip"},
+    {.name = "sensitivity",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.sensitivity,
+     .help = "plan anew at other bandwidths, latencies, speeds, batches and memories: how far each "
+             "may move before another plan is better; takes up to --time-limit again"},
     {.name = "solver",
      .kind = GHP_OPT_CHOICE,
      .target = &set.solver,
      .choices = solver_names,
      .help = "branch: bounds by dynamic programming; milp: GLPK; auto: branch where the graph is "
              "narrow enough"},
+    {.kind = GHP_OPT_HEADING, .help = "Correcting a profile by runs"},
+    {.name = "calibrate",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.calibrate,
+     .help = "correct the profile by the RUNs (files of ghp-run --run) instead of planning; exit 3 "
+             "where that does not predict held-out runs better"},
+    {.name = "force-calibrate",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.force_calibrate,
+     .help = "write the corrected profile even then"},
     {.kind = GHP_OPT_HEADING, .help = "Output"},
     {.name = "output",
      .letter = 'o',
      .kind = GHP_OPT_TEXT,
      .target = &set.output,
      .argument = "PLAN",
-     .help = "plan file for ghp-run; without it only the table is printed"},
+     .help = "plan file for ghp-run, with --calibrate the corrected profile; without it only the "
+             "table is printed"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -136,7 +161,8 @@ static const struct ghp_tool tool = {
     .name = "ghp-plan",
     .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
                "good they are",
-    .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]",
+    .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]\n"
+             "       ghp-plan MODEL RUN... --calibrate --profile PROFILE [-o CORRECTED]",
     .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 --batch 1024 "
                "-o vgg16.plan.json",
     .opts = options,
@@ -148,13 +174,24 @@ static void add_option(const char *name, const char *value, void *object)
     if (value != NULL) json_object_set_new(object, name, json_string(value));
 }
 
-static enum ghp_status check_options(int n_positional)
+static enum ghp_status check_options(const char *const *files, int n_files)
 {
-    if (n_positional != 1)
+    if (n_files < 1)
         return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
+    if (n_files > 1 && !set.calibrate)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "one argument too many: '%s'; name one model, or add --calibrate to "
+                        "correct the profile by runs",
+                        files[1]);
+    if (set.force_calibrate && !set.calibrate)
+        return GHP_FAIL(GHP_ERR_USAGE, "--force-calibrate needs --calibrate and runs; add them");
     if (set.profile == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "no profile given; add --profile PROFILE, made by ghp-profile");
+    if (set.calibrate && (set.machine != NULL || set.force != NULL || set.memory_bytes > 0))
+        return GHP_FAIL(GHP_ERR_USAGE, "--calibrate makes no plan; leave --machine, --force and "
+                                       "--memory out, and plan by the corrected profile");
+    if (set.calibrate) return GHP_OK;
     if (set.workers == 0) return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
     if (set.batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
@@ -202,7 +239,14 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
 {
     json_t *config;
 
-    if (!set.json) return ghp_summary_print(plan, stdout);
+    if (!set.json) {
+        struct ghp_display report;
+
+        GHP_TRY(ghp_summary_print(plan, stdout));
+        ghp_display_begin(&report, false);
+        ghp_inspect_sensitivity(&report, plan);
+        return ghp_display_end(&report);
+    }
     config = json_object();
     ghp_opts_each(&tool, add_option, config);
     return ghp_summary_json(plan, config, stdout);
@@ -223,6 +267,7 @@ static enum ghp_status make_plan(const char *model_path)
                                 .time_limit_s = set.time_limit_s,
                                 .gap = set.gap,
                                 .simplify = !set.no_simplify,
+                                .break_even = !set.no_break_even,
                                 .solver = (enum ghp_solver)set.solver};
     enum ghp_status status;
 
@@ -230,6 +275,7 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY_GOTO(status, ghp_profile_load(set.profile, &profile), done);
     GHP_TRY_GOTO(status, adapt_profile(&profile), done);
     GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
+    if (set.sensitivity) GHP_TRY_GOTO(status, ghp_sensitivity_find(&wishes, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:
@@ -238,16 +284,31 @@ done:
     return status;
 }
 
+static enum ghp_status calibrate(const char *const *files, int n_files)
+{
+    struct ghp_calibrate_wishes wishes = {.model_path = files[0],
+                                          .profile_path = set.profile,
+                                          .run_paths = files + 1,
+                                          .n_runs = n_files - 1,
+                                          .output = set.output,
+                                          .workers = set.workers,
+                                          .batch = set.batch,
+                                          .force = set.force_calibrate,
+                                          .json = set.json};
+
+    return ghp_calibrate_files(&wishes);
+}
+
 int main(int argc, char **argv)
 {
-    const char *positional[1] = {NULL};
-    int n_positional = 0;
-    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, positional, 1, &n_positional);
+    const char *files[MAX_FILES] = {NULL};
+    int n_files = 0;
+    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n_files);
 
     ghp_log_open(tool.name, true);
     if (status == GHP_OK && ghp_opts_done()) return 0;
-    if (status == GHP_OK) status = check_options(n_positional);
-    if (status == GHP_OK) status = make_plan(positional[0]);
+    if (status == GHP_OK) status = check_options(files, n_files);
+    if (status == GHP_OK) status = set.calibrate ? calibrate(files, n_files) : make_plan(files[0]);
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);
 }

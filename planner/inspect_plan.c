@@ -225,6 +225,7 @@ enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_pl
         put_baselines(report, plan);
         put_phases(report, &timing);
         status = put_memory(report, plan, &program);
+        ghp_inspect_sensitivity(report, plan);
         put_certificate(report, plan);
         ghp_timing_release(&timing);
     }

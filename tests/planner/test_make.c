@@ -194,6 +194,30 @@ static void test_simplify(void)
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
 }
 
+/* Reductions that wait for partners are worth few buckets: what is slower layer by layer may be the fastest in one. */
+static void test_costly_reductions(void)
+{
+    struct ghp_wishes wishes = wishes_for(MODEL("lenet5"), 4, 64);
+    struct ghp_plan plan;
+
+    wishes.bucket_bytes = GHP_BUCKET_AUTO;
+    profile.calibration = ghp_calibration_open(0, 0);
+    profile.calibration->created = strdup("");
+    profile.calibration->exchange_s = 1e-4;
+    profile.calibration->reduction_s = 1e-2;
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    for (int simplify = 0; simplify < 2; ++simplify) {
+        wishes.simplify = simplify == 1;
+        if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) continue;
+        check_plan(&plan);
+        CHECK(plan.bucket_bytes > 0);
+        ghp_plan_release(&plan);
+    }
+    ghp_calibration_close(profile.calibration);
+    profile.calibration = NULL;
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+}
+
 /* With slowdowns, or a fixed bucket, or little time, the bound still holds and the gap is said. */
 static void test_gap(void)
 {
@@ -232,6 +256,7 @@ int main(void)
     test_one_worker();
     test_strategies();
     test_simplify();
+    test_costly_reductions();
     test_gap();
     ghp_profile_release(&profile);
     return check_end();
