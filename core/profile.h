@@ -49,6 +49,7 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
 struct ghp_law { /* flops_per_s 0: no law for computation */
     double flops_per_s;
     double memory_Bps; /* traffic of ops without flops; 0: free */
+    double batch_half; /* samples at which half of flops_per_s is reached; 0: at any */
 };
 
 struct ghp_profile {

@@ -15,6 +15,7 @@ enum { MAX_WORKERS = 1 << 20 };
 
 #define MAX_SECONDS 1e9
 #define MAX_RATE 1e18
+#define MAX_SAMPLES 1e9
 
 /* The names of `read_rates`, in the order of rate_of. */
 static const char *const rate_names[] = {"copy", "update", "load", "accumulate", NULL};
@@ -87,6 +88,18 @@ static json_t *comms_json(const struct ghp_profile *profile)
     return array;
 }
 
+/* `batch_half` is written only where it says something. */
+static json_t *law_json(const struct ghp_law *law)
+{
+    json_t *object =
+        json_pack("{s:f, s:f}", "flops_per_s", law->flops_per_s, "memory_Bps", law->memory_Bps);
+
+    if (object == NULL || !(law->batch_half > 0)) return object;
+    if (json_object_set_new(object, "batch_half", json_real(law->batch_half)) == 0) return object;
+    json_decref(object);
+    return NULL;
+}
+
 json_t *ghp_profile_json(const struct ghp_profile *profile)
 {
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
@@ -97,9 +110,7 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
 
     if (failed) return NULL;
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
-    failed |= json_object_set_new(root, "law",
-                                  json_pack("{s:f, s:f}", "flops_per_s", profile->law.flops_per_s,
-                                            "memory_Bps", profile->law.memory_Bps));
+    failed |= json_object_set_new(root, "law", law_json(&profile->law));
     failed |= json_object_set_new(root, "overlap",
                                   json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute,
                                             "comm", profile->overlap.comm, "link",
@@ -153,7 +164,7 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
 
 static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", NULL};
+    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
     static const char *const overlap_keys[] = {"compute", "comm", "link", NULL};
     struct ghp_node node;
 
@@ -161,6 +172,7 @@ static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *p
     GHP_TRY(ghp_json_only_keys(&node, law_keys));
     GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->law.flops_per_s));
     GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->law.memory_Bps));
+    GHP_TRY(ghp_json_opt_real(&node, "batch_half", 0, MAX_SAMPLES, &profile->law.batch_half));
     GHP_TRY(ghp_json_get(at, "overlap", &node));
     GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));

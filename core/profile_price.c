@@ -162,7 +162,11 @@ static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass
                     key, ghp_pass_name(pass));
 }
 
-/* Seconds by the law alone. */
+/* Seconds by the law alone: flops at the rate that so many samples reach, or traffic.
+ *
+ *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
+ *
+ * Source   docs/time-model.md 3 */
 static enum ghp_status law_price(const struct ghp_profile *profile, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_price *price)
 {
@@ -171,6 +175,7 @@ static enum ghp_status law_price(const struct ghp_profile *profile, const struct
 
     if (!(law->flops_per_s > 0)) return fail_op(local, pass);
     flops_s = (double)ghp_local_flops(local, pass) / law->flops_per_s;
+    if (law->batch_half > 0) flops_s *= 1 + law->batch_half / (double)local->n;
     if (law->memory_Bps > 0)
         memory_s = (double)ghp_local_bytes(local, pass, profile->element_bytes) / law->memory_Bps;
     *price = (struct ghp_price){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_LAW};

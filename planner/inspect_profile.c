@@ -316,6 +316,9 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
     if (profile->law.flops_per_s > 0)
         ghp_sheet_note(sheet, "law of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
                        profile->law.flops_per_s, profile->law.memory_Bps);
+    if (profile->law.batch_half > 0)
+        ghp_sheet_note(sheet, "half of the flop/s are reached at %.4g samples of a worker",
+                       profile->law.batch_half);
     for (int i = 0; i < 4; ++i) {
         bool free_of_cost = !(rates[i]->bandwidth_Bps > 0);
 
