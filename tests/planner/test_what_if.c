@@ -42,7 +42,7 @@ static void make_measured(struct ghp_profile *p)
     p->machine.inter = (struct ghp_link){0, 1e9};
     p->machine.memory_bytes = INT64_C(64) << 30;
     p->workers = 4;
-    p->law = (struct ghp_law){1e12, 1e10};
+    p->law = (struct ghp_law){.flops_per_s = 1e12, .memory_Bps = 1e10};
     p->copy = p->update = p->load = p->accumulate = rate;
     CHECK_STATUS(ghp_profile_add_op(p, &op), GHP_OK);
     add_comm(p, 2, 1, 1e-3); /* inside a node */
