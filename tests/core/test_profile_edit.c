@@ -28,7 +28,7 @@ static struct ghp_profile measured(void)
     profile.machine.intra = intra;
     profile.machine.inter = inter;
     profile.workers = 4;
-    profile.law = (struct ghp_law){1e9, 2e9};
+    profile.law = (struct ghp_law){.flops_per_s = 1e9, .memory_Bps = 2e9};
     profile.copy = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED, false};
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; ++i)
         CHECK_STATUS(ghp_profile_add_comm(&profile, &entries[i]), GHP_OK);
