@@ -8,7 +8,7 @@
 static int rank, size;
 static struct ghp_transport *transport;
 
-/* What this cluster truly takes: the ring law over one link, but for one table that takes `factor` times as long. */
+/* What this cluster truly takes: the law over one link, but for one table that takes `factor` times as long. */
 static const struct ghp_link truth = {50e-6, 1e8};
 static const double factor = 1.25;
 enum { WORKERS = 4, ODD_COUNT = 2, ODD_STRIDE = 2 };
