@@ -104,7 +104,7 @@ enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
                                     int64_t *bytes);
 
 /* Seconds for a collective over `ranks` while all groups of the same kind run at once. Entries: log-byte interpolation;
- * beyond them the ring law of the machine's links, scaled to meet the nearest entry. Source docs/time-model.md. */
+ * beyond them the law of the machine's links, scaled to meet the nearest entry. Source docs/time-model.md. */
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_price *price);

@@ -18,7 +18,7 @@ enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_prof
 
 /* Scales one link of the machine, and each measured collective that this link bounds.
  *
- *     seconds' = seconds * ring_s(link') / ring_s(link)         docs/time-model.md 3
+ *     seconds' = seconds * law_of(link') / law_of(link)         docs/time-model.md 3
  *
  * with the link as the groups of the entry shared it while they were measured.  Entries keep their order, so a sealed
  * profile stays sealed and can be priced by; its hash is 0 until it is sealed again, as it is no longer the file's.

@@ -1,13 +1,14 @@
 /* profiler/ghp-profile.c - the tool: measures a machine and networks, or writes down a law or a machine.
  *
- * Three ways: measuring (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that the chosen
- * way has no use for is refused. */
+ * Four ways: measuring and --held-out (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that
+ * the chosen way has no use for is refused. */
 #include "core/json.h"
 #include "core/log.h"
 #include "core/opts.h"
 #include "core/table.h"
 #include "core/units.h"
 #include "profiler/analytic.h"
+#include "profiler/held_out.h"
 #include "profiler/measured.h"
 #include "profiler/topology.h"
 
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum way { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, EVERY = 7 };
+enum way { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
 
 static const char *const backend_names[] = {"onednn", "reference", NULL};
 static const char *const numerics_names[] = {"fast", "exact", NULL};
@@ -26,7 +27,7 @@ static const char *const precision_names[] = {"float", "double", NULL};
 static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
-    const char *batch, *analytic, *hwloc, *output, *like;
+    const char *batch, *analytic, *hwloc, *held_out, *output, *like;
     int backend, numerics, precision, bind;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
@@ -72,6 +73,9 @@ static const struct ghp_opt options[] = {
      .help = "measure anew, where the output file would be continued"},
     {.name = "watchdog", .kind = GHP_OPT_REAL, .target = &set.watchdog_s, .min = 1, .max = 1e6,
      .argument = "SECONDS", .help = "longest wait for another rank"},
+    {.kind = GHP_OPT_HEADING, .help = "Trying a profile"},
+    {.name = "held-out", .kind = GHP_OPT_TEXT, .target = &set.held_out, .argument = "PROFILE",
+     .help = "measure collectives that it does not have, beside its prices for them; writes no file"},
     {.kind = GHP_OPT_HEADING, .help = "Without measuring"},
     {.name = "analytic", .kind = GHP_OPT_TEXT, .target = &set.analytic, .argument = "KEY=VALUE,...",
      .help = "a profile by law"},
@@ -120,14 +124,20 @@ static const struct {
     {"intra-bandwidth", MEASURING | MACHINE_ONLY},
     {"inter-latency", MEASURING | MACHINE_ONLY},
     {"inter-bandwidth", MEASURING | MACHINE_ONLY},
-    {"output", EVERY},
-    {"json", EVERY},
+    {"held-out", HELD_OUT},
+    {"bind", MEASURING | HELD_OUT},
+    {"budget", MEASURING | HELD_OUT},
+    {"sample", MEASURING | HELD_OUT},
+    {"watchdog", MEASURING | HELD_OUT},
+    {"output", MEASURING | ANALYTIC | MACHINE_ONLY},
+    {"json", MEASURING | ANALYTIC | MACHINE_ONLY | HELD_OUT},
 };
 
 static const struct ghp_tool tool = {
     .name = "ghp-profile",
     .purpose = "measures what a machine takes for each part of a network, for ghp-plan",
     .usage = "mpirun -n P ghp-profile --model MODEL --workers N --batch B -o PROFILE\n"
+             "       mpirun -n P ghp-profile --held-out PROFILE\n"
              "       ghp-profile --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model MODEL "
              "-o PROFILE\n"
              "       ghp-profile --machine-only [--hwloc XML|SYNTHETIC] [--nodes H] -o MACHINE",
@@ -178,6 +188,7 @@ static void check_value(const char *name, const char *value, void *context)
         GHP_FAIL(GHP_ERR_USAGE, "--%s has no use %s; leave it out, or see --help", name,
                  snapshot->way == MEASURING      ? "without --machine-only"
                  : snapshot->way == MACHINE_ONLY ? "with --machine-only"
+                 : snapshot->way == HELD_OUT     ? "with --held-out"
                                                  : "with --analytic");
 }
 
@@ -188,7 +199,10 @@ static enum ghp_status parse(int argc, char **argv, int *way)
 
     ghp_opts_each(&tool, take_value, &snapshot);
     status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
-    *way = set.machine_only ? MACHINE_ONLY : set.analytic != NULL ? ANALYTIC : MEASURING;
+    *way = set.machine_only           ? MACHINE_ONLY
+           : set.analytic != NULL ? ANALYTIC
+           : set.held_out != NULL ? HELD_OUT
+                                  : MEASURING;
     snapshot.at = 0;
     snapshot.way = *way;
     if (status == GHP_OK && !ghp_opts_done()) {
@@ -197,7 +211,7 @@ static enum ghp_status parse(int argc, char **argv, int *way)
     }
     for (int i = 0; i < N_OPTIONS; ++i) free(snapshot.values[i]);
     if (status != GHP_OK || ghp_opts_done()) return status;
-    if (set.output == NULL)
+    if (set.output == NULL && *way != HELD_OUT)
         return GHP_FAIL(GHP_ERR_USAGE, "no output file; give -o FILE");
     if (*way == MEASURING && (set.models.n == 0 || set.batch == NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "nothing to measure; give --model MODEL and --batch B, or "
@@ -365,7 +379,7 @@ static enum ghp_status report_measured(const struct ghp_measured_result *r)
     return status;
 }
 
-/* ---- the three ways ---- */
+/* ---- the ways ---- */
 
 static enum ghp_status describe_machine(void)
 {
@@ -452,6 +466,26 @@ static enum ghp_status measure(struct ghp_transport *transport)
     return status;
 }
 
+/* Trying a profile, once the transport is there. */
+static enum ghp_status try_held_out(struct ghp_transport *transport)
+{
+    struct ghp_held_out_request request = {.profile_path = set.held_out,
+                                           .bind = (enum ghp_bind_mode)set.bind,
+                                           .sample_s = set.sample_s,
+                                           .budget_s = set.budget_s};
+    struct ghp_held_out_result result = {0};
+    enum ghp_status status = ghp_held_out_run(&request, &ghp_transport_mpi, transport, &result);
+
+    if (status == GHP_OK) {
+        if (ghp_transport_mpi.rank(transport) == 0)
+            status = set.json ? print_json(ghp_held_out_json(&result, set.held_out))
+                              : ghp_held_out_print(&result, set.held_out, stdout);
+        status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+    }
+    ghp_held_out_release(&result.held);
+    return status;
+}
+
 static int fail(enum ghp_status status)
 {
     fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
@@ -479,14 +513,14 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
     return code;
 }
 
-static int run_measuring(int argc, char **argv)
+static int run_measuring(int argc, char **argv, int way)
 {
     struct ghp_transport *transport = NULL;
     enum ghp_status status = ghp_transport_mpi.open(&argc, &argv, set.watchdog_s, &transport);
 
     if (status != GHP_OK) return fail(status);
     ghp_log_open(tool.name, ghp_transport_mpi.rank(transport) == 0);
-    status = measure(transport);
+    status = way == HELD_OUT ? try_held_out(transport) : measure(transport);
     if (status != GHP_OK) return fail_together(transport, status);
     ghp_transport_mpi.close(transport);
     return 0;
@@ -507,7 +541,7 @@ int main(int argc, char **argv)
 
     if (status != GHP_OK) return is_echo() ? ghp_status_exit_code(status) : fail(status);
     if (ghp_opts_done()) return 0;
-    if (way == MEASURING) return run_measuring(argc, argv);
+    if (way == MEASURING || way == HELD_OUT) return run_measuring(argc, argv, way);
     ghp_log_open(tool.name, true);
     status = way == ANALYTIC ? write_law() : describe_machine();
     return status == GHP_OK ? 0 : fail(status);

@@ -5,6 +5,7 @@
 #include "profiler/measure_comm.h"
 #include "profiler/measure_overlap.h"
 #include "profiler/measure_rates.h"
+#include "profiler/muster.h"
 #include "profiler/resume.h"
 #include "profiler/topology.h"
 
@@ -77,36 +78,6 @@ static enum ghp_status check_request(const struct run *run)
                                        "or --precision float",
                         request->backend_ops->name, request->element_bytes == 8 ? "double" : "float");
     return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
-}
-
-/* How many machines the ranks are on, and that they lie node by node, as plans will place them. */
-static enum ghp_status count_nodes(struct run *run, int *nodes)
-{
-    size_t size = (size_t)run->m.size;
-    char mine[HOST_BYTES] = "";
-    char *all = ghp_alloc(size, HOST_BYTES);
-    enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
-    double unused = 0;
-
-    if (gethostname(mine, sizeof mine - 1) != 0) mine[0] = '\0';
-    GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
-    GHP_TRY_GOTO(status, run->m.transport_ops->all_gather(run->m.world, mine, all, HOST_BYTES), done);
-    *nodes = 1;
-    for (int r = 1; r < run->m.size; ++r)
-        *nodes += strcmp(all + (size_t)r * HOST_BYTES, all + (size_t)(r - 1) * HOST_BYTES) != 0;
-    run->ranks_per_node = (run->m.size + *nodes - 1) / *nodes;
-    for (int r = 0; r < run->m.size && status == GHP_OK; ++r) {
-        const char *first = all + (size_t)(r / run->ranks_per_node * run->ranks_per_node) * HOST_BYTES;
-
-        if (strcmp(all + (size_t)r * HOST_BYTES, first) != 0)
-            status = GHP_FAIL(GHP_ERR_INPUT, "ranks do not fill one node after the other (rank %d is "
-                                             "on '%s'); start with mpirun --map-by slot and equal "
-                                             "slots",
-                              r, all + (size_t)r * HOST_BYTES);
-    }
-done:
-    free(all);
-    return status;
 }
 
 /* Provenance: when and where. */
@@ -336,7 +307,7 @@ static enum ghp_status prepare(struct run *run)
     enum ghp_status status = check_request(run);
 
     GHP_TRY(ghp_measure_max(&run->m, status, &unused));
-    GHP_TRY(count_nodes(run, &nodes));
+    GHP_TRY(ghp_muster_nodes(&run->m, &nodes, &run->ranks_per_node));
     run->result->nodes = nodes;
     status = blank(run, nodes);
     if (status == GHP_OK) status = settle(run);
@@ -346,27 +317,13 @@ static enum ghp_status prepare(struct run *run)
     return collect(run);
 }
 
-/* All ranks, for whoever only wants to talk. */
-static enum ghp_status meet(const struct ghp_transport_ops *transport_ops,
-                            struct ghp_transport *transport, struct ghp_measure *m)
-{
-    struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
-
-    *m = (struct ghp_measure){.transport_ops = transport_ops, .transport = transport};
-    m->rank = transport_ops->rank(transport);
-    m->size = all.count;
-    GHP_TRY(transport_ops->group(transport, all, GHP_STREAM_COMPUTE, &m->world));
-    transport_ops->label(m->world, "profiling");
-    return GHP_OK;
-}
-
 enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
                                    struct ghp_transport *transport, enum ghp_status status)
 {
     struct ghp_measure m;
     double unused = 0;
 
-    GHP_TRY(meet(transport_ops, transport, &m));
+    GHP_TRY(ghp_muster_ranks(transport_ops, transport, &m));
     return ghp_measure_max(&m, status, &unused);
 }
 
@@ -377,7 +334,7 @@ enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport
     bool own = !ghp_measure_is_echo();
     double first = 0, mine = 0;
 
-    GHP_TRY(meet(transport_ops, transport, &m));
+    GHP_TRY(ghp_muster_ranks(transport_ops, transport, &m));
     mine = own ? m.size - m.rank : 0;
     first = mine;
     GHP_TRY(ghp_measure_max(&m, GHP_OK, &first));
@@ -394,7 +351,7 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
 
     memset(result, 0, sizeof *result);
     run.profile = &result->profile;
-    GHP_TRY(meet(transport_ops, transport, &run.m));
+    GHP_TRY(ghp_muster_ranks(transport_ops, transport, &run.m));
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);

@@ -1,4 +1,4 @@
-/* tests/core/test_machine.c - the machine file, placement of workers, and the ring law over its links. */
+/* tests/core/test_machine.c - the machine file, placement of workers, and the law of collectives over its links. */
 #include "core/embed.h"
 #include "core/profile.h"
 #include "tests/check.h"
@@ -115,7 +115,7 @@ static void check_same(double a, double b)
     CHECK_NEAR(a, b, 0);
 }
 
-static void test_ring(void)
+static void test_law(void)
 {
     struct ghp_machine machine = machine_of(text);
     struct ghp_link intra = machine.intra, inter = machine.inter;
@@ -131,14 +131,14 @@ static void test_ring(void)
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){4, 2, 2}, 16),
         1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
-    /* one group over all nodes: it has each node's link alone */
+    /* one group over all nodes: each node's 4 members send to 12 outside, where one rank's messages alone would be 15 */
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){0, 16, 1}, 16),
-        2 * 15.0 / 16 * x / inter.bandwidth_Bps + 30 * inter.latency_s);
-    /* replicas at stride 2: two groups share each node's link */
+        2 * 15.0 / 16 * x / (inter.bandwidth_Bps / (4 * 12 / 15.0)) + 30 * inter.latency_s);
+    /* replicas at stride 2: two groups share each node's link, each with 2 members that send to 6 */
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_REDUCE_SCATTER, v, (struct ghp_ranks){1, 8, 2}, 16),
-        7.0 / 8 * x / (inter.bandwidth_Bps / 2) + 7 * inter.latency_s);
+        7.0 / 8 * x / (inter.bandwidth_Bps / (2 * 2 * 6 / 7.0)) + 7 * inter.latency_s);
     /* stride 8 over groups of 2: four share it */
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_ALL_TO_ALL, v, (struct ghp_ranks){1, 2, 8}, 16),
@@ -177,7 +177,7 @@ int main(void)
     test_file();
     test_refusals();
     test_place();
-    test_ring();
+    test_law();
     test_regression();
     return check_end();
 }
