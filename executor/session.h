@@ -36,6 +36,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int schedule; /* enum ghp_schedule_kind */
     int64_t warmup_steps;
     int64_t seed;
+    const char *init; /* NULL: random, by the seed */
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
     int numerics;         /* enum ghp_numerics_choice */
     int precision;        /* enum ghp_precision_choice */
