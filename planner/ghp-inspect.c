@@ -185,7 +185,14 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
 static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
 {
     (void)path2;
-    return ghp_inspect_run(report, path);
+    return ghp_inspect_run(report, path, "ghp.run/1");
+}
+
+static enum ghp_status show_comparison(struct ghp_display *report, const char *path,
+                                       const char *path2)
+{
+    (void)path2;
+    return ghp_inspect_run(report, path, "ghp.ab/1");
 }
 
 static const struct kind {
@@ -198,6 +205,7 @@ static const struct kind {
     {"ghp.profile/1", show_profile, "ghp.model/1"},
     {"ghp.plan/1", show_plan, "ghp.plan/1"},
     {"ghp.run/1", show_run, NULL},
+    {"ghp.ab/1", show_comparison, NULL},
 };
 
 /* The kind of FILE, and whether the options and FILE2 fit it. */

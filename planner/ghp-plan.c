@@ -73,7 +73,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.force,
      .argument = "PATTERN=SPLIT,...",
-     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max'; the rest is optimised"},
+     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max', or random:SEED for "
+             "splits drawn by chance; the rest is optimised"},
     {.name = "groups",
      .kind = GHP_OPT_INT,
      .target = &set.groups,

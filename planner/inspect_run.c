@@ -23,10 +23,15 @@ struct ending {
 };
 
 static const struct ending endings[] = {
-    {"images_per_s", "1/s", 1, 1}, {"_per_s", "1/s", 1, 3},
-    {"_s", "ms", 1e3, 3},          {"_bytes", "MiB", 1.0 / 1048576, 3},
-    {"_Bps", "GB/s", 1e-9, 3},     {"error", "%", 100, 1},
-    {"share", "%", 100, 1},        {NULL, "", 1, 6},
+    {"images_per_s", "1/s", 1, 1},
+    {"_per_s", "1/s", 1, 3},
+    {"_s", "ms", 1e3, 3},
+    {"_bytes", "MiB", 1.0 / 1048576, 3},
+    {"_Bps", "GB/s", 1e-9, 3},
+    {"error", "%", 100, 1},
+    {"share", "%", 100, 1},
+    {"spread", "%", 100, 1},
+    {NULL, "", 1, 6},
 };
 
 static const struct ending *ending_of(const char *key)
@@ -172,12 +177,12 @@ static enum ghp_status print_run(json_t *root)
     return GHP_OK;
 }
 
-enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path)
+enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_json doc;
 
-    GHP_TRY(ghp_json_load(path, "ghp.run/1", &doc));
+    GHP_TRY(ghp_json_load(path, format, &doc));
     if (report->json) {
         json_decref(report->root); /* the file is the answer */
         report->root = json_incref(doc.root);
