@@ -37,7 +37,7 @@ launch() {
     local precision=(--precision float)
     [ "$mode" = double ] && precision=(--precision double --backend reference)
     mpirun --oversubscribe --bind-to none -n "$1" ./rank.sh "$GHP_BIN/ghp-run" "${@:2}" "${precision[@]}" --steps $steps --numerics exact --lr 0.02 \
-        --json --checkpoint kept --checkpoint-every 1 --metrics metrics.jsonl >out 2>err </dev/null
+        --json --checkpoint kept --checkpoint-every 1 --metrics metrics.jsonl --watchdog 600 >out 2>err </dev/null
 }
 clean() { [ "$(ls kept)" = checkpoint.safetensors ] || fail "beside the checkpoint: $(ls kept)"; }
 curve() { sed 's/"images_per_s":[^,]*,//' "$1"; }
