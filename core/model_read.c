@@ -29,9 +29,9 @@ struct reader {
     struct ghp_model *model;
     int max_layers;
     json_t *names; /* of the layers so far, each with its index */
-    int *heads;   /* per layer: the layer its name means when read as an input */
-    size_t *item; /* per layer: the item of `layers` it was made from */
-    size_t now;   /* item being read */
+    int *heads;    /* per layer: the layer its name means when read as an input */
+    size_t *item;  /* per layer: the item of `layers` it was made from */
+    size_t now;    /* item being read */
 };
 
 /* A number, or an array of n numbers; a single number fills all. */

@@ -179,8 +179,7 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
     void *whole;
 
     for (int i = 0; i < m->list.n; i++)
-        if (m->list.items[i].param->elements > largest)
-            largest = m->list.items[i].param->elements;
+        if (m->list.items[i].param->elements > largest) largest = m->list.items[i].param->elements;
     whole = ghp_alloc((size_t)largest, (size_t)element_bytes);
     if (whole == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < m->list.n; i++) {

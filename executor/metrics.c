@@ -45,17 +45,19 @@ fail:
 static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text, int64_t step,
                                   bool *kept)
 {
-    json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *at = json_object_get(line, "step");
+    json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL),
+           *at = json_object_get(line, "step");
     bool is_step = json_object_get(line, "loss") != NULL, good = json_is_integer(at);
 
     /* a step's line counts it from 0, an evaluation's says how many were done */
     *kept = good && json_integer_value(at) <= (is_step ? step - 1 : step);
     json_decref(line);
     if (good) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_FORMAT,
-                    "'%s' has lines that are no metrics, so it cannot be gone on with; name another "
-                    "file",
-                    m->path);
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s' has lines that are no metrics, so it cannot be gone on with; name another "
+        "file",
+        m->path);
 }
 
 enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, int64_t step)

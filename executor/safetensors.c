@@ -217,9 +217,9 @@ static enum ghp_status read_dims(const struct ghp_node *entry, struct ghp_safete
 }
 
 /* What the format knows, in one order. */
-static const char *const dtype_names[] = {"F32", "F64", "F16", "BF16", "BOOL", "U8",  "I8",
-                                          "F8_E5M2", "F8_E4M3", "I16", "U16", "I32", "U32", "I64",
-                                          "U64", NULL};
+static const char *const dtype_names[] = {"F32", "F64",     "F16",     "BF16", "BOOL", "U8",
+                                          "I8",  "F8_E5M2", "F8_E4M3", "I16",  "U16",  "I32",
+                                          "U32", "I64",     "U64",     NULL};
 static const int dtype_bytes[] = {4, 8, 2, 2, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8};
 
 static enum ghp_status read_entry(const struct ghp_safetensors *f, const struct ghp_node *entry,

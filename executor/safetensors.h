@@ -13,7 +13,8 @@
 
 #include "core/model.h"
 
-enum ghp_dtype { /* what a reader makes of an entry's numbers */
+/* What a reader makes of an entry's numbers. */
+enum ghp_dtype {
     GHP_DTYPE_FLOAT,
     GHP_DTYPE_DOUBLE,
     GHP_DTYPE_HALF,     /* F16: IEEE binary16 */

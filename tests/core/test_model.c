@@ -261,10 +261,12 @@ static void test_largest(void)
     struct ghp_model model;
     double begin = (double)clock() / CLOCKS_PER_SEC;
 
-    used = (size_t)snprintf(text, room, "{\"format\":\"ghp.model/1\",\"name\":\"deep\",\"input\":"
-                                        "{\"channels\":2},\"layers\":[");
+    used = (size_t)snprintf(text, room,
+                            "{\"format\":\"ghp.model/1\",\"name\":\"deep\",\"input\":"
+                            "{\"channels\":2},\"layers\":[");
     for (int i = 0; i < N; ++i)
-        used += (size_t)snprintf(text + used, room - used, "{\"name\":\"r%d\",\"op\":\"relu\"},", i);
+        used +=
+            (size_t)snprintf(text + used, room - used, "{\"name\":\"r%d\",\"op\":\"relu\"},", i);
     snprintf(text + used, room - used, "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}");
     if (CHECK_STATUS(ghp_model_parse(text, "deep.json", &model), GHP_OK)) {
         for (int i = 0; i < N; i += 1000) {
@@ -273,7 +275,8 @@ static void test_largest(void)
         }
         CHECK_EQ(ghp_model_find(&model, "r65535"), -1);
     }
-    CHECK((double)clock() / CLOCKS_PER_SEC - begin < 8); /* 0.4 s, and some times as long under sanitizers */
+    /* 0.4 s, and some times as long under sanitizers */
+    CHECK((double)clock() / CLOCKS_PER_SEC - begin < 8);
     ghp_model_release(&model);
     free(text);
 }

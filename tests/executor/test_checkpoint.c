@@ -88,7 +88,8 @@ static void check_other_model(void)
 /* What a killed run leaves half-written is gone when the next one starts; other files stay. */
 static void check_leftovers(void)
 {
-    static const char *const names[] = {"checkpoint.safetensors.tmp-7", "checkpoint.safetensors.tmp-x"};
+    static const char *const names[] = {"checkpoint.safetensors.tmp-7",
+                                        "checkpoint.safetensors.tmp-x"};
     char path[128];
 
     CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);

@@ -25,7 +25,8 @@ static const char tiny_model[] =
     "\"norm.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[12,24]},"                    \
     "\"norm.running_mean\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[24,36]},"            \
     "\"norm.running_var\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[36,48]},"
-#define COUNTER "\"norm.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]},"
+#define COUNTER                                                                                    \
+    "\"norm.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]},"
 #define FC_BIAS "\"fc.bias\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]},"
 #define FC_WEIGHT "\"fc.weight\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[60,72]}"
 
@@ -72,9 +73,9 @@ static void check_value(struct ghp_worker *worker, const char *name, int at, dou
 
         if (strcmp(t->param->name, name) != 0) continue;
         found = true;
-        CHECK_STATUS(ghp_parameters_gather(worker, t,
-                                           t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, whole),
-                     GHP_OK);
+        CHECK_STATUS(
+            ghp_parameters_gather(worker, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, whole),
+            GHP_OK);
         CHECK_NEAR(whole[at], expected, 0); /* every one of them is a double */
     }
     CHECK(found);
@@ -98,12 +99,14 @@ static void check_foreign(struct ghp_worker *worker, const struct ghp_init_choic
 
 static void check_refusals(struct ghp_worker *worker, const struct ghp_init_choice *choice)
 {
-    write_file("{" NORM COUNTER "\"fc.biases\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]},"
-               FC_WEIGHT "}");
+    write_file(
+        "{" NORM COUNTER
+        "\"fc.biases\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]}," FC_WEIGHT "}");
     CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
     CHECK_MESSAGE("no tensor 'fc.bias', the nearest is 'fc.biases'");
-    write_file("{" NORM "\"norm.count\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]}," FC_BIAS
-               FC_WEIGHT "}");
+    write_file("{" NORM
+               "\"norm.count\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]}," FC_BIAS
+                   FC_WEIGHT "}");
     CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
     CHECK_MESSAGE("a tensor 'norm.count' that the model has not");
     write_file("{" NORM COUNTER FC_BIAS
