@@ -11,19 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, TEXT_BYTES = 32 };
+enum { PATH_BYTES = 4096, TEXT_BYTES = 32, SIZING_STEPS = 1 };
 
 struct bout { /* a comparison while it lasts */
     struct ghp_setup *setup;
     struct ghp_ab *ab;
     struct ghp_neighbours *neighbours;
     struct ghp_training trainings[GHP_SESSION_PLANS]; /* one an entrant; losses owned */
+    int64_t next[GHP_SESSION_PLANS];                  /* step to run */
     double *all;                                      /* [workers][plans] */
 };
 
 int64_t ghp_ab_steps(const struct ghp_session_options *o)
 {
-    return o->ab_rounds * (o->ab_warmup_steps + o->ab_steps);
+    return o->ab_rounds * (o->ab_warmup_steps + o->ab_steps) + SIZING_STEPS;
 }
 
 /* ---- opening ---- */
@@ -40,10 +41,11 @@ static enum ghp_status make_tables(struct bout *b)
     ab->seconds = ghp_alloc(rounds * n, sizeof(*ab->seconds));
     ab->order = ghp_alloc(rounds * n, sizeof(*ab->order));
     ab->use = ghp_alloc(rounds, sizeof(*ab->use));
+    ab->turn_steps = ghp_alloc(n, sizeof(*ab->turn_steps));
     ab->contest.standings = ghp_alloc(n, sizeof(*ab->contest.standings));
     ab->contest.seconds = ab->seconds;
     b->all = ghp_alloc((size_t)b->setup->size * n, sizeof(*b->all));
-    if (ab->seconds == NULL || ab->order == NULL || ab->use == NULL ||
+    if (ab->seconds == NULL || ab->order == NULL || ab->use == NULL || ab->turn_steps == NULL ||
         ab->contest.standings == NULL || b->all == NULL)
         return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; i++) {
@@ -117,38 +119,62 @@ static enum ghp_status note_loss(struct bout *b, int i)
 }
 
 /* The comparison may take more steps than the training afterwards: then at the schedule's last rate. */
-static enum ghp_status run_step(struct bout *b, int i, int64_t index)
+static enum ghp_status run_step(struct bout *b, int i)
 {
     struct ghp_recipe *recipe = &b->setup->recipe;
+    int64_t index = b->next[i]++, last = recipe->schedule.steps - 1;
     struct ghp_step step = ghp_recipe_step(recipe, index);
-    int64_t last = recipe->schedule.steps - 1;
 
     step.learning_rate = ghp_schedule_rate(recipe->schedule, index < last ? index : last);
     GHP_TRY(ghp_worker_step(b->setup->entrants[i].worker, &step));
     return note_loss(b, i);
 }
 
+static enum ghp_status warm_up(struct bout *b, int i, int64_t steps)
+{
+    for (int64_t step = 0; step < steps; step++) {
+        GHP_TRY(run_step(b, i));
+        ghp_stopwatch_skip(ghp_worker_stopwatch(b->setup->entrants[i].worker));
+    }
+    return GHP_OK;
+}
+
+/* How many timed steps a plan's turns have: as many as asked for, fewer where they would take longer than a turn may.
+ * All workers count by the slowest one's seconds. */
+static enum ghp_status size_turn(struct bout *b, int i)
+{
+    struct ghp_setup *s = b->setup;
+    double begin = ghp_stopwatch_now_s(), took, most;
+
+    b->ab->turn_steps[i] = b->ab->steps;
+    if (!(s->options->ab_turn_s > 0)) return GHP_OK;
+    GHP_TRY(warm_up(b, i, SIZING_STEPS));
+    took = (ghp_stopwatch_now_s() - begin) / SIZING_STEPS;
+    s->session->transport_ops->label(s->world, "sizing a turn");
+    GHP_TRY(s->session->transport_ops->all_gather(s->world, &took, b->all, sizeof(took)));
+    most = took;
+    for (int r = 0; r < s->size; r++)
+        most = fmax(most, b->all[r]);
+    if (most * (double)b->ab->turn_steps[i] > s->options->ab_turn_s)
+        b->ab->turn_steps[i] = (int64_t)fmax(1, s->options->ab_turn_s / most);
+    return GHP_OK;
+}
+
 /* One plan's turn. Reductions of the last warm-up step are still under way when timing starts, those of the last timed
  * step when it ends: what lies between is whole periods. */
 static enum ghp_status take_turn(struct bout *b, int round, int i)
 {
-    struct ghp_worker *worker = b->setup->entrants[i].worker;
-    struct ghp_training *t = &b->trainings[i];
-    int64_t first = round * (b->ab->warmup_steps + b->ab->steps);
-    int64_t timed = first + b->ab->warmup_steps;
-    double begin = ghp_stopwatch_now_s(), end;
+    double begin, end;
 
-    for (int64_t step = first; step < timed; step++) {
-        GHP_TRY(run_step(b, i, step));
-        ghp_stopwatch_skip(ghp_worker_stopwatch(worker));
-        begin = ghp_stopwatch_now_s();
-    }
-    for (int64_t step = timed; step < timed + b->ab->steps; step++)
-        GHP_TRY(run_step(b, i, step));
+    GHP_TRY(warm_up(b, i, b->ab->warmup_steps));
+    if (b->ab->turn_steps[i] == 0) GHP_TRY(size_turn(b, i));
+    begin = ghp_stopwatch_now_s();
+    for (int64_t step = 0; step < b->ab->turn_steps[i]; step++)
+        GHP_TRY(run_step(b, i));
     end = ghp_stopwatch_now_s();
-    b->ab->seconds[round * b->ab->contest.n + i] = (end - begin) / (double)b->ab->steps;
-    t->seconds += end - begin;
-    GHP_TRY(ghp_worker_flush(worker));
+    b->ab->seconds[round * b->ab->contest.n + i] = (end - begin) / (double)b->ab->turn_steps[i];
+    b->trainings[i].seconds += end - begin;
+    GHP_TRY(ghp_worker_flush(b->setup->entrants[i].worker));
     return note_loss(b, i);
 }
 
@@ -258,6 +284,7 @@ done:
 void ghp_ab_release(struct ghp_ab *ab)
 {
     free(ab->contest.standings);
+    free(ab->turn_steps);
     free(ab->use);
     free(ab->order);
     free(ab->seconds);

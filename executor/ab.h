@@ -1,7 +1,7 @@
 /* executor/ab.h - several plans timed side by side, in turns, so that the machine's moods meet all of them alike.
  *
  * Every plan has a worker and an arena of its own, all open at once. A round gives each plan one turn: some steps to warm
- * up, then `steps` timed ones; the round's value is the time from the first timed step's start to the last one's end, by
+ * up, then `steps` timed ones (fewer of a plan whose turn would last longer than is allowed); the round's value is the time from the first timed step's start to the last one's end, by
  * their number, meant over all workers. Turns follow the order of executor/contest.h. Training goes on from turn to turn
  * within each plan, from the same first weights, on the same samples.
  *
@@ -14,7 +14,8 @@
 #include "executor/setup.h"
 
 struct ghp_ab {
-    int64_t steps, warmup_steps; /* of a turn */
+    int64_t steps, warmup_steps; /* of a turn, at most */
+    int64_t *turn_steps;         /* [plans] timed steps of each plan's turns; owned */
     struct ghp_contest contest;  /* contestant i is the setup's entrant i */
     double *seconds;             /* [rounds][plans] of a step; owned, as the rest */
     int *order;                  /* [rounds][plans]: who was first, second, ... */

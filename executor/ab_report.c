@@ -45,7 +45,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_ab *ab, const struc
                    s->element_bytes == 8 ? "double" : "float", s->exact ? "exact" : "fast",
                    s->threads);
     ghp_table_note(t,
-                   "measured: median over %d round(s) of the mean of %" PRId64 " steps; turns "
+                   "measured: median over %d round(s) of the mean of at most %" PRId64 " steps; turns "
                    "alternate, each after %" PRId64 " steps of warm-up",
                    ab->contest.rounds, ab->steps, ab->warmup_steps);
     if (coverage > 0)
@@ -177,6 +177,7 @@ static json_t *plan_json(const struct ghp_ab *ab, const struct ghp_setup *s, int
     put(o, "comparable", json_boolean(e->comparable));
     put(o, "predicted_step_s", real_or_null(e->comparable, term.predicted_s));
     put(o, "measured_step_s", json_real(term.measured_s));
+    put(o, "steps", json_integer(ab->turn_steps[i]));
     put(o, "spread", json_real(standing->spread));
     put(o, "error", real_or_null(e->comparable, ghp_term_error(term)));
     put(o, "ratio", json_real(standing->ratio.median));

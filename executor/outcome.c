@@ -2,6 +2,7 @@
 #include "executor/outcome.h"
 
 #include "executor/parameters.h"
+#include "executor/partners.h"
 
 #include <stdlib.h>
 
@@ -63,6 +64,17 @@ static enum ghp_status join(const struct ghp_entrant *e, struct ghp_residuals *r
                               priced ? profile : NULL, ghp_worker_stopwatch(e->worker), residuals);
 }
 
+/* What instructions take by themselves, apart from waiting for partners: over all workers. */
+static enum ghp_status compare_workers(const struct ghp_setup *s, const struct ghp_entrant *e,
+                                       struct ghp_residuals *residuals)
+{
+    struct ghp_crowd crowd = {s->session->transport_ops, s->world, s->size};
+
+    s->session->transport_ops->label(s->world, "comparing the workers' times");
+    return ghp_partners_compare(&crowd, ghp_worker_program(e->worker),
+                                ghp_worker_stopwatch(e->worker), residuals);
+}
+
 enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *e,
                                  const struct ghp_training *t, struct ghp_outcome *outcome)
 {
@@ -75,6 +87,7 @@ enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *
     GHP_TRY(ghp_setup_agree(s, join(e, &outcome->residuals), "joining predictions"));
     GHP_TRY(ghp_setup_agree(s, ghp_tensors_list(&e->plan.model, &list), "listing tensors"));
     fill_run(s, e, t, outcome);
+    GHP_TRY_GOTO(status, compare_workers(s, e, &outcome->residuals), done);
     GHP_TRY_GOTO(status, greatest_resident(s, resident, &run->peak_rss_over_base_bytes), done);
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);

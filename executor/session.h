@@ -42,13 +42,15 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
     int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
     int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */
-    const char *run_folder;             /* or NULL; of the compared plans' run files */
-    int numerics;                       /* enum ghp_numerics_choice */
-    int precision;                      /* enum ghp_precision_choice */
-    const char *backend;                /* NULL: the plan's */
-    int64_t threads;                    /* GHP_NOT_SET: the cores that the plan gives the worker */
-    int bind;                           /* enum ghp_bind_mode */
-    int evaluate;                       /* enum ghp_evaluate_choice */
+    double
+        ab_turn_s; /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
+    const char *run_folder; /* or NULL; of the compared plans' run files */
+    int numerics;           /* enum ghp_numerics_choice */
+    int precision;          /* enum ghp_precision_choice */
+    const char *backend;    /* NULL: the plan's */
+    int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
+    int bind;               /* enum ghp_bind_mode */
+    int evaluate;           /* enum ghp_evaluate_choice */
     const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every;                                /* 0: at epochs' ends only */
     bool resume, json;

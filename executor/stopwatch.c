@@ -127,6 +127,11 @@ static struct range middling(const struct ghp_stopwatch *w)
     return r;
 }
 
+static bool is_middling(const struct ghp_stopwatch *w, const struct range *r, int64_t place)
+{
+    return w->step_s[place] >= r->least_s && w->step_s[place] <= r->most_s;
+}
+
 /* Mean of laps (instr >= 0) or of step lengths (instr < 0, in run_s). */
 static struct ghp_lap_mean mean_of(const struct ghp_stopwatch *w, int instr)
 {
@@ -138,7 +143,7 @@ static struct ghp_lap_mean mean_of(const struct ghp_stopwatch *w, int instr)
         int64_t place = (r.first + i) % GHP_STOPWATCH_STEPS;
         struct ghp_lap_mean one = {.run_s = w->step_s[place]};
 
-        if (one.run_s < r.least_s || one.run_s > r.most_s) continue;
+        if (!is_middling(w, &r, place)) continue;
         if (instr >= 0) one = w->laps[instr * GHP_STOPWATCH_STEPS + place];
         sum.run_s += one.run_s;
         sum.wait_s += one.wait_s;
@@ -156,6 +161,24 @@ double ghp_stopwatch_step_s(const struct ghp_stopwatch *w)
 struct ghp_lap_mean ghp_stopwatch_mean(const struct ghp_stopwatch *w, int instr)
 {
     return mean_of(w, instr);
+}
+
+void ghp_stopwatch_kept(const struct ghp_stopwatch *w, bool kept[GHP_STOPWATCH_STEPS])
+{
+    struct range r = middling(w);
+
+    memset(kept, 0, GHP_STOPWATCH_STEPS * sizeof(*kept));
+    for (int i = 0; i < r.n; i++) {
+        int64_t place = (r.first + i) % GHP_STOPWATCH_STEPS;
+
+        kept[place] = is_middling(w, &r, place);
+    }
+}
+
+void ghp_stopwatch_runs(const struct ghp_stopwatch *w, int instr, double run_s[GHP_STOPWATCH_STEPS])
+{
+    for (int place = 0; place < GHP_STOPWATCH_STEPS; place++)
+        run_s[place] = w->laps[instr * GHP_STOPWATCH_STEPS + place].run_s;
 }
 
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *w, int instr)

@@ -9,6 +9,8 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
+
 enum { GHP_STOPWATCH_STEPS = 64 };
 
 struct ghp_lap {  /* one instruction in one step; seconds since that step's start */
@@ -41,6 +43,10 @@ struct ghp_lap_mean { /* over the steps of middling length */
 /* Length of those steps; 0 where nothing was measured. */
 double ghp_stopwatch_step_s(const struct ghp_stopwatch *watch);
 struct ghp_lap_mean ghp_stopwatch_mean(const struct ghp_stopwatch *watch, int instr);
+/* Which places of the ring hold steps of middling length, and what an instruction ran in each place's step. */
+void ghp_stopwatch_kept(const struct ghp_stopwatch *watch, bool kept[GHP_STOPWATCH_STEPS]);
+void ghp_stopwatch_runs(const struct ghp_stopwatch *watch, int instr,
+                        double run_s[GHP_STOPWATCH_STEPS]);
 /* The instruction's latest lap. */
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *watch, int instr);
 int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *watch); /* since forget, skipped ones too */

@@ -7,6 +7,7 @@
 
 #include "core/json_lines.h"
 #include "core/table.h"
+#include "planner/record.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -162,19 +163,32 @@ static enum ghp_status print_values(json_t *root)
     return status;
 }
 
-/* The single values of the root, then its lists of records. */
-static enum ghp_status print_run(json_t *root)
+/* The lists of records. */
+static enum ghp_status print_lists(json_t *root)
 {
     const char *key;
     json_t *value;
 
-    GHP_TRY(print_values(root));
     json_object_foreach(root, key, value)
     {
         if (json_is_array(value) && json_is_object(json_array_get(value, 0)))
             GHP_TRY(print_list(key, value));
     }
     return GHP_OK;
+}
+
+/* Where the error sits, if the file says enough for that. */
+static enum ghp_status print_residual(struct ghp_display *report, const struct ghp_json *doc,
+                                      const char *path)
+{
+    report->sheets += !report->json; /* the values */
+    if (!ghp_record_is_whole(doc)) {
+        ghp_display_line(report, "where the error sits is not known: an older ghp-run wrote this "
+                                 "file; train by the plan again with ghp-run --run");
+        return GHP_OK;
+    }
+    if (!json_is_number(json_object_get(doc->root, "predicted_step_s"))) return GHP_OK;
+    return ghp_inspect_residual(report, &path, 1);
 }
 
 enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format)
@@ -187,8 +201,11 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
         json_decref(report->root); /* the file is the answer */
         report->root = json_incref(doc.root);
     } else {
-        status = print_run(doc.root);
+        status = print_values(doc.root);
     }
+    if (status == GHP_OK && strcmp(format, "ghp.run/1") == 0)
+        status = print_residual(report, &doc, path);
+    if (status == GHP_OK && !report->json) status = print_lists(doc.root);
     ghp_json_release(&doc);
     return status;
 }

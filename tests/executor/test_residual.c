@@ -87,7 +87,7 @@ int main(void)
         layers_s += r.layers[i].measured_s;
     CHECK_NEAR(predicted_s, r.step.predicted_s, 1e-9 * r.step.predicted_s);
     CHECK_NEAR(measured_s, laps_s, 1e-9);
-    CHECK_NEAR(measured_s + r.between_s, r.step.measured_s, 1e-9);
+    CHECK_NEAR(measured_s + r.between.measured_s, r.step.measured_s, 1e-9);
     CHECK_NEAR(layers_s, laps_s, 1e-9);
     CHECK_NEAR(r.instrs[3].measured_s, 4e-3, 1e-12);
     CHECK_NEAR(ghp_term_error((struct ghp_term){.predicted_s = 3, .measured_s = 4}), -0.25, 1e-15);
