@@ -15,7 +15,7 @@
 # linked into each of its tests.  Scripts find GHP_BIN, the folder of the tools, and GHP_SOURCE, the source tree.
 set(GHP_TEST_TIMEOUT 60)
 set(GHP_TEST_SLOWDOWN 1) # of all timeouts
-if(GHP_SANITIZE)
+if(GHP_SANITIZE OR GHP_FUZZ)
   set(GHP_TEST_SLOWDOWN 5)
 endif()
 

@@ -136,8 +136,7 @@ static int open_temporary(const char *path, char *name, size_t n)
     return -1;
 }
 
-/* Makes a rename durable; a file system that cannot is no reason to fail. */
-static void sync_folder_of(const char *path)
+void ghp_file_sync_folder(const char *path)
 {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -170,7 +169,7 @@ static enum ghp_status write_and_rename(const char *target, const struct stat *o
         (void)unlink(name);
         return fail_io("write", target, error, true);
     }
-    sync_folder_of(target);
+    ghp_file_sync_folder(target);
     return GHP_OK;
 }
 

@@ -33,6 +33,9 @@ enum ghp_status ghp_file_read(const char *path, char **text, size_t *n);
  * Returns   GHP_OK; GHP_ERR_IO with what to do (nothing is left behind); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_file_write_atomic(const char *path, const void *bytes, size_t n);
 
+/* Makes a rename within the folder of `path` durable; a file system that cannot is no reason to fail. */
+void ghp_file_sync_folder(const char *path);
+
 /* FNV-1a, 64 bits: h = (h xor byte) * 0x100000001b3 for each byte, from h = seed.  To hash pieces as one text,
  * give each result as the next seed.  Names content; no protection against forgery.
  *

@@ -112,9 +112,10 @@ static const char *skip_value(const char *text)
             ++text;
         } else if (*text == ',' || *text == ':') {
             ++text;
-        } else {
-            while (isalnum((unsigned char)*text) || *text == '+' || *text == '-' || *text == '.')
+        } else if (*text != '\0') { /* a number or name, or what no JSON has: always a step on */
+            do {
                 ++text;
+            } while (isalnum((unsigned char)*text) || *text == '+' || *text == '-' || *text == '.');
         }
     } while (depth > 0 && *text != '\0');
     return text;
@@ -125,6 +126,7 @@ static const char *enter(const char *text, size_t index)
 {
     bool object = *text == '{';
 
+    if (*text == '\0') return text;
     text = skip_space(text + 1);
     for (size_t i = 0;; ++i) {
         if (object) text = skip_space(skip_space(skip_string(text)) + 1); /* key and colon */

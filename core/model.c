@@ -68,8 +68,18 @@ bool ghp_op_in_place(const struct ghp_layer *layer)
 
 int ghp_model_find(const struct ghp_model *model, const char *layer)
 {
-    for (int i = 0; i < model->n_layers; ++i)
-        if (strcmp(model->layers[i].name, layer) == 0) return i;
+    int first = 0, last = model->by_name != NULL ? model->n_layers - 1 : -1;
+
+    while (first <= last) {
+        int middle = first + (last - first) / 2, index = model->by_name[middle];
+        int order = strcmp(layer, model->layers[index].name);
+
+        if (order == 0) return index;
+        if (order < 0)
+            last = middle - 1;
+        else
+            first = middle + 1;
+    }
     return -1;
 }
 
@@ -418,11 +428,36 @@ static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
         if (!last && layer->n_consumers == 0)
             return fail_layer(layer,
                               "is read by no layer; name it in the inputs of one, or remove it");
-        for (int j = 0; j < i; ++j)
-            if (strcmp(model->layers[j].name, layer->name) == 0)
-                return fail_layer(layer, "has the name of an earlier layer; rename it");
     }
     *wrong = -1;
+    return GHP_OK;
+}
+
+static int compare_layers(const void *a, const void *b, void *data)
+{
+    const struct ghp_layer *layers = data;
+    int x = *(const int *)a, y = *(const int *)b, order = strcmp(layers[x].name, layers[y].name);
+
+    return order != 0 ? order : x - y;
+}
+
+/* The layers in order of their names; refuses two of one name. */
+static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
+{
+    int *by_name = ghp_alloc((size_t)model->n_layers, sizeof *by_name);
+
+    if (by_name == NULL) return GHP_NO_MEMORY();
+    model->by_name = by_name;
+    for (int i = 0; i < model->n_layers; ++i)
+        by_name[i] = i;
+    qsort_r(by_name, (size_t)model->n_layers, sizeof *by_name, compare_layers, model->layers);
+    for (int i = 1; i < model->n_layers; ++i) {
+        const struct ghp_layer *layer = &model->layers[by_name[i]];
+
+        if (strcmp(model->layers[by_name[i - 1]].name, layer->name) != 0) continue;
+        *wrong = by_name[i];
+        return fail_layer(layer, "has the name of an earlier layer; rename it");
+    }
     return GHP_OK;
 }
 
@@ -434,7 +469,9 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (wrong == NULL) wrong = &layer;
     *wrong = -1;
     free(model->edges);
+    free(model->by_name);
     model->edges = NULL;
+    model->by_name = NULL;
     model->n_edges = 0;
     if (model->n_layers < 2)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -446,6 +483,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     }
     GHP_TRY(make_edges(model));
     status = check_ends(model, wrong);
+    if (status == GHP_OK) status = sort_names(model, wrong);
     if (status == GHP_OK) status = check_names(model);
     if (status == GHP_OK) status = make_consumers(model);
     if (status == GHP_OK) model->classes = (int)model->layers[model->n_layers - 1].in.c;
@@ -468,6 +506,7 @@ void ghp_model_release(struct ghp_model *model)
     }
     free(model->layers);
     free(model->edges);
+    free(model->by_name);
     free(model->name);
     free(model->text);
     *model = (struct ghp_model){0};

@@ -111,6 +111,7 @@ struct ghp_model {
     struct ghp_layer *layers;
     int n_edges;
     struct ghp_edge *edges;
+    int *by_name; /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
 };
 
 /* Reads models/NAME.json (or any path) and checks shapes.
@@ -127,7 +128,7 @@ void ghp_model_release(struct ghp_model *model);
  * Returns GHP_ERR_INPUT naming the layer and what would fit. */
 enum ghp_status ghp_model_complete(struct ghp_model *model);
 
-int ghp_model_find(const struct ghp_model *model, const char *layer); /* index, or -1 */
+int ghp_model_find(const struct ghp_model *model, const char *layer); /* index, or -1; of a complete model */
 const char *ghp_op_name(enum ghp_op op);
 int64_t ghp_shape_elements(struct ghp_shape shape);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */

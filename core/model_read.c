@@ -28,9 +28,10 @@ static const char *const attributes[GHP_OP_COUNT][10] = {
 struct reader {
     struct ghp_model *model;
     int max_layers;
-    int *heads;   /* per layer: the layer its name means when read as an input */
-    size_t *item; /* per layer: the item of `layers` it was made from */
-    size_t now;   /* item being read */
+    json_t *names; /* of the layers so far, each with its index */
+    int *heads;    /* per layer: the layer its name means when read as an input */
+    size_t *item;  /* per layer: the item of `layers` it was made from */
+    size_t now;    /* item being read */
 };
 
 /* A number, or an array of n numbers; a single number fills all. */
@@ -184,6 +185,14 @@ static enum ghp_status check_keys(const struct ghp_node *at, enum ghp_op op)
     return ghp_json_only_keys(at, keys);
 }
 
+/* The layer of a name among those so far, or -1. */
+static int find_layer(const struct reader *reader, const char *name)
+{
+    const json_t *index = json_object_get(reader->names, name);
+
+    return index != NULL ? (int)json_integer_value(index) : -1;
+}
+
 /* A further layer, zeroed but for its name; reader->heads names it. */
 static enum ghp_status add_layer(struct reader *reader, const char *name, struct ghp_layer **layer)
 {
@@ -192,7 +201,9 @@ static enum ghp_status add_layer(struct reader *reader, const char *name, struct
     GHP_ASSERT(model->n_layers < reader->max_layers);
     *layer = &model->layers[model->n_layers];
     (*layer)->name = strdup(name);
-    if ((*layer)->name == NULL) return GHP_NO_MEMORY();
+    if ((*layer)->name == NULL ||
+        json_object_set_new(reader->names, name, json_integer(model->n_layers)) != 0)
+        return GHP_NO_MEMORY();
     reader->heads[model->n_layers] = model->n_layers;
     reader->item[model->n_layers] = reader->now;
     ++model->n_layers;
@@ -200,7 +211,7 @@ static enum ghp_status add_layer(struct reader *reader, const char *name, struct
 }
 
 /* Names are letters, digits and _ - . /, so that they can be file keys and parts of option values. */
-static enum ghp_status read_name(const struct ghp_node *at, const struct ghp_model *model,
+static enum ghp_status read_name(const struct ghp_node *at, const struct reader *reader,
                                  char **name)
 {
     struct ghp_node node;
@@ -214,7 +225,7 @@ static enum ghp_status read_name(const struct ghp_node *at, const struct ghp_mod
             strlen(text))
         return ghp_json_fail(&node, GHP_ERR_INPUT,
                              "'%.96s' is no name; use 1 to 96 letters, digits and _ - . /", text);
-    if (ghp_model_find(model, text) >= 0)
+    if (find_layer(reader, text) >= 0)
         return ghp_json_fail(&node, GHP_ERR_INPUT, "the name '%s' is taken; choose another", text);
     return GHP_OK;
 }
@@ -241,7 +252,7 @@ static enum ghp_status read_inputs(const struct ghp_node *at, const struct reade
 
         GHP_TRY(ghp_json_item(&inputs, i, &item));
         name = json_string_value(item.value);
-        found = name != NULL ? ghp_model_find(model, name) : -1;
+        found = name != NULL ? find_layer(reader, name) : -1;
         if (found < 0 || found == model->n_layers - 1)
             return ghp_json_fail(
                 &item, GHP_ERR_INPUT,
@@ -266,7 +277,7 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
     GHP_TRY(ghp_json_opt_bool(at, "bias", &bias));
     if (!bias) return GHP_OK;
     snprintf(name, sizeof name, "%s.bias", reader->model->layers[owner].name);
-    if (ghp_model_find(reader->model, name) >= 0)
+    if (find_layer(reader, name) >= 0)
         return ghp_json_fail(at, GHP_ERR_INPUT,
                              "the name '%s' is taken, but this layer's bias needs it; rename one",
                              name);
@@ -293,7 +304,7 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct reader *read
     GHP_TRY(ghp_json_choice(at, "op", ops + 1, &op)); /* the input layer is not written */
     ++op;
     GHP_TRY(check_keys(at, (enum ghp_op)op));
-    GHP_TRY_GOTO(status, read_name(at, reader->model, &name), out);
+    GHP_TRY_GOTO(status, read_name(at, reader, &name), out);
     GHP_TRY_GOTO(status, add_layer(reader, name, &layer), out);
     layer->op = (enum ghp_op)op;
     GHP_TRY_GOTO(status, read_inputs(at, reader, layer), out);
@@ -376,7 +387,7 @@ enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *mode
 {
     static const char *const keys[] = {"format", "name", "input", "layers", NULL};
     static const char *const formats[] = {FORMAT, NULL};
-    struct reader reader = {.model = model};
+    struct reader reader = {.model = model, .names = json_object()};
     enum ghp_status status;
     int format;
 
@@ -388,6 +399,7 @@ enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *mode
     status = keep_text(at, model);
 
 out:
+    json_decref(reader.names);
     free(reader.heads);
     free(reader.item);
     if (status != GHP_OK) ghp_model_release(model);

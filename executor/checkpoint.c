@@ -1,19 +1,26 @@
 /* executor/checkpoint.c - see checkpoint.h. */
 #include "executor/checkpoint.h"
 
+#include "core/file.h"
 #include "executor/parameters.h"
 #include "executor/safetensors.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PATH_BYTES = 4096, NUMBER_BYTES = 24 };
 
 static const char format[] = "ghp.checkpoint/1";
 static const char momentum_prefix[] = "momentum.";
+
+/* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
+enum { NUMBER_STEP, NUMBER_SEED, NUMBER_BATCH, NUMBER_SAMPLES, N_NUMBERS };
+static const char *const number_names[N_NUMBERS] = {"step", "seed", "global_batch", "samples"};
 
 /* One entry of the file: a tensor in a role. */
 struct entry {
@@ -76,20 +83,44 @@ static enum ghp_status contents_init(const struct ghp_work *work, struct content
     return GHP_OK;
 }
 
+static void path_in(const char *folder, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", folder);
+}
+
+enum ghp_status ghp_checkpoint_prepare(const char *folder)
+{
+    char path[PATH_BYTES];
+
+    if (mkdir(folder, 0777) == 0) ghp_file_sync_folder(folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return GHP_FAIL(GHP_ERR_IO,
+                        "cannot write checkpoints into '%s'; name a folder that exists or can be "
+                        "made, and may be written",
+                        folder);
+    path_in(folder, path);
+    ghp_safetensors_clean(path);
+    return GHP_OK;
+}
+
 static enum ghp_status begin(const char *folder, const struct ghp_work *work,
                              struct ghp_checkpoint checkpoint, const struct contents *c,
                              struct ghp_safetensors_writer **writer)
 {
-    char path[PATH_BYTES], step[NUMBER_BYTES], seed[NUMBER_BYTES];
-    struct ghp_metadatum metadata[] = {
-        {"format", format}, {"model", work->model->name}, {"step", step}, {"seed", seed}};
+    const uint64_t numbers[N_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
+                                         (uint64_t)checkpoint.global_batch,
+                                         (uint64_t)checkpoint.samples};
+    struct ghp_metadatum metadata[2 + N_NUMBERS] = {{"format", format},
+                                                    {"model", work->model->name}};
     struct ghp_safetensors_list list = {
-        .n = c->n, .tensors = c->tensors, .n_metadata = 4, .metadata = metadata};
+        .n = c->n, .tensors = c->tensors, .n_metadata = 2 + N_NUMBERS, .metadata = metadata};
+    char path[PATH_BYTES], texts[N_NUMBERS][NUMBER_BYTES];
 
-    mkdir(folder, 0777); /* opening the file says what is wrong, if anything */
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
-    snprintf(step, sizeof(step), "%" PRId64, checkpoint.step);
-    snprintf(seed, sizeof(seed), "%" PRIu64, checkpoint.seed);
+    for (int i = 0; i < N_NUMBERS; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
+        metadata[2 + i] = (struct ghp_metadatum){number_names[i], texts[i]};
+    }
+    path_in(folder, path);
     return ghp_safetensors_begin(path, &list, writer);
 }
 
@@ -187,26 +218,52 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
     return GHP_OK;
 }
 
+bool ghp_checkpoint_is_one(const struct ghp_safetensors *file)
+{
+    const char *is = ghp_safetensors_metadata(file, "format");
+
+    return is != NULL && strcmp(is, format) == 0;
+}
+
+bool ghp_checkpoint_is_momentum(const char *name)
+{
+    return strncmp(name, momentum_prefix, strlen(momentum_prefix)) == 0;
+}
+
+/* A number of decimal digits alone, up to 2^64 - 1. */
+static bool parse_number(const char *text, uint64_t *value)
+{
+    char *end = NULL;
+
+    if (text == NULL || text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
 static enum ghp_status read_metadata(const char *path, const struct ghp_safetensors *file,
                                      struct ghp_checkpoint *checkpoint)
 {
-    const char *is = ghp_safetensors_metadata(file, "format"),
-               *step = ghp_safetensors_metadata(file, "step");
-    const char *seed = ghp_safetensors_metadata(file, "seed");
-    char *end_of_step = NULL, *end_of_seed = NULL;
+    uint64_t numbers[N_NUMBERS] = {0};
 
-    if (is == NULL || strcmp(is, format) != 0 || step == NULL || seed == NULL)
-        return GHP_FAIL(
-            GHP_ERR_FORMAT,
-            "'%s' is no %s: its metadata lacks format, step or seed; use one that ghp-run wrote",
-            path, format);
-    checkpoint->step = strtoll(step, &end_of_step, 10);
-    checkpoint->seed = strtoull(seed, &end_of_seed, 10);
-    if (*end_of_step != '\0' || *end_of_seed != '\0' || checkpoint->step < 0)
-        return GHP_FAIL(
-            GHP_ERR_FORMAT,
-            "'%s': step '%s' or seed '%s' is no number; use a checkpoint that ghp-run wrote", path,
-            step, seed);
+    if (!ghp_checkpoint_is_one(file))
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "'%s' is no %s; resume from one that ghp-run wrote, or start from its "
+                        "weights with --init",
+                        path, format);
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const char *text = ghp_safetensors_metadata(file, number_names[i]);
+
+        if (!parse_number(text, &numbers[i]) || (i != NUMBER_SEED && numbers[i] > INT64_MAX))
+            return GHP_FAIL(GHP_ERR_FORMAT,
+                            "'%s': '%s' in its metadata is %s, no number; use a checkpoint that "
+                            "ghp-run wrote",
+                            path, number_names[i], text != NULL ? text : "missing");
+    }
+    *checkpoint = (struct ghp_checkpoint){.step = (int64_t)numbers[NUMBER_STEP],
+                                          .seed = numbers[NUMBER_SEED],
+                                          .global_batch = (int64_t)numbers[NUMBER_BATCH],
+                                          .samples = (int64_t)numbers[NUMBER_SAMPLES]};
     return GHP_OK;
 }
 
@@ -238,7 +295,7 @@ enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worke
     enum ghp_status status = contents_init(ghp_worker_work(worker), &c);
 
     if (status != GHP_OK) goto done;
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    path_in(folder, path);
     GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);

@@ -11,7 +11,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { TYPE_UNSIGNED_BYTE = 8, MOST_DIMENSIONS = 3, HEADER_BYTES = 4, LARGEST_PIECE = 1 << 30 };
+enum { TYPE_UNSIGNED_BYTE = 8, MOST_DIMENSIONS = 3, HEADER_BYTES = 4, FIRST_PIECE = 1 << 20 };
+
+static const int64_t LARGEST_FILE = INT64_C(1) << 40; /* bytes of values */
 
 struct idx {
     int n_dims;
@@ -19,26 +21,47 @@ struct idx {
     unsigned char *bytes; /* owned */
 };
 
+static enum ghp_status fail_short(gzFile file, const char *path, int64_t done, int64_t n)
+{
+    int code = 0;
+
+    gzerror(file, &code);
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s' is %s after %lld of the %lld bytes its header promises; fetch the file again", path,
+        code != Z_OK && code != Z_BUF_ERROR ? "damaged" : "truncated", (long long)done,
+        (long long)n);
+}
+
 /* Reads n bytes, plain or packed. */
 static enum ghp_status read_bytes(gzFile file, const char *path, void *to, int64_t n)
 {
-    int64_t done = 0;
+    int got = gzread(file, to, (unsigned)n);
+
+    return got == n ? GHP_OK : fail_short(file, path, got > 0 ? got : 0, n);
+}
+
+/* Reads n bytes into memory that grows with what has come: a header that promises too much costs nothing. */
+static enum ghp_status read_values(gzFile file, const char *path, int64_t n, unsigned char **bytes)
+{
+    int64_t done = 0, room = 0;
 
     while (done < n) {
-        int64_t piece = n - done < LARGEST_PIECE ? n - done : LARGEST_PIECE;
-        int got = gzread(file, (char *)to + done, (unsigned)piece);
-        int code = 0;
+        int got;
 
-        if (got > 0) {
-            done += got;
-            continue;
+        if (done == room) {
+            unsigned char *more;
+
+            room = room == 0 ? FIRST_PIECE : 2 * room;
+            if (room > n) room = n;
+            more = realloc(*bytes, (size_t)room);
+            if (more == NULL) return GHP_NO_MEMORY();
+            *bytes = more;
         }
-        gzerror(file, &code);
-        return GHP_FAIL(
-            GHP_ERR_FORMAT,
-            "'%s' is %s after %lld of the %lld bytes its header promises; fetch the file again",
-            path, got < 0 && code != Z_BUF_ERROR ? "damaged" : "truncated", (long long)done,
-            (long long)n);
+        got = gzread(file, *bytes + done,
+                     (unsigned)(room - done < INT32_MAX ? room - done : INT32_MAX));
+        if (got <= 0) return fail_short(file, path, done, n);
+        done += got;
     }
     return GHP_OK;
 }
@@ -50,6 +73,7 @@ static int64_t big_endian(const unsigned char *b)
 
 static enum ghp_status read_header(gzFile file, const char *path, int n_dims, struct idx *idx)
 {
+    int64_t bytes = 1;
     unsigned char head[HEADER_BYTES * (1 + MOST_DIMENSIONS)];
 
     GHP_TRY(read_bytes(file, path, head, HEADER_BYTES));
@@ -63,9 +87,10 @@ static enum ghp_status read_header(gzFile file, const char *path, int n_dims, st
     idx->n_dims = n_dims;
     for (int i = 0; i < n_dims; i++) {
         idx->dims[i] = big_endian(head + HEADER_BYTES * i);
-        if (idx->dims[i] < 1 || idx->dims[i] > INT32_MAX)
+        if (idx->dims[i] < 1 || idx->dims[i] > LARGEST_FILE / bytes)
             return GHP_FAIL(GHP_ERR_FORMAT, "'%s': dimension %d is %lld; fetch the file again",
                             path, i + 1, (long long)idx->dims[i]);
+        bytes *= idx->dims[i];
     }
     return GHP_OK;
 }
@@ -74,7 +99,7 @@ static enum ghp_status read_idx(const char *path, int n_dims, struct idx *idx)
 {
     enum ghp_status status = GHP_OK;
     gzFile file = gzopen(path, "rb");
-    int64_t n = 1;
+    int64_t n = 1; /* read_header keeps it below LARGEST_FILE */
     char extra;
 
     if (file == NULL)
@@ -83,15 +108,7 @@ static enum ghp_status read_idx(const char *path, int n_dims, struct idx *idx)
     GHP_TRY_GOTO(status, read_header(file, path, n_dims, idx), done);
     for (int i = 0; i < n_dims; i++)
         n *= idx->dims[i];
-    idx->bytes = malloc((size_t)n);
-    if (idx->bytes == NULL)
-        GHP_TRY_GOTO(
-            status,
-            GHP_FAIL(GHP_ERR_NO_MEMORY,
-                     "no memory for the %lld bytes of '%s'; see whether its header is right",
-                     (long long)n, path),
-            done);
-    GHP_TRY_GOTO(status, read_bytes(file, path, idx->bytes, n), done);
+    GHP_TRY_GOTO(status, read_values(file, path, n, &idx->bytes), done);
     if (gzread(file, &extra, 1) > 0)
         GHP_TRY_GOTO(
             status,

@@ -96,6 +96,12 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 9e15,
      .help = "of weights, order of samples, dropout and synthetic data"},
+    {.name = "init",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.init,
+     .argument = "SOURCE",
+     .help = "first weights: random (by --seed), random:SEED, or FILE.safetensors with all of the "
+             "model's tensors"},
     {.name = "eval",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.evaluate,
@@ -309,6 +315,9 @@ static enum ghp_status check_options(void)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify K trains K steps; leave --steps and --epochs out");
     if (chosen.verify_steps != GHP_NOT_SET && chosen.resume)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify starts from fresh weights; leave --resume out");
+    if (chosen.resume && chosen.init != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--resume takes the weights from the checkpoint; leave --init out");
     if ((chosen.resume || chosen.checkpoint_every > 0) && chosen.checkpoint_folder == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--resume and --checkpoint-every need to know where "
                                        "checkpoints are; give --checkpoint DIR");

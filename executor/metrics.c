@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct ghp_metrics {
     FILE *file;
@@ -30,13 +32,55 @@ enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metri
     if (m == NULL) return GHP_NO_MEMORY();
     m->path = strdup(path);
     if (m->path == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    m->file = fopen(path, append ? "a" : "w");
+    m->file = fopen(path, append ? "a+" : "w");
     if (m->file == NULL) GHP_TRY_GOTO(status, fail_write(m), fail);
     *metrics = m;
     return GHP_OK;
 fail:
     ghp_metrics_close(m);
     return status;
+}
+
+/* What a line says of steps up to `step`: kept; of later ones: not. */
+static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text, int64_t step,
+                                  bool *kept)
+{
+    json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL),
+           *at = json_object_get(line, "step");
+    bool is_step = json_object_get(line, "loss") != NULL, good = json_is_integer(at);
+
+    /* a step's line counts it from 0, an evaluation's says how many were done */
+    *kept = good && json_integer_value(at) <= (is_step ? step - 1 : step);
+    json_decref(line);
+    if (good) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s' has lines that are no metrics, so it cannot be gone on with; name another "
+        "file",
+        m->path);
+}
+
+enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, int64_t step)
+{
+    enum ghp_status status = GHP_OK;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    off_t end = 0;
+    bool kept = true;
+    struct stat about;
+
+    if (fstat(fileno(m->file), &about) != 0) return fail_write(m);
+    if (!S_ISREG(about.st_mode)) return GHP_OK;
+    rewind(m->file);
+    while (kept && status == GHP_OK && (n = getline(&line, &room, m->file)) > 0) {
+        if (line[n - 1] != '\n') break; /* cut by a kill */
+        status = judge_line(m, line, step, &kept);
+        if (kept) end += n;
+    }
+    free(line);
+    if (status != GHP_OK) return status;
+    return ftruncate(fileno(m->file), end) == 0 ? GHP_OK : fail_write(m);
 }
 
 void ghp_metrics_close(struct ghp_metrics *m)

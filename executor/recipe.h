@@ -1,15 +1,17 @@
-/* executor/recipe.h - what a training consists of, whatever the plan: data, order, learning rates.
+/* executor/recipe.h - what a training consists of, whatever the plan: first weights, data, order, learning rates.
  *
  * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same recipe train
  * alike. */
 #ifndef GHP_EXECUTOR_RECIPE_H
 #define GHP_EXECUTOR_RECIPE_H
 
+#include "executor/init.h"
 #include "executor/order.h"
 #include "executor/schedule.h"
 #include "executor/worker.h"
 
 struct ghp_recipe {
+    struct ghp_init_choice init;
     struct ghp_data *data;  /* borrowed */
     struct ghp_order order; /* owned by whoever initialised it */
     struct ghp_schedule schedule;

@@ -1,11 +1,14 @@
 /* executor/safetensors.c - see safetensors.h. Numbers are little-endian, as on every machine that ghp runs on. */
 #include "executor/safetensors.h"
 
+#include "core/file.h"
 #include "core/json.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,8 @@
 #include <unistd.h>
 
 enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
+
+static const char temporary_suffix[] = ".tmp-"; /* and the writing process's number */
 
 /* ---- writing ---- */
 
@@ -119,7 +124,7 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
     w->bytes = ghp_alloc((size_t)list->n + 1, sizeof(*w->bytes));
     if (w->path == NULL || w->temporary == NULL || w->bytes == NULL)
         GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    snprintf(w->temporary, room, "%s.tmp-%ld", path, (long)getpid());
+    snprintf(w->temporary, room, "%s%s%ld", path, temporary_suffix, (long)getpid());
     w->file = fopen(w->temporary, "wb");
     if (w->file == NULL) GHP_TRY_GOTO(status, fail_write(w), fail);
     GHP_TRY_GOTO(status, write_header(w, list), fail);
@@ -151,8 +156,30 @@ enum ghp_status ghp_safetensors_finish(struct ghp_safetensors_writer *w)
         ghp_safetensors_abandon(w);
         return status;
     }
+    ghp_file_sync_folder(w->path);
     writer_free(w);
     return GHP_OK;
+}
+
+void ghp_safetensors_clean(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    size_t n = strlen(name), n_suffix = strlen(temporary_suffix);
+    char *folder_path = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    DIR *folder = folder_path != NULL ? opendir(folder_path) : NULL;
+    struct dirent *file;
+
+    while (folder != NULL && (file = readdir(folder)) != NULL) {
+        const char *number = file->d_name + n + n_suffix;
+
+        if (strlen(file->d_name) <= n + n_suffix || strncmp(file->d_name, name, n) != 0 ||
+            strncmp(file->d_name + n, temporary_suffix, n_suffix) != 0 ||
+            strspn(number, "0123456789") != strlen(number))
+            continue;
+        unlinkat(dirfd(folder), file->d_name, 0);
+    }
+    if (folder != NULL) closedir(folder);
+    free(folder_path);
 }
 
 /* ---- reading ---- */
@@ -189,25 +216,30 @@ static enum ghp_status read_dims(const struct ghp_node *entry, struct ghp_safete
     return GHP_OK;
 }
 
+/* What the format knows, in one order. */
+static const char *const dtype_names[] = {"F32", "F64",     "F16",     "BF16", "BOOL", "U8",
+                                          "I8",  "F8_E5M2", "F8_E4M3", "I16",  "U16",  "I32",
+                                          "U32", "I64",     "U64",     NULL};
+static const int dtype_bytes[] = {4, 8, 2, 2, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8};
+
 static enum ghp_status read_entry(const struct ghp_safetensors *f, const struct ghp_node *entry,
                                   struct ghp_safetensor *t)
 {
-    static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL}, *const dtypes[] = {
-                                                                                    "F32", "F64",
-                                                                                    NULL};
+    static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
     struct ghp_node offsets;
     int dtype = 0;
     size_t n = 0;
     json_int_t first, last;
 
     GHP_TRY(ghp_json_only_keys(entry, keys));
-    GHP_TRY(ghp_json_choice(entry, "dtype", dtypes, &dtype));
-    t->element_bytes = dtype == 1 ? 8 : 4;
+    GHP_TRY(ghp_json_choice(entry, "dtype", dtype_names, &dtype));
+    t->dtype = dtype < GHP_DTYPE_OTHER ? (enum ghp_dtype)dtype : GHP_DTYPE_OTHER;
+    t->element_bytes = dtype_bytes[dtype];
     GHP_TRY(read_dims(entry, t));
     GHP_TRY(ghp_json_array(entry, "data_offsets", &offsets, &n));
     first = json_integer_value(json_array_get(offsets.value, 0));
     last = json_integer_value(json_array_get(offsets.value, 1));
-    if (n != 2 || first < 0 || last - first != t->bytes || last > f->data_bytes)
+    if (n != 2 || first < 0 || last < first || last - first != t->bytes || last > f->data_bytes)
         return ghp_json_fail(&offsets, GHP_ERR_FORMAT,
                              "%" PRId64 " to %" PRId64 " does not hold the tensor's %" PRId64
                              " bytes within the file's %" PRId64
@@ -215,6 +247,35 @@ static enum ghp_status read_entry(const struct ghp_safetensors *f, const struct 
                              (int64_t)first, (int64_t)last, t->bytes, f->data_bytes);
     t->offset = first;
     return GHP_OK;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The tensors must follow each other without gap or overlap and end where the file does: what is written is then what
+ * is read, and a file that was cut or joined is noticed. */
+static enum ghp_status check_filled(const struct ghp_safetensors *f)
+{
+    int64_t(*spans)[2] = ghp_alloc((size_t)f->n + 1, sizeof(*spans)), end = 0;
+
+    if (spans == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < f->n; i++) {
+        spans[i][0] = f->tensors[i].offset;
+        spans[i][1] = f->tensors[i].bytes;
+    }
+    qsort(spans, (size_t)f->n, sizeof(*spans), compare_offsets);
+    for (int i = 0; i < f->n && spans[i][0] == end; i++)
+        end += spans[i][1];
+    free(spans);
+    if (end == f->data_bytes) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_FORMAT,
+                    "'%s': after %" PRId64 " of its %" PRId64
+                    " bytes of numbers, tensors overlap or leave a gap; write the file again",
+                    f->path, end, f->data_bytes);
 }
 
 static enum ghp_status read_entries(struct ghp_safetensors *f)
@@ -235,7 +296,7 @@ static enum ghp_status read_entries(struct ghp_safetensors *f)
         f->tensors[f->n].name = name;
         f->n++;
     }
-    return GHP_OK;
+    return check_filled(f);
 }
 
 static enum ghp_status read_header(struct ghp_safetensors *f)
@@ -257,6 +318,9 @@ static enum ghp_status read_header(struct ghp_safetensors *f)
     if (fread(text, 1, length, f->file) != length)
         status = GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete",
                           f->path, strerror(errno));
+    else if (memchr(text, '\0', length) != NULL)
+        status = GHP_FAIL(GHP_ERR_FORMAT,
+                          "'%s': its header has a zero byte; this is no safetensors file", f->path);
     else
         status = ghp_json_parse(text, f->path, NULL, &f->header);
     free(text);
@@ -318,23 +382,55 @@ const char *ghp_safetensors_metadata(const struct ghp_safetensors *f, const char
     return json_string_value(json_object_get(json_object_get(f->header.root, "__metadata__"), key));
 }
 
-/* n elements from the file, n <= CONVERTED_AT_ONCE. */
-static bool read_some(FILE *file, int file_bytes, int element_bytes, int64_t n, void *out)
-{
-    double wide[CONVERTED_AT_ONCE];
-    float narrow[CONVERTED_AT_ONCE];
+/* ---- numbers ---- */
 
-    if (file_bytes == element_bytes)
-        return fread(out, (size_t)element_bytes, (size_t)n, file) == (size_t)n;
-    if (file_bytes == 8) {
-        if (fread(wide, sizeof(*wide), (size_t)n, file) != (size_t)n) return false;
-        for (int64_t i = 0; i < n; i++)
-            ((float *)out)[i] = (float)wide[i];
-        return true;
+static double of_half(uint16_t h)
+{
+    int exponent = (h >> 10) & 31, fraction = h & 1023;
+    double size = exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+                  : exponent > 0 ? ldexp(1024 + fraction, exponent - 25)
+                                 : ldexp(fraction, -24);
+
+    return h >> 15 != 0 ? -size : size;
+}
+
+static double of_bfloat16(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return (double)value;
+}
+
+/* Number i of a piece of the file. */
+static double value_at(const struct ghp_safetensor *t, const void *piece, int64_t i)
+{
+    switch (t->dtype) {
+    case GHP_DTYPE_FLOAT: return (double)((const float *)piece)[i];
+    case GHP_DTYPE_DOUBLE: return ((const double *)piece)[i];
+    case GHP_DTYPE_HALF: return of_half(((const uint16_t *)piece)[i]);
+    case GHP_DTYPE_BFLOAT16: return of_bfloat16(((const uint16_t *)piece)[i]);
+    case GHP_DTYPE_OTHER: break;
     }
-    if (fread(narrow, sizeof(*narrow), (size_t)n, file) != (size_t)n) return false;
-    for (int64_t i = 0; i < n; i++)
-        ((double *)out)[i] = (double)narrow[i];
+    return NAN;
+}
+
+/* n numbers from the file, n <= CONVERTED_AT_ONCE. */
+static bool read_some(FILE *file, const struct ghp_safetensor *t, int element_bytes, int64_t n,
+                      void *out)
+{
+    double piece[CONVERTED_AT_ONCE]; /* room for the widest */
+
+    if (t->element_bytes == element_bytes)
+        return fread(out, (size_t)element_bytes, (size_t)n, file) == (size_t)n;
+    if (fread(piece, (size_t)t->element_bytes, (size_t)n, file) != (size_t)n) return false;
+    for (int64_t i = 0; i < n; i++) {
+        if (element_bytes == 8)
+            ((double *)out)[i] = value_at(t, piece, i);
+        else
+            ((float *)out)[i] = (float)value_at(t, piece, i);
+    }
     return true;
 }
 
@@ -342,13 +438,18 @@ enum ghp_status ghp_safetensors_read(struct ghp_safetensors *f, const struct ghp
                                      int element_bytes, void *values)
 {
     int64_t n = t->bytes / t->element_bytes;
-    bool good = fseeko(f->file, (off_t)(f->data_at + t->offset), SEEK_SET) == 0;
+    bool good;
 
+    if (t->dtype == GHP_DTYPE_OTHER)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' in '%s' is not of floating-point numbers; store it as F32, F64, F16 "
+                        "or BF16",
+                        t->name, f->path);
+    good = fseeko(f->file, (off_t)(f->data_at + t->offset), SEEK_SET) == 0;
     for (int64_t done = 0; good && done < n; done += CONVERTED_AT_ONCE) {
         int64_t some = n - done < CONVERTED_AT_ONCE ? n - done : CONVERTED_AT_ONCE;
 
-        good = read_some(f->file, t->element_bytes, element_bytes, some,
-                         (char *)values + done * element_bytes);
+        good = read_some(f->file, t, element_bytes, some, (char *)values + done * element_bytes);
     }
     if (good) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO, "cannot read '%s' from '%s': %s; see that the file is complete",

@@ -78,15 +78,15 @@ static enum ghp_status plan_training(struct parts *p)
     return count_steps(p);
 }
 
-static enum ghp_status open_folder(const char *folder, const char *what)
+static enum ghp_status open_run_folder(const char *folder)
 {
     if (folder == NULL) return GHP_OK;
     mkdir(folder, 0777);
     if (access(folder, W_OK | X_OK) == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO,
-                    "cannot write %s into '%s'; name a folder that exists or can be made, and may "
-                    "be written",
-                    what, folder);
+                    "cannot write run files into '%s'; name a folder that exists or can be made, "
+                    "and may be written",
+                    folder);
 }
 
 /* Files that will be written are opened, or at least tried, before the work starts. */
@@ -97,8 +97,8 @@ static enum ghp_status open_outputs(struct parts *p)
     if (p->setup.rank != 0) return GHP_OK;
     if (o->metrics_path != NULL)
         GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
-    GHP_TRY(open_folder(o->checkpoint_folder, "checkpoints"));
-    return open_folder(o->run_folder, "run files");
+    if (o->checkpoint_folder != NULL) GHP_TRY(ghp_checkpoint_prepare(o->checkpoint_folder));
+    return open_run_folder(o->run_folder);
 }
 
 static enum ghp_status open_all(struct parts *p, struct ghp_session *session)
@@ -151,28 +151,45 @@ static enum ghp_status compare(struct parts *p)
 
 /* ---- first weights ---- */
 
-static enum ghp_status load_weights(struct parts *p)
+/* A checkpoint is gone on from only where the next batches and masks are the ones that would have followed. */
+static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_checkpoint *c)
 {
     const struct ghp_session_options *o = p->options;
-    struct ghp_checkpoint checkpoint = {0};
+    const struct ghp_order *order = &p->setup.recipe.order;
 
-    if (!o->resume) return GHP_OK;
-    GHP_TRY(ghp_checkpoint_load(o->checkpoint_folder, p->entrant->worker, &checkpoint));
-    if (checkpoint.seed != (uint64_t)o->seed)
+    if (c->seed != (uint64_t)o->seed)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "the checkpoint in '%s' was made with seed %llu, not %lld; resume with --seed %llu",
-            o->checkpoint_folder, (unsigned long long)checkpoint.seed, (long long)o->seed,
-            (unsigned long long)checkpoint.seed);
-    if (checkpoint.step >= p->training.steps)
+            o->checkpoint_folder, (unsigned long long)c->seed, (long long)o->seed,
+            (unsigned long long)c->seed);
+    if (c->global_batch != order->global_batch || c->samples != order->n)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the checkpoint in '%s' was made with batches of %lld from %lld samples, "
+                        "not of %lld from %lld; resume with the same, or start anew from its "
+                        "weights with --init",
+                        o->checkpoint_folder, (long long)c->global_batch, (long long)c->samples,
+                        (long long)order->global_batch, (long long)order->n);
+    if (c->step >= p->training.steps)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the checkpoint in '%s' has done %lld steps already, and %lld are asked "
                         "for; raise --steps or --epochs",
-                        o->checkpoint_folder, (long long)checkpoint.step,
-                        (long long)p->training.steps);
+                        o->checkpoint_folder, (long long)c->step, (long long)p->training.steps);
+    return GHP_OK;
+}
+
+/* Over the first weights, which the worker has. */
+static enum ghp_status load_weights(struct parts *p)
+{
+    struct ghp_checkpoint checkpoint = {0};
+
+    if (!p->options->resume) return GHP_OK;
+    GHP_TRY(ghp_checkpoint_load(p->options->checkpoint_folder, p->entrant->worker, &checkpoint));
+    GHP_TRY(check_checkpoint(p, &checkpoint));
     p->training.first_step = checkpoint.step;
     ghp_note("resuming after step %lld", (long long)checkpoint.step);
-    return GHP_OK;
+    return p->training.metrics != NULL ? ghp_metrics_resume(p->training.metrics, checkpoint.step)
+                                       : GHP_OK;
 }
 
 static enum ghp_status open_snapshots(struct parts *p)
@@ -207,7 +224,6 @@ static enum ghp_status train(struct parts *p)
     t->recipe = &p->setup.recipe;
     t->checkpoint_folder = p->options->checkpoint_folder;
     t->checkpoint_every = p->options->checkpoint_every;
-    t->seed = (uint64_t)p->options->seed;
     t->memory = &p->memory;
     t->snapshot = p->options->verify_steps != GHP_NOT_SET ? &p->mine : NULL;
     p->setup.session->in_loop = true;

@@ -2,7 +2,6 @@
 #include "executor/setup.h"
 
 #include "core/log.h"
-#include "executor/parameters.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +185,7 @@ static enum ghp_status open_recipe(struct ghp_setup *s)
                                        .shape = plan->model.layers[0].out,
                                        .classes = plan->model.classes};
 
+    GHP_TRY(ghp_init_parse(o->init, request.seed, &s->recipe.init));
     GHP_TRY(ghp_data_open(&request, &s->recipe.data));
     GHP_TRY(ghp_order_init(&s->recipe.order, ghp_data_count(s->recipe.data, GHP_DATA_TRAIN),
                            request.global_batch, request.seed));
@@ -274,7 +274,7 @@ enum ghp_status ghp_entrant_allocate(struct ghp_setup *s, struct ghp_entrant *e)
     enum ghp_status status = ghp_worker_allocate(e->worker);
 
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));
-    return ghp_setup_agree(s, ghp_parameters_init(e->worker, (uint64_t)s->options->seed),
+    return ghp_setup_agree(s, ghp_init_weights(e->worker, &s->recipe.init),
                            "making the first weights");
 }
 

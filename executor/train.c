@@ -52,6 +52,17 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
     return ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation);
 }
 
+static enum ghp_status save(struct ghp_training *t, int64_t done)
+{
+    const struct ghp_order *order = &t->recipe->order;
+    struct ghp_checkpoint checkpoint = {.step = done,
+                                        .seed = order->seed,
+                                        .global_batch = order->global_batch,
+                                        .samples = order->n};
+
+    return ghp_checkpoint_save(t->checkpoint_folder, t->worker, checkpoint);
+}
+
 /* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times. */
 static enum ghp_status between_steps(struct ghp_training *t, int64_t done)
 {
@@ -66,9 +77,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done)
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(evaluate(t, done));
-    if (saves)
-        GHP_TRY(ghp_checkpoint_save(t->checkpoint_folder, t->worker,
-                                    (struct ghp_checkpoint){.step = done, .seed = t->seed}));
+    if (saves) GHP_TRY(save(t, done));
     ghp_memory_resume(t->memory);
     return GHP_OK;
 }

@@ -135,7 +135,7 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
     GHP_TRY_GOTO(status, ghp_worker_open(team, &work, &worker), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);
-    GHP_TRY_GOTO(status, ghp_parameters_init(worker, like->seed), done);
+    GHP_TRY_GOTO(status, ghp_init_weights(worker, &recipe->init), done);
     GHP_TRY_GOTO(status, ghp_verify_train(worker, recipe, steps, snapshot), done);
 done:
     ghp_worker_close(worker);

@@ -35,7 +35,7 @@ enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *snapshot, struct ghp_w
 enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe,
                                  int64_t steps, struct ghp_snapshot *snapshot);
 
-/* The same by one worker alone, on the same team's backend and recipe. `like` gives model, batch, precision and seed.
+/* The same by one worker alone, on the same team's backend and recipe. `like` gives model, batch, precision and the masks' seed.
  * Local */
 enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like,
                                 struct ghp_recipe *recipe, int64_t steps,

@@ -3,6 +3,8 @@
 #include "core/model.h"
 #include "tests/check.h"
 
+#include <time.h>
+
 struct published {
     const char *name;
     int64_t weights; /* of conv2d and linear, without biases and batch norms */
@@ -250,6 +252,35 @@ static void test_missing_file(void)
     CHECK_MESSAGE("ghp.model/1");
 }
 
+/* The largest network that the reader takes: its names are looked up, not searched for (searching takes some 20 s). */
+static void test_largest(void)
+{
+    enum { N = 65535, BYTES_EACH = 40 };
+    size_t room = (size_t)(N + 8) * BYTES_EACH, used;
+    char *text = ghp_alloc(room, 1), name[16];
+    struct ghp_model model;
+    double begin = (double)clock() / CLOCKS_PER_SEC;
+
+    used = (size_t)snprintf(text, room,
+                            "{\"format\":\"ghp.model/1\",\"name\":\"deep\",\"input\":"
+                            "{\"channels\":2},\"layers\":[");
+    for (int i = 0; i < N; ++i)
+        used +=
+            (size_t)snprintf(text + used, room - used, "{\"name\":\"r%d\",\"op\":\"relu\"},", i);
+    snprintf(text + used, room - used, "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}");
+    if (CHECK_STATUS(ghp_model_parse(text, "deep.json", &model), GHP_OK)) {
+        for (int i = 0; i < N; i += 1000) {
+            snprintf(name, sizeof name, "r%d", i);
+            CHECK_EQ(ghp_model_find(&model, name), i + 1);
+        }
+        CHECK_EQ(ghp_model_find(&model, "r65535"), -1);
+    }
+    /* 0.4 s, and some times as long under sanitizers */
+    CHECK((double)clock() / CLOCKS_PER_SEC - begin < 8);
+    ghp_model_release(&model);
+    free(text);
+}
+
 int main(void)
 {
     test_published();
@@ -259,5 +290,6 @@ int main(void)
     test_text();
     test_refusals();
     test_missing_file();
+    test_largest();
     return check_end();
 }

@@ -1,7 +1,6 @@
 /* tests/executor/bench.c - see bench.h. */
 #include "tests/executor/bench.h"
 
-#include "executor/parameters.h"
 #include "tests/executor/cases.h"
 
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
@@ -25,7 +24,8 @@ enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, con
     request.classes = b->model.classes;
     GHP_TRY(ghp_data_open(&request, &b->data));
     b->recipe =
-        (struct ghp_recipe){.data = b->data,
+        (struct ghp_recipe){.init = {.seed = BENCH_SEED},
+                            .data = b->data,
                             .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
                             .momentum = 0.9,
                             .weight_decay = 1e-4};
@@ -64,7 +64,7 @@ enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
     GHP_TRY(ghp_worker_open(&b->team, &work, worker));
     GHP_TRY(ghp_worker_connect(*worker));
     GHP_TRY(ghp_worker_allocate(*worker));
-    return ghp_parameters_init(*worker, BENCH_SEED);
+    return ghp_init_weights(*worker, &b->recipe.init);
 }
 
 enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t last)

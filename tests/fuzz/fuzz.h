@@ -1,0 +1,27 @@
+/* tests/fuzz/fuzz.h - what a fuzzing harness is: a function that reads one input, given as a file.
+ *
+ * fuzz_NAME.c defines fuzz_read; fuzz.c hands it the inputs that libFuzzer makes up (builds with GHP_FUZZ) or the files of
+ * tests/fuzz/seeds/NAME (every build). To add a reader: fuzz_NAME.c, some small files in seeds/NAME, no further line.
+ *
+ * A reader may refuse any input, but must not crash, leak, hang, or take memory that the input's size does not bear out.
+ * What it accepts must survive being written and read again. */
+#ifndef GHP_TESTS_FUZZ_H
+#define GHP_TESTS_FUZZ_H
+
+#include "core/status.h"
+
+/* Reads one input.
+ *
+ * path   a file that holds the input's n bytes; other bytes are behind the same path at the next call */
+void fuzz_read(const char *path, const unsigned char *bytes, size_t n);
+
+/* A path in a folder of this process's own, removed with it. Writes at most room bytes of `out`, returns out. */
+char *fuzz_path(const char *name, char *out, size_t room);
+
+/* Makes a file there. */
+void fuzz_write(const char *path, const void *bytes, size_t n);
+
+/* Both files have the same bytes; ends the program where they differ. */
+void fuzz_equal(const char *path, const char *other);
+
+#endif

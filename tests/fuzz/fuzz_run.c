@@ -1,0 +1,14 @@
+/* tests/fuzz/fuzz_run.c - the reader of run files, which prints what it reads (start it with stdout closed). */
+#include "planner/inspect.h"
+#include "tests/fuzz/fuzz.h"
+
+void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+{
+    struct ghp_display tables;
+
+    (void)bytes;
+    (void)n;
+    ghp_display_begin(&tables, false);
+    (void)ghp_inspect_run(&tables, path, "ghp.run/1");
+    (void)ghp_display_end(&tables);
+}
