@@ -1,8 +1,7 @@
-/* planner/inspect_explain.c - why a plan costs what it costs: each layer's terms, its runner-up, its instructions.
- *
- * Terms are priced alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
- * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
+/* planner/inspect_explain.c - why a plan costs what it costs: each layer's terms, its runner-up, its instructions. */
 #include "planner/inspect.h"
+
+#include "planner/terms.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,78 +10,10 @@
 
 #define MIB (1.0 / 1048576)
 
-struct term {
-    double forward_s, backward_s, exchange_s, reduce_s, update_s;
-    double sent_bytes;
-};
-
-/* Shares out one bucket's reduction. */
-static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr,
-                          double seconds, struct term *terms)
-{
-    int buffer = program->buckets[instr->bucket].buffer;
-    double sent = (double)ghp_instr_sent_bytes(instr);
-    int64_t sum = 0;
-
-    for (int i = 0; i < program->n_buffers; ++i)
-        if (program->buffers[i].storage == buffer && i != buffer) sum += program->buffers[i].bytes;
-    for (int i = 0; i < program->n_buffers && sum > 0; ++i) {
-        const struct ghp_buffer *b = &program->buffers[i];
-        double share = (double)b->bytes / (double)sum;
-
-        if (b->storage != buffer || i == buffer || b->layer < 0) continue;
-        terms[b->layer].reduce_s += seconds * share;
-        terms[b->layer].sent_bytes += sent * share;
-    }
-}
-
-static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
-                      double seconds, int n_layers, struct term *terms)
-{
-    struct term *term =
-        &terms[instr->layer >= 0 ? instr->layer : n_layers - 1]; /* the metrics are the loss's */
-
-    if (instr->kind == GHP_INSTR_ALL_REDUCE) {
-        add_reduction(program, instr, seconds, terms);
-        return;
-    }
-    term->sent_bytes += (double)ghp_instr_sent_bytes(instr);
-    switch (instr->kind) {
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: term->exchange_s += seconds; break;
-    case GHP_INSTR_METRIC_REDUCE: term->reduce_s += seconds; break;
-    case GHP_INSTR_UPDATE: term->update_s += seconds; break;
-    case GHP_INSTR_LOAD: term->forward_s += seconds; break;
-    case GHP_INSTR_ACCUMULATE: term->backward_s += seconds; break;
-    default:
-        if (instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_STATS)
-            term->forward_s += seconds;
-        else
-            term->backward_s += seconds;
-    }
-}
-
-/* The best other split of a layer, or NULL. */
-static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int layer)
-{
-    const struct ghp_alternative *best = NULL;
-
-    for (int i = 0; i < plan->n_alternatives; ++i) {
-        const struct ghp_alternative *a = &plan->alternatives[i];
-
-        if (a->layer == layer && !ghp_split_same(a->split, plan->splits[layer]) &&
-            (best == NULL || a->step_s < best->step_s))
-            best = a;
-    }
-    return best;
-}
-
 static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
-                     const struct term *term)
+                     const struct ghp_terms *term)
 {
-    const struct ghp_alternative *other = runner_up(plan, layer);
-    double sum_s =
-        term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
+    const struct ghp_alternative *other = ghp_terms_runner_up(plan, layer);
     char split[64], next[64] = "";
 
     ghp_split_text(plan->splits[layer], split, sizeof split);
@@ -95,14 +26,14 @@ static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int l
     ghp_sheet_real(sheet, term->exchange_s);
     ghp_sheet_real(sheet, term->reduce_s);
     ghp_sheet_real(sheet, term->update_s);
-    ghp_sheet_real(sheet, sum_s);
+    ghp_sheet_real(sheet, ghp_terms_sum(term));
     ghp_sheet_int(sheet, (int64_t)llround(term->sent_bytes));
     ghp_sheet_text(sheet, other != NULL ? next : NULL);
     ghp_sheet_real(sheet, other != NULL ? other->step_s - plan->predicted.step_s : NAN);
 }
 
 static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
-                      const struct term *terms, int only)
+                      const struct ghp_terms *terms, int only)
 {
     static const struct ghp_column columns[] = {
         {"layer", "layer", "", 't', 0, 0},
@@ -199,15 +130,13 @@ static void put_instrs(struct ghp_display *report, const struct ghp_program *pro
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                                const struct ghp_program *program)
 {
-    struct term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
+    struct ghp_terms *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
     enum ghp_status status = GHP_OK;
     struct ghp_timing timing = {0};
 
     if (terms == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_simulate(program, &plan->profile, &timing), out);
-    for (int i = 0; i < program->n_instrs; ++i)
-        add_instr(program, &program->instrs[i], timing.instrs[i].price.seconds,
-                  plan->model.n_layers, terms);
+    ghp_terms_add(program, &timing, plan->model.n_layers, terms);
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     put_terms(report, plan, terms, layer);
     if (layer >= 0) {
