@@ -78,24 +78,39 @@ static bool lane_is_free(const struct ghp_blocks *b, const struct ghp_wire *link
     return true;
 }
 
+/* Whether two links pass the same place; those that change columns go all the way up. */
 static bool overlap(const struct ghp_blocks *b, const struct ghp_wire *a, const struct ghp_wire *c)
 {
+    int column = b->blocks[a->from].column;
+
+    if (column != b->blocks[c->from].column || a->beside != c->beside) return false;
+    if (b->blocks[a->to].column != column || b->blocks[c->to].column != column) return true;
     return b->blocks[a->from].rank < b->blocks[c->to].rank &&
            b->blocks[c->from].rank < b->blocks[a->to].rank;
 }
 
-/* The first track that no earlier link over the same ranks and in the same column uses. */
+/* The first track that no earlier link uses there. */
 static int free_track(const struct ghp_blocks *b, int link)
 {
     for (int track = 0;; ++track) {
         bool taken = false;
 
         for (int i = 0; i < link && !taken; ++i)
-            taken = b->links[i].track == track &&
-                    b->blocks[b->links[i].from].column == b->blocks[b->links[link].from].column &&
-                    overlap(b, &b->links[i], &b->links[link]);
+            taken = b->links[i].track == track && overlap(b, &b->links[i], &b->links[link]);
         if (!taken) return track;
     }
+}
+
+/* The last lane with a block at the link's ranks, its ends included. */
+static int last_lane(const struct ghp_blocks *b, const struct ghp_wire *link)
+{
+    int lane = 0;
+
+    for (int k = 0; k < b->n; ++k)
+        if (b->blocks[k].rank >= b->blocks[link->from].rank &&
+            b->blocks[k].rank <= b->blocks[link->to].rank && b->blocks[k].lane > lane)
+            lane = b->blocks[k].lane;
+    return lane;
 }
 
 static void route(struct ghp_blocks *b)
@@ -110,8 +125,9 @@ static void route(struct ghp_blocks *b)
             link->lane = from->lane;
         else if (from->column == to->column && lane_is_free(b, link, to->lane))
             link->lane = to->lane;
-        else
-            link->track = free_track(b, i);
+        if (link->lane >= 0) continue;
+        link->beside = from->column == to->column ? last_lane(b, link) : b->lanes[from->column] - 1;
+        link->track = free_track(b, i);
     }
 }
 
@@ -168,7 +184,8 @@ void ghp_blocks_fold(struct ghp_blocks *b, int columns)
     for (int i = 0; i < b->n_links; ++i) {
         int c = b->blocks[b->links[i].from].column;
 
-        if (b->links[i].track >= b->tracks[c]) b->tracks[c] = b->links[i].track + 1;
+        if (b->links[i].beside == b->lanes[c] - 1 && b->links[i].track >= b->tracks[c])
+            b->tracks[c] = b->links[i].track + 1;
     }
 }
 

@@ -35,8 +35,8 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
     char value[64], more[128];
 
     ghp_seconds_text(step_s, value, sizeof value);
-    snprintf(more, sizeof more, "\xc2\xb1 %.2g ms, %.0f %% of it measured",
-             plan->predicted.error_s * 1e3, 100 * plan->predicted.measured_share);
+    snprintf(more, sizeof more, "\xc2\xb1 %.2g ms; %.0f %% measured", plan->predicted.error_s * 1e3,
+             100 * plan->predicted.measured_share);
     put_figure(page, "predicted step", value, more);
     if (report->laps != NULL) {
         ghp_seconds_text(report->measured_step_s, value, sizeof value);
@@ -49,7 +49,7 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
     put_figure(page, "samples a second", value, "predicted");
     if (data_of(plan) != NULL && step_s > 0) {
         snprintf(value, sizeof value, "%.3g\xc3\x97", data_of(plan)->step_s / step_s);
-        put_figure(page, "speed by data parallelism", value, "its step by the plan's");
+        put_figure(page, "beside data parallelism", value, "as fast");
     }
 }
 
@@ -61,7 +61,7 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page, "<dl class=\"figures\">\n");
     put_step_figures(page, report);
     snprintf(value, sizeof value, "%d \xc3\x97 %d", plan->groups, plan->group_size);
-    snprintf(more, sizeof more, "%lld samples a worker",
+    snprintf(more, sizeof more, "%lld samples each",
              (long long)(plan->extent.global_batch / plan->extent.workers));
     put_figure(page, "groups \xc3\x97 workers", value, more);
     ghp_bytes_text((double)plan->predicted.peak_bytes, value, sizeof value);
@@ -71,10 +71,10 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
                  : "");
     put_figure(page, "memory a worker", value, more);
     ghp_bytes_text((double)plan->predicted.sent_bytes, value, sizeof value);
-    put_figure(page, "sent a worker and step", value, "all exchanges");
+    put_figure(page, "sent in a step", value, "by a worker");
     if (plan->certificate.step_s > 0) {
         snprintf(value, sizeof value, "%.3g %%", 100 * plan->certificate.gap);
-        put_figure(page, "gap to the bound", value, "at most so far from the optimum");
+        put_figure(page, "gap to the bound", value, "from the optimum at most");
     }
     ghp_page_add(page, "</dl>\n");
 }
@@ -101,11 +101,27 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
 
 /* ---- strategies ---- */
 
+struct bars {
+    double own_s, most_s; /* the plan's step, and what a whole bar stands for */
+};
+
+static struct bars bars_of(const struct ghp_plan *plan)
+{
+    struct bars bars = {.own_s = plan->predicted.step_s > 0 ? plan->predicted.step_s : 1};
+
+    bars.most_s = bars.own_s;
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (plan->baselines[i].feasible)
+            bars.most_s = fmax(bars.most_s, plan->baselines[i].predicted.step_s);
+    bars.most_s = fmin(bars.most_s, longest * bars.own_s);
+    return bars;
+}
+
 /* One strategy: its bar (compute, then waiting) and its figures. */
 static void put_strategy(struct ghp_page *page, const char *class, const struct ghp_prediction *p,
-                         double best_s)
+                         struct bars bars)
 {
-    double scale = 100 / (longest * best_s), shown_s = fmin(p->step_s, longest * best_s);
+    double scale = 100 / bars.most_s, shown_s = fmin(p->step_s, bars.most_s);
     double compute_s = fmin(fmax(p->step_s - p->exposed_s, 0), shown_s);
     char memory[32], sent[32];
 
@@ -120,7 +136,7 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
                  "<p><b>%.3f ms</b> \xc2\xb1 %.2g (%.3g\xc3\x97 the plan) \xc2\xb7 compute and "
                  "exchanges %.3f \xc2\xb7 waiting %.3f \xc2\xb7 reductions %.3f \xc2\xb7 memory "
                  "%s \xc2\xb7 sent %s</p></li>\n",
-                 p->step_s * 1e3, p->error_s * 1e3, p->step_s / best_s,
+                 p->step_s * 1e3, p->error_s * 1e3, p->step_s / bars.own_s,
                  (p->step_s - p->exposed_s) * 1e3, p->exposed_s * 1e3, p->comm_s * 1e3, memory,
                  sent);
 }
@@ -145,7 +161,7 @@ static void put_strategy_name(struct ghp_page *page, const char *strategy)
 void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
-    double best_s = plan->predicted.step_s > 0 ? plan->predicted.step_s : 1;
+    struct bars bars = bars_of(plan);
     bool own = strcmp(plan->strategy, "auto") == 0;
 
     ghp_page_add(page, "<section><h2>Beside other strategies</h2>\n<ul class=\"strategies\">\n"
@@ -155,7 +171,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
     else
         ghp_page_add(page, "this plan (%s)", plan->strategy);
     ghp_page_add(page, "</h3>");
-    put_strategy(page, "own", &plan->predicted, best_s);
+    put_strategy(page, "own", &plan->predicted, bars);
     for (int i = 0; i < plan->n_baselines; ++i) {
         const struct ghp_baseline *b = &plan->baselines[i];
 
@@ -163,7 +179,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
         put_strategy_name(page, b->strategy);
         ghp_page_add(page, "</h3>");
         if (b->feasible) {
-            put_strategy(page, "other", &b->predicted, best_s);
+            put_strategy(page, "other", &b->predicted, bars);
             continue;
         }
         ghp_page_add(page, "<p>not possible: ");
@@ -173,7 +189,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
     ghp_page_add(page,
                  "</ul><ul class=\"legend\"><li><span class=\"dot busy\"></span>compute and "
                  "exchanges</li><li><span class=\"dot idle\"></span>waiting for reductions</li>"
-                 "<li>bars end at %.0f times the plan's step</li></ul></section>\n",
+                 "<li>a bar is cut at %.0f times the plan's step</li></ul></section>\n",
                  longest);
 }
 

@@ -93,7 +93,8 @@ static void put_columns(struct ghp_page *page, bool measured)
     ghp_page_add(page, "<thead><tr>");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
         if (measured || strcmp(names[i][0], "measured") != 0)
-            ghp_page_add(page, "<th scope=\"col\">%s<br/>%s</th>", names[i][0], names[i][1]);
+            ghp_page_add(page, "<th scope=\"col\"%s>%s<br/>%s</th>",
+                         names[i][1][0] == '\0' ? " class=\"word\"" : "", names[i][0], names[i][1]);
     ghp_page_add(page, "</tr></thead>\n");
 }
 

@@ -184,7 +184,7 @@ enum ghp_status ghp_report_put_memory(struct ghp_page *page, const struct ghp_re
     char limit[32];
 
     GHP_TRY(live_init(report, &live));
-    ghp_page_add(page, "<section><h2>Memory of a worker</h2>\n");
+    ghp_page_add(page, "<section><h2>Memory of a worker</h2>\n<div class=\"pair\"><div>");
     put_chart(page, report, &live);
     if (live.limit > 0)
         ghp_page_add(page,
@@ -194,8 +194,9 @@ enum ghp_status ghp_report_put_memory(struct ghp_page *page, const struct ghp_re
                      100.0 * (double)live.peak / (double)live.limit);
     else
         ghp_page_add(page, "<p class=\"small\">The plan was made without a limit.</p>\n");
+    ghp_page_add(page, "</div>");
     put_table(page, &live);
-    ghp_page_add(page, "</section>\n");
+    ghp_page_add(page, "</div></section>\n");
     free(live.bytes);
     return GHP_OK;
 }

@@ -3,6 +3,7 @@
  * Drawn twice: in columns for wide windows, in one column for narrow ones; the style sheet shows one of them. */
 #include "planner/report_private.h"
 
+#include "core/units.h"
 #include "planner/report_blocks.h"
 
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 /* Measures of the drawing, in its own pixels. */
 enum {
-    WIDTH = 184, /* of a block */
+    BLOCK = 184,  /* width of a block that stands alone in its rank */
+    NARROW = 148, /* and where others stand beside it */
     HEIGHT = 46,
     GAP = 30,    /* between ranks */
     LANE = 16,   /* between lanes */
@@ -19,7 +21,10 @@ enum {
     MARGIN = 14,
     WIDEST = 1128, /* of the page's inner width */
     RANKS_LEAST = 4,
-    CORNER = 6
+    CORNER = 6,
+    NAME = 84, /* tenths of a pixel that a character of each text takes at most, about */
+    KIND = 74,
+    OPS = 62
 };
 
 struct drawing {
@@ -30,13 +35,21 @@ struct drawing {
     double most_s;      /* of a block's work */
 };
 
+/* Width of a block in this drawing. */
+static int wide(const struct ghp_blocks *b)
+{
+    for (int k = 0; k < b->n; ++k)
+        if (b->blocks[k].lane > 0) return NARROW;
+    return BLOCK;
+}
+
 /* Left edge of a column. */
 static int column_x(const struct ghp_blocks *b, int column)
 {
     int x = MARGIN;
 
     for (int c = 0; c < column; ++c)
-        x += b->lanes[c] * (WIDTH + LANE) - LANE + b->tracks[c] * TRACK + GUTTER;
+        x += b->lanes[c] * (wide(b) + LANE) - LANE + b->tracks[c] * TRACK + GUTTER;
     return x;
 }
 
@@ -57,7 +70,7 @@ static int drawing_height(const struct ghp_blocks *b)
 
 static int lane_x(const struct ghp_blocks *b, int column, int lane)
 {
-    return column_x(b, column) + lane * (WIDTH + LANE);
+    return column_x(b, column) + lane * (wide(b) + LANE);
 }
 
 static int block_x(const struct ghp_blocks *b, const struct ghp_block *block)
@@ -75,10 +88,11 @@ static int block_y(const struct ghp_blocks *b, const struct ghp_block *block)
     return rank_y(b, block->column, block->rank);
 }
 
-/* x of a track, counted from the right edge of a column's lanes. */
-static int track_x(const struct ghp_blocks *b, int column, int track)
+/* x of a link's track, counted from the right edge of the lane beside it. */
+static int track_x(const struct ghp_blocks *b, const struct ghp_wire *link)
 {
-    return lane_x(b, column, b->lanes[column] - 1) + WIDTH + TRACK * (track + 1) - 2;
+    return lane_x(b, b->blocks[link->from].column, link->beside) + wide(b) +
+           TRACK * (link->track + 1) - 2;
 }
 
 /* ---- tensors ---- */
@@ -88,16 +102,18 @@ static void put_lane_path(const struct drawing *d, const struct ghp_wire *link)
 {
     const struct ghp_blocks *b = d->blocks;
     const struct ghp_block *from = &b->blocks[link->from], *to = &b->blocks[link->to];
-    int x1 = block_x(b, from) + WIDTH / 2, y1 = block_y(b, from) + HEIGHT;
-    int x2 = block_x(b, to) + WIDTH / 2, y2 = block_y(b, to);
-    int x = link->lane >= 0 ? lane_x(b, from->column, link->lane) + WIDTH / 2 : x2;
+    int x1 = block_x(b, from) + wide(b) / 2, y1 = block_y(b, from) + HEIGHT;
+    int x2 = block_x(b, to) + wide(b) / 2, y2 = block_y(b, to);
+    int x = link->lane >= 0 ? lane_x(b, from->column, link->lane) + wide(b) / 2 : x2;
 
     ghp_page_add(d->page, "M%d %d", x1, y1);
     if (x != x1)
-        ghp_page_add(d->page, "C%d %d %d %d %d %d", x1, y1 + GAP / 2, x, y1 + GAP / 2, x, y1 + GAP);
+        ghp_page_add(d->page, "C%d %d %d %d %d %d", x1, y1 + GAP * 3 / 4, x, y1 + GAP / 4, x,
+                     y1 + GAP);
     if (x != x2) {
         ghp_page_add(d->page, "V%d", y2 - GAP);
-        ghp_page_add(d->page, "C%d %d %d %d %d %d", x, y2 - GAP / 2, x2, y2 - GAP / 2, x2, y2 - 1);
+        ghp_page_add(d->page, "C%d %d %d %d %d %d", x, y2 - GAP / 4, x2, y2 - GAP * 3 / 4, x2,
+                     y2 - 1);
     } else {
         ghp_page_add(d->page, "V%d", y2 - 1);
     }
@@ -108,9 +124,9 @@ static void put_track_path(const struct drawing *d, const struct ghp_wire *link)
 {
     const struct ghp_blocks *b = d->blocks;
     const struct ghp_block *from = &b->blocks[link->from], *to = &b->blocks[link->to];
-    int x1 = block_x(b, from) + WIDTH, y1 = block_y(b, from) + HEIGHT / 2;
-    int x2 = block_x(b, to) + WIDTH, y2 = block_y(b, to) + HEIGHT / 2 - 6;
-    int x = track_x(b, from->column, link->track);
+    int x1 = block_x(b, from) + wide(b), y1 = block_y(b, from) + HEIGHT / 2;
+    int x2 = block_x(b, to) + wide(b), y2 = block_y(b, to) + HEIGHT / 2 - 6;
+    int x = track_x(b, link);
 
     ghp_page_add(d->page, "M%d %dH%dq%d 0 %d %dV%dq0 %d %d %dH%d", x1, y1, x - CORNER, CORNER,
                  CORNER, CORNER, y2 - CORNER, CORNER, -CORNER, CORNER, x2 + 1);
@@ -123,16 +139,16 @@ static void put_gutter_path(const struct drawing *d, const struct ghp_wire *link
     const struct ghp_block *from = &b->blocks[link->from], *to = &b->blocks[link->to];
     bool last = from->rank == b->first_rank[from->column + 1] - 1;
     bool first = to->rank == b->first_rank[to->column];
-    int x1 = block_x(b, from) + (last ? WIDTH / 2 : WIDTH);
+    int x1 = block_x(b, from) + (last ? wide(b) / 2 : wide(b));
     int y1 = block_y(b, from) + (last ? HEIGHT : HEIGHT / 2);
-    int x = track_x(b, from->column, link->track), top = 5 + 4 * (link->track % 4);
+    int x = track_x(b, link), top = 5 + 4 * (link->track % 4);
 
     ghp_page_add(d->page, "M%d %d", x1, y1);
     if (last) ghp_page_add(d->page, "v%dq0 %d %d %d", GAP / 2 - CORNER, CORNER, CORNER, CORNER);
     ghp_page_add(d->page, "H%dq%d 0 %d %dV%dq0 %d %d %d", x - CORNER, CORNER, CORNER, -CORNER,
                  top + CORNER, -CORNER, CORNER, -CORNER);
     if (first) {
-        int x2 = block_x(b, to) + WIDTH / 2;
+        int x2 = block_x(b, to) + wide(b) / 2;
 
         ghp_page_add(d->page, "H%dq%d 0 %d %dV%d", x2 - CORNER, CORNER, CORNER, CORNER,
                      block_y(b, to) - 1);
@@ -174,7 +190,7 @@ static void put_link(const struct drawing *d, const struct ghp_wire *link)
     ghp_page_add(d->page, "</title></path>\n");
     if (exchange != NULL && from->column == to->column && link->track < 0)
         ghp_page_add(d->page, "<text class=\"note\" x=\"%d\" y=\"%d\">%s</text>\n",
-                     block_x(b, to) + WIDTH / 2 + 9, block_y(b, to) - GAP / 2 + 3, exchange);
+                     block_x(b, to) + wide(b) / 2 + 9, block_y(b, to) - GAP / 2 + 3, exchange);
 }
 
 /* ---- blocks ---- */
@@ -236,29 +252,28 @@ static void put_block(const struct drawing *d, int block)
     struct ghp_split chosen = plan->splits[k->first];
     double seconds = block_s(d->report, d->blocks, block);
     char split[64], ops[512];
-    int bar = d->most_s > 0 ? (int)(seconds / d->most_s * (WIDTH - 16) + 0.5) : 0;
+    int width = wide(d->blocks);
+    int bar = d->most_s > 0 ? (int)(seconds / d->most_s * (width - 16) + 0.5) : 0;
 
     ghp_split_text(chosen, split, sizeof split);
     ops_text(d, block, ops, sizeof ops);
     ghp_page_add(d->page, "<g class=\"block %s\">", ghp_split_kind_name(chosen.kind));
     put_block_title(d, block, seconds);
-    ghp_page_add(d->page,
-                 "<rect class=\"back\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
-                 "rx=\"7\"/>",
-                 x, y, WIDTH, HEIGHT);
-    ghp_page_add(d->page,
-                 "<rect class=\"box\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
-                 "rx=\"7\"/>",
-                 x, y, WIDTH, HEIGHT);
+    for (int layer = 0; layer < 2; ++layer) /* the ground hides what passes below */
+        ghp_page_add(d->page,
+                     "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+                     "rx=\"7\"/>",
+                     layer == 0 ? "back" : "box", x, y, width, HEIGHT);
     if (bar > 0)
         ghp_page_add(d->page, "<rect class=\"bar\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"3\"/>",
                      x + 8, y + HEIGHT - 7, bar);
     ghp_page_add(d->page, "<text class=\"name\" x=\"%d\" y=\"%d\">", x + 8, y + 17);
-    ghp_page_name(d->page, plan->model.layers[k->first].name, 20 - (int)strlen(split));
-    ghp_page_add(d->page, "</text><text class=\"kind\" x=\"%d\" y=\"%d\">%s</text>", x + WIDTH - 8,
-                 y + 17, split);
-    ghp_page_add(d->page, "<text class=\"ops\" x=\"%d\" y=\"%d\">", x + 8, y + 33);
-    ghp_page_name(d->page, ops, 30);
+    ghp_page_name(d->page, plan->model.layers[k->first].name, (width - 16) * 10 / NAME);
+    ghp_page_add(d->page,
+                 "</text><text class=\"ops\" x=\"%d\" y=\"%d\"><tspan class=\"kind\">%s"
+                 "</tspan> ",
+                 x + 8, y + 33, split);
+    ghp_page_name(d->page, ops, ((width - 20) * 10 - (int)strlen(split) * KIND) / OPS);
     ghp_page_add(d->page, "</text></g>\n");
 }
 
@@ -314,6 +329,7 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page, "<ul class=\"legend\">");
     for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; ++kind) {
         double weights = 0;
+        char count[32];
         int n = 0;
 
         for (int v = 0; v < plan->model.n_layers; ++v) {
@@ -322,12 +338,12 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
             ++n;
         }
         ghp_page_add(page,
-                     "<li%s><span class=\"dot %s\"></span><b>%s</b> %s: %d layer%s, %.2f M "
+                     "<li%s><span class=\"dot %s\"></span><b>%s</b> %s: %d layer%s, %s "
                      "weights</li>",
                      n == 0 ? " class=\"none\"" : "",
                      ghp_split_kind_name((enum ghp_split_kind)kind),
                      ghp_split_kind_name((enum ghp_split_kind)kind), meaning[kind], n,
-                     n == 1 ? "" : "s", weights * 1e-6);
+                     n == 1 ? "" : "s", ghp_count_text(weights, count, sizeof count));
     }
     ghp_page_add(page, "<li><span class=\"dot change\"></span>the tensor changes its layout "
                        "here</li></ul>\n");

@@ -33,7 +33,7 @@ const char *const ghp_report_style[] = {
     ".small{font-size:13px;color:var(--soft);display:block;min-height:20px}\n",
     "code{font:12px/1.4 ui-monospace,'DejaVu Sans Mono',monospace;color:var(--soft)}\n",
     "ul{list-style:none;margin:0;padding:0}\n",
-    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(128px,1fr));gap:10px;"
     "margin:14px 0 0}\n",
     ".figure{background:var(--card);border:1px solid var(--line);border-radius:12px;"
     "padding:10px 14px}\n",
@@ -44,7 +44,7 @@ const char *const ghp_report_style[] = {
     ".legend,.facts{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--soft);"
     "margin:0 0 10px}\n",
     ".legend b,.facts b{color:var(--ink)}\n",
-    ".legend .none{opacity:.999;text-decoration:none;font-style:italic}\n",
+    ".legend .none{font-style:italic}\n",
     ".facts li{overflow-wrap:anywhere}\n",
     ".dot{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px;"
     "background:var(--c);vertical-align:-1px}\n",
@@ -80,8 +80,8 @@ const char *const ghp_report_style[] = {
     ".block .bar{fill:var(--c)}\n",
     ".block text{fill:var(--ink)}\n",
     ".block .name{font-size:13px;font-weight:650}\n",
-    ".block .kind{font-size:12px;font-weight:650;text-anchor:end;fill:var(--c)}\n",
-    ".block .ops{font-size:10.8px;fill:var(--soft)}\n",
+    ".block .ops{font-size:11px;fill:var(--soft)}\n",
+    ".block .kind{font-weight:650;fill:var(--c)}\n",
     ".lane{margin:4px 0 10px}\n",
     ".lane svg{width:100%;height:34px}\n",
     ".lane "
@@ -90,6 +90,7 @@ const char *const ghp_report_style[] = {
     ".lead{position:sticky;left:0;display:inline-block;font-size:12.5px;color:var(--soft)}\n",
     ".lead b{color:var(--ink)}\n",
     ".end{fill:none;stroke:var(--ink);stroke-width:1.6;vector-effect:non-scaling-stroke}\n",
+    ".pair{display:grid;grid-template-columns:minmax(0,2.1fr) minmax(0,1fr);gap:0 28px}\n",
     ".zoom{display:inline-flex;align-items:center;gap:8px;font-size:13px;color:var(--soft)}\n",
     ".zoom input{accent-color:var(--own)}\n",
     ".wide{min-width:100%}\n",
@@ -124,18 +125,20 @@ const char *const ghp_report_style[] = {
     "white-space:nowrap}\n",
     "thead th{color:var(--soft);font-weight:600;vertical-align:bottom;background:var(--card)}\n",
     "tbody th,thead th:first-child{text-align:left;font-weight:600}\n",
-    ".word{text-align:left}\n",
-    ".layers{width:100%}\n",
+    "td.word,thead th.word{text-align:left}\n",
+    ".layers{width:100%}.layers td,.layers th{padding:3px 7px}\n",
     ".layers caption{position:absolute;clip-path:inset(50%)}\n",
     ".layers thead th{position:sticky;top:0;z-index:1}\n",
-    ".layers tbody th{position:sticky;left:0;background:var(--card);max-width:170px;"
+    "tbody th{white-space:normal}\n",
+    ".layers tbody "
+    "th{white-space:nowrap;position:sticky;left:0;background:var(--card);max-width:170px;"
     "overflow:hidden;text-overflow:ellipsis}\n",
     ".tag{display:inline-block;border:1px solid var(--c);border-radius:5px;padding:0 6px;"
     "color:var(--c);font-weight:600}\n",
     ".sum{position:relative;min-width:90px}\n",
     ".sum i{position:absolute;left:4px;bottom:1px;height:3px;max-width:calc(100% - 8px);"
     "background:var(--own);border-radius:2px}\n",
-    "@media (max-width:999px){.broad{display:none}.narrow{display:block}}\n",
+    "@media (max-width:999px){.broad{display:none}.narrow{display:block}.pair{display:block}}\n",
     "@media (max-width:560px){main{padding:10px}section{padding:14px 12px}h1{font-size:23px}"
     ".figures{grid-template-columns:repeat(2,1fr)}.figure{padding:8px 10px}"
     ".figure b{font-size:19px}.odd{display:none}th,td{padding:3px 7px}"
