@@ -3,10 +3,10 @@
 
 /* Fill and border of each kind of split: light enough for black text. */
 static const char *const colours[][2] = {{"#d9e8f7", "#2667a8"},
-                                         {"#fbe3cf", "#b4500b"},
+                                         {"#fbe3cf", "#a34606"},
                                          {"#d5eedf", "#21784a"},
                                          {"#e9def7", "#7344ad"},
-                                         {"#f1e7c4", "#7d6212"}};
+                                         {"#f1e7c4", "#725807"}};
 
 static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int layer)
 {

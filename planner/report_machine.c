@@ -76,6 +76,8 @@ static void put_span(struct ghp_page *page, const struct ghp_plan *plan)
     if (k == 1)
         ghp_page_add(page, "<p>Each worker is a group of its own: workers exchange gradients "
                            "only.</p>\n");
+    else if (crossing == 0 && plan->groups == 1)
+        ghp_page_add(page, "<p>All %d workers are one group within one node.</p>\n", k);
     else if (crossing == 0)
         ghp_page_add(page,
                      "<p>Each group of %d lies within one node: its exchanges stay inside; "

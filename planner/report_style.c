@@ -7,8 +7,8 @@
 /* Lines, ended by NULL. */
 const char *const ghp_report_style[] = {
     ":root{color-scheme:light dark;--ground:#f3f5f8;--card:#fff;--ink:#17202b;--soft:#4d5967;"
-    "--line:#d3dae3;--faint:#e9edf2;--data:#2667a8;--out:#b4500b;--in:#21784a;--channel:#7344ad;"
-    "--full:#7d6212;--change:#c4267a;--own:#2667a8;--other:#8494a7;--idle:#dfa82f;"
+    "--line:#d3dae3;--faint:#e9edf2;--data:#2667a8;--out:#a34606;--in:#21784a;--channel:#7344ad;"
+    "--full:#725807;--change:#c4267a;--own:#2667a8;--other:#8494a7;--idle:#dfa82f;"
     "--p0:#3f83cc;--p1:#7a63c9;--p2:#b05aa6;--p3:#d9772a;--p4:#5c9440;--p5:#8b97a5;--p6:#c29b1c;"
     "--p7:#dfe4ea;--m0:#3f6fb5;--m1:#7396d0;--m2:#c29b1c;--m3:#3f9a7c;--m4:#8fc7a9;--m5:#a59ab5;"
     "--limit:#b3261e}\n",
