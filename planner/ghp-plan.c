@@ -5,6 +5,7 @@
 #include "core/opts.h"
 #include "core/units.h"
 #include "planner/make.h"
+#include "planner/milp.h"
 #include "planner/summary.h"
 
 #include <stdlib.h>
@@ -132,6 +133,11 @@ static const struct ghp_opt options[] = {
      .help = "one JSON object in place of the tables"},
 };
 
+static void say_libraries(ghp_opts_say *say)
+{
+    say("GLPK", ghp_milp_library());
+}
+
 static const struct ghp_tool tool = {
     .name = "ghp-plan",
     .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
@@ -141,6 +147,7 @@ static const struct ghp_tool tool = {
                "-o vgg16.plan.json",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
+    .libraries = say_libraries,
 };
 
 static void add_option(const char *name, const char *value, void *object)
