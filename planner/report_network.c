@@ -190,7 +190,7 @@ static void put_link(const struct drawing *d, const struct ghp_wire *link)
     ghp_page_add(d->page, "</title></path>\n");
     if (exchange != NULL && from->column == to->column && link->track < 0)
         ghp_page_add(d->page, "<text class=\"note\" x=\"%d\" y=\"%d\">%s</text>\n",
-                     block_x(b, to) + wide(b) / 2 + 9, block_y(b, to) - GAP / 2 + 3, exchange);
+                     block_x(b, to) + wide(b) / 2 + 7, block_y(b, to) - GAP / 2 + 3, exchange);
 }
 
 /* ---- blocks ---- */

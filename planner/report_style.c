@@ -74,7 +74,7 @@ const char *const ghp_report_style[] = {
     ".edge.change{stroke:var(--change);stroke-width:2.6}\n",
     "marker path{fill:var(--soft)}\n",
     "marker.change path{fill:var(--change)}\n",
-    ".note{font-size:11px;fill:var(--change);font-weight:600}\n",
+    ".note{font-size:10.5px;fill:var(--change);font-weight:600}\n",
     ".block .back{fill:var(--card)}\n",
     ".block .box{fill:var(--c);fill-opacity:.13;stroke:var(--c);stroke-width:1.4}\n",
     ".block .bar{fill:var(--c)}\n",
@@ -87,6 +87,7 @@ const char *const ghp_report_style[] = {
     ".lane "
     "rect{fill:var(--c);stroke:var(--card);stroke-width:.6;vector-effect:non-scaling-stroke}\n",
     ".lane .ground{fill:var(--faint);stroke:none}\n",
+    ".lane .before{fill-opacity:.55}\n",
     ".lead{position:sticky;left:0;display:inline-block;font-size:12.5px;color:var(--soft)}\n",
     ".lead b{color:var(--ink)}\n",
     ".end{fill:none;stroke:var(--ink);stroke-width:1.6;vector-effect:non-scaling-stroke}\n",

@@ -128,18 +128,32 @@ static void put_span_title(struct ghp_page *page, const struct ghp_report *repor
                  span->start_s * 1e3);
 }
 
+/* A piece of a span; before_s: what starts the step in which it is drawn. */
+static void put_piece(struct ghp_page *page, const struct axis *axis, struct span piece,
+                      double before_s)
+{
+    double x = (piece.start_s - before_s) / axis->most_s * UNITS;
+    double width = (piece.finish_s - piece.start_s) / axis->most_s * UNITS;
+
+    ghp_page_add(page, "<rect class=\"p%d%s\" x=\"%.0f\" width=\"%.0f\" height=\"30\">",
+                 piece.phase, before_s > 0 ? " before" : "", x, fmax(width, 3));
+}
+
+/* What outlasts the step is drawn at its start, as what the step before left over: all steps are alike. */
 static void put_lane(struct ghp_page *page, const struct ghp_report *report,
-                     const struct axis *axis, const struct lane *lane)
+                     const struct axis *axis, const struct lane *lane, double step_s)
 {
     for (int i = 0; i < lane->n; ++i) {
-        const struct span *span = &lane->spans[i];
-        double x = span->start_s / axis->most_s * UNITS;
-        double width = (span->finish_s - span->start_s) / axis->most_s * UNITS;
+        struct span pieces[2] = {lane->spans[i], lane->spans[i]};
 
-        ghp_page_add(page, "<rect class=\"p%d\" x=\"%.0f\" width=\"%.0f\" height=\"30\">",
-                     span->phase, x, fmax(width, 3));
-        put_span_title(page, report, span);
-        ghp_page_add(page, "</rect>");
+        pieces[0].finish_s = fmin(pieces[0].finish_s, step_s);
+        pieces[1].start_s = fmax(pieces[1].start_s, step_s);
+        for (int k = 0; k < 2; ++k) {
+            if (pieces[k].finish_s - pieces[k].start_s <= 1e-9 * step_s) continue; /* rounding */
+            put_piece(page, axis, pieces[k], k * step_s);
+            put_span_title(page, report, &lane->spans[i]);
+            ghp_page_add(page, "</rect>");
+        }
     }
 }
 
@@ -172,7 +186,7 @@ static enum ghp_status put_row(struct ghp_page *page, const struct ghp_report *r
                  what, who, lane.busy_s * 1e3, step_s * 1e3, UNITS, who, what, lane.busy_s * 1e3,
                  step_s * 1e3);
     ghp_page_add(page, "<rect class=\"ground\" width=\"%d\" height=\"30\"/>", UNITS);
-    put_lane(page, report, axis, &lane);
+    put_lane(page, report, axis, &lane, step_s);
     ghp_page_add(page, "<path class=\"end\" d=\"M%.0f 0V30\"/></svg></div>\n",
                  fmin(step_s / axis->most_s, 1) * UNITS - 8);
     free(lane.spans);
@@ -188,16 +202,10 @@ static void put_key(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page, "</ul>\n");
 }
 
-/* The last moment that any lane shows. */
 static struct axis axis_of(const struct ghp_report *report)
 {
     struct axis axis = {fmax(report->timing.step_s, report->measured_step_s)};
 
-    for (int i = 0; i < report->program.n_instrs; ++i) {
-        axis.most_s = fmax(axis.most_s, report->timing.instrs[i].finish_s);
-        if (report->laps != NULL)
-            axis.most_s = fmax(axis.most_s, report->laps[i].start_s + report->laps[i].run_s);
-    }
     if (!(axis.most_s > 0)) axis.most_s = 1;
     return axis;
 }
@@ -220,8 +228,10 @@ enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_
         GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMPUTE, true));
         GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMM, true));
     }
-    ghp_page_add(page, "</div></div>\n<output class=\"small\">Point at a piece to see what it is; "
-                       "the upright line is the step's end.</output>\n");
+    ghp_page_add(
+        page,
+        "</div></div>\n<output class=\"small\">Point at a piece to see what it is; "
+        "the upright line is the step's end, pale is what the step before left over.</output>\n");
     ghp_report_put_phases(page, report);
     ghp_page_add(page, "</section>\n");
     return GHP_OK;
