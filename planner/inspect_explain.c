@@ -1,4 +1,7 @@
-/* planner/inspect_explain.c - why a plan costs what it costs: each layer's terms, its runner-up, its instructions. */
+/* planner/inspect_explain.c - why a plan costs what it costs: each layer's terms, its runner-up, its instructions.
+ *
+ * Terms are priced alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
+ * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
 #include "planner/inspect.h"
 
 #include "planner/terms.h"
@@ -10,10 +13,26 @@
 
 #define MIB (1.0 / 1048576)
 
-static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
-                     const struct ghp_terms *term)
+const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan, int layer)
 {
-    const struct ghp_alternative *other = ghp_terms_runner_up(plan, layer);
+    const struct ghp_alternative *best = NULL;
+
+    for (int i = 0; i < plan->n_alternatives; ++i) {
+        const struct ghp_alternative *a = &plan->alternatives[i];
+
+        if (a->layer == layer && !ghp_split_same(a->split, plan->splits[layer]) &&
+            (best == NULL || a->step_s < best->step_s))
+            best = a;
+    }
+    return best;
+}
+
+static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
+                     const struct ghp_term *term)
+{
+    const struct ghp_alternative *other = ghp_inspect_runner_up(plan, layer);
+    double sum_s =
+        term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
     char split[64], next[64] = "";
 
     ghp_split_text(plan->splits[layer], split, sizeof split);
@@ -25,15 +44,16 @@ static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int l
     ghp_sheet_real(sheet, term->backward_s);
     ghp_sheet_real(sheet, term->exchange_s);
     ghp_sheet_real(sheet, term->reduce_s);
+    ghp_sheet_real(sheet, term->exposed_s);
     ghp_sheet_real(sheet, term->update_s);
-    ghp_sheet_real(sheet, ghp_terms_sum(term));
+    ghp_sheet_real(sheet, sum_s);
     ghp_sheet_int(sheet, (int64_t)llround(term->sent_bytes));
     ghp_sheet_text(sheet, other != NULL ? next : NULL);
     ghp_sheet_real(sheet, other != NULL ? other->step_s - plan->predicted.step_s : NAN);
 }
 
 static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
-                      const struct ghp_terms *terms, int only)
+                      const struct ghp_term *terms, int only)
 {
     static const struct ghp_column columns[] = {
         {"layer", "layer", "", 't', 0, 0},
@@ -42,6 +62,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {"backward_s", "backward", "ms", 'r', 1e3, 4},
         {"exchange_s", "exchange", "ms", 'r', 1e3, 4},
         {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
+        {"exposed_s", "exposed", "ms", 'r', 1e3, 4},
         {"update_s", "update", "ms", 'r', 1e3, 4},
         {"sum_s", "sum", "ms", 'r', 1e3, 4},
         {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
@@ -54,7 +75,8 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
                    plan->predicted.step_s * 1e3);
     ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch "
                           "norms' sums; reduce: its "
-                          "share of the gradient reduction, which overlaps");
+                          "share of the gradient reduction, which overlaps; exposed: what "
+                          "computation waits before the layer for it; not in the sum");
     if (plan->n_alternatives > 0)
         ghp_sheet_note(
             sheet,
@@ -127,18 +149,54 @@ static void put_instrs(struct ghp_display *report, const struct ghp_program *pro
     ghp_display_sheet(report, sheet);
 }
 
+/* Why this plan and not data parallelism, and which instruction makes most of the error. */
+static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
+                     const struct ghp_program *program, const struct ghp_timing *timing)
+{
+    const struct ghp_certificate *c = &plan->certificate;
+    double square_s = timing->error_s * timing->error_s, most = 0;
+    int worst = -1;
+
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_real(report, "error_s", plan->predicted.error_s);
+    ghp_display_text(report, "margin", c->margin);
+    ghp_display_text(report, "preferred", c->preferred);
+    if (c->margin != NULL) ghp_display_line(report, "margin: %s", c->margin);
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_price *price = &timing->instrs[i].price;
+        double half_s = price->spread * price->seconds / 2;
+
+        if (half_s <= most) continue;
+        most = half_s;
+        worst = i;
+    }
+    if (worst < 0) return;
+    ghp_display_line(report,
+                     "error of this plan's step: %.4f ms, %.0f %% of its square from '%s' of %s "
+                     "(spread %.1f %%)",
+                     timing->error_s * 1e3, 100 * most * most / square_s,
+                     ghp_instr_name(&program->instrs[worst]),
+                     program->instrs[worst].layer >= 0
+                         ? plan->model.layers[program->instrs[worst].layer].name
+                         : "the metrics",
+                     100 * timing->instrs[worst].price.spread);
+}
+
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                                const struct ghp_program *program)
 {
-    struct ghp_terms *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
+    struct ghp_term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
     enum ghp_status status = GHP_OK;
     struct ghp_timing timing = {0};
 
     if (terms == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_simulate(program, &plan->profile, &timing), out);
-    ghp_terms_add(program, &timing, plan->model.n_layers, terms);
-    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_terms_of(program, &timing, plan->model.n_layers, terms);
+    put_head(report, plan, program, &timing);
     put_terms(report, plan, terms, layer);
+    if (layer >= 0) ghp_inspect_choices(report, plan, layer);
+    ghp_inspect_break_even(report, plan, layer);
+    if (layer < 0) ghp_inspect_sensitivity(report, plan);
     if (layer >= 0) {
         put_layouts(report, plan, layer);
         put_instrs(report, program, &timing, layer);
@@ -158,10 +216,7 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
     struct ghp_program program;
     enum ghp_status status;
 
-    if (layer != NULL && index < 0)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "model '%s' has no layer '%s'; see its layers with ghp-inspect --explain",
-                        plan->model.name, layer);
+    if (layer != NULL && index < 0) return ghp_inspect_no_layer(&plan->model, layer);
     GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
     status = explain(report, plan, index, &program);
     ghp_program_release(&program);

@@ -14,7 +14,7 @@ static enum ghp_status fill(struct ghp_report *report)
     report->terms = ghp_alloc(layers, sizeof *report->terms);
     if (report->live == NULL || report->terms == NULL) return GHP_NO_MEMORY();
     ghp_program_live(&report->program, report->live);
-    ghp_terms_add(&report->program, &report->timing, plan->model.n_layers, report->terms);
+    ghp_terms_of(&report->program, &report->timing, plan->model.n_layers, report->terms);
     return GHP_OK;
 }
 
@@ -41,6 +41,11 @@ void ghp_report_release(struct ghp_report *report)
     ghp_timing_release(&report->timing);
     ghp_program_release(&report->program);
     *report = (struct ghp_report){0};
+}
+
+double ghp_report_work_s(const struct ghp_term *term)
+{
+    return term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
 }
 
 const char *ghp_report_layer_name(const struct ghp_report *report, int layer)

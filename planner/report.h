@@ -22,7 +22,7 @@ struct ghp_report {
     struct ghp_program program;  /* rank 0's */
     struct ghp_timing timing;
     int64_t *live;               /* bytes at each point; owned */
-    struct ghp_terms *terms;     /* one a layer; owned */
+    struct ghp_term *terms;     /* one a layer; owned */
     struct ghp_report_lap *laps; /* one an instruction; NULL: no run; owned */
     double measured_step_s;      /* of the run */
 };
@@ -35,6 +35,9 @@ struct ghp_report {
  *           step); GHP_ERR_MISSING (no price); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_report_init(const struct ghp_plan *plan, const char *run_path,
                                 struct ghp_report *report);
+/* A layer's terms without its waiting: the two streams' work for it [s]. */
+double ghp_report_work_s(const struct ghp_term *term);
+
 void ghp_report_release(struct ghp_report *report); /* accepts a zeroed one */
 
 /* One self-contained page: HTML that is well-formed XML, with drawings inline and

@@ -95,6 +95,13 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
                  plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
                                         : "each layer's gradient reduced alone.</p>\n",
                  (long long)plan->bucket_bytes);
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_page_add(page, "<p><b>What if:</b> planned for an edited machine or profile: ");
+        ghp_page_text(page, ghp_edits_text(&plan->what_if, edits, sizeof edits));
+        ghp_page_add(page, "</p>\n");
+    }
     put_figures(page, report);
     ghp_page_add(page, "</header>\n");
 }
@@ -277,6 +284,7 @@ enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char
     GHP_TRY_GOTO(status, ghp_report_put_memory(&page, report), done);
     ghp_report_put_machine(&page, report);
     ghp_report_put_layers(&page, report);
+    ghp_report_put_limits(&page, report);
     ghp_report_put_certificate(&page, report);
     ghp_page_add(&page, "</main>\n<script>%s</script></body>\n</html>\n", ghp_report_script);
     status = ghp_page_save(&page, path);

@@ -1,6 +1,8 @@
 /* planner/report_layers.c - the table of layers: what each costs by which term, and its runner-up. */
 #include "planner/report_private.h"
 
+#include "planner/inspect.h"
+
 #include <string.h>
 
 #define MIB (1.0 / 1048576)
@@ -27,7 +29,7 @@ static double measured_layer_s(const struct ghp_report *report, int layer)
 
 static void put_runner_up(struct ghp_page *page, const struct ghp_report *report, int layer)
 {
-    const struct ghp_alternative *other = ghp_terms_runner_up(report->plan, layer);
+    const struct ghp_alternative *other = ghp_inspect_runner_up(report->plan, layer);
     char text[64];
 
     if (other == NULL) {
@@ -44,8 +46,8 @@ static void put_row(struct ghp_page *page, const struct ghp_report *report, int 
 {
     const struct ghp_plan *plan = report->plan;
     const struct ghp_layer *l = &plan->model.layers[layer];
-    const struct ghp_terms *terms = &report->terms[layer];
-    double sum_s = ghp_terms_sum(terms);
+    const struct ghp_term *terms = &report->terms[layer];
+    double sum_s = ghp_report_work_s(terms);
     char split[64];
 
     ghp_split_text(plan->splits[layer], split, sizeof split);
@@ -59,6 +61,7 @@ static void put_row(struct ghp_page *page, const struct ghp_report *report, int 
     put_ms(page, terms->backward_s);
     put_ms(page, terms->exchange_s);
     put_ms(page, terms->reduce_s);
+    put_ms(page, terms->exposed_s);
     put_ms(page, terms->update_s);
     if (sum_s > 0)
         ghp_page_add(page, "<td class=\"sum\"><i style=\"width:%.0f%%\"></i>%.3f</td>",
@@ -76,19 +79,12 @@ static void put_row(struct ghp_page *page, const struct ghp_report *report, int 
 
 static void put_columns(struct ghp_page *page, bool measured)
 {
-    static const char *const names[][2] = {{"layer", ""},
-                                           {"operation", ""},
-                                           {"split", ""},
-                                           {"forward", "ms"},
-                                           {"backward", "ms"},
-                                           {"exchange", "ms"},
-                                           {"reduce", "ms"},
-                                           {"update", "ms"},
-                                           {"sum", "ms"},
-                                           {"measured", "ms"},
-                                           {"sent", "MiB"},
-                                           {"runner-up", ""},
-                                           {"it costs", "ms a step"}};
+    static const char *const names[][2] = {
+        {"layer", ""},     {"operation", ""},        {"split", ""},
+        {"forward", "ms"}, {"backward", "ms"},       {"exchange", "ms"},
+        {"reduce", "ms"},  {"exposed", "ms"},        {"update", "ms"},
+        {"sum", "ms"},     {"measured", "ms"},       {"sent", "MiB"},
+        {"runner-up", ""}, {"it costs", "ms a step"}};
 
     ghp_page_add(page, "<thead><tr>");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
@@ -103,14 +99,16 @@ void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *repor
     double most_s = 0;
 
     for (int v = 0; v < report->plan->model.n_layers; ++v)
-        if (ghp_terms_sum(&report->terms[v]) > most_s) most_s = ghp_terms_sum(&report->terms[v]);
+        if (ghp_report_work_s(&report->terms[v]) > most_s)
+            most_s = ghp_report_work_s(&report->terms[v]);
     ghp_page_add(
         page,
         "<section><h2>Layers</h2>\n<p class=\"small\">Terms of one worker and step, each "
         "priced alone, without waiting and slowdown: they sum to the two streams\xe2\x80\x99 "
         "work, not to the step. Exchange: changes of layout on the way in, forward and "
         "backward. Reduce: the layer\xe2\x80\x99s share of the gradient reduction, which "
-        "overlaps. Runner-up: the best other split of this layer, and how much longer "
+        "overlaps; exposed: what computation waits for it. Runner-up: the best other split of this "
+        "layer, and how much longer "
         "the step would be.%s</p>\n",
         report->laps != NULL
             ? " Measured: the compute stream's time for this layer, waiting included."

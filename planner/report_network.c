@@ -200,7 +200,7 @@ static double block_s(const struct ghp_report *report, const struct ghp_blocks *
     double sum = 0;
 
     for (int v = 0; v < report->plan->model.n_layers; ++v)
-        if (b->of_layer[v] == block) sum += ghp_terms_sum(&report->terms[v]);
+        if (b->of_layer[v] == block) sum += ghp_report_work_s(&report->terms[v]);
     return sum;
 }
 

@@ -31,6 +31,7 @@ void ghp_report_put_phases(struct ghp_page *page, const struct ghp_report *repor
 enum ghp_status ghp_report_put_memory(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_machine(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_limits(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *report);
 
 #endif

@@ -127,7 +127,8 @@ const char *const ghp_report_style[] = {
     "thead th{color:var(--soft);font-weight:600;vertical-align:bottom;background:var(--card)}\n",
     "tbody th,thead th:first-child{text-align:left;font-weight:600}\n",
     "td.word,thead th.word{text-align:left}\n",
-    ".layers{width:100%}.layers td,.layers th{padding:3px 7px}\n",
+    ".layers{width:100%}.layers td,.layers th{padding:3px 5px}.wraps "
+    "td.word{white-space:normal;min-width:90px}\n",
     ".layers caption{position:absolute;clip-path:inset(50%)}\n",
     ".layers thead th{position:sticky;top:0;z-index:1}\n",
     "tbody th{white-space:normal}\n",
@@ -136,7 +137,7 @@ const char *const ghp_report_style[] = {
     "overflow:hidden;text-overflow:ellipsis}\n",
     ".tag{display:inline-block;border:1px solid var(--c);border-radius:5px;padding:0 6px;"
     "color:var(--c);font-weight:600}\n",
-    ".sum{position:relative;min-width:90px}\n",
+    ".sum{position:relative;min-width:76px}\n",
     ".sum i{position:absolute;left:4px;bottom:1px;height:3px;max-width:calc(100% - 8px);"
     "background:var(--own);border-radius:2px}\n",
     "@media (max-width:999px){.broad{display:none}.narrow{display:block}.pair{display:block}}\n",

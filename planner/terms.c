@@ -1,9 +1,11 @@
-/* planner/terms.c - see terms.h. */
+/* planner/terms.c - one pass over the instructions. */
 #include "planner/terms.h"
+
+static const double rounding = 1e-12; /* of a step: what sums of some thousand doubles may be off */
 
 /* Shares out one bucket's reduction. */
 static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr,
-                          double seconds, struct ghp_terms *terms)
+                          double seconds, struct ghp_term *terms)
 {
     int buffer = program->buckets[instr->bucket].buffer;
     double sent = (double)ghp_instr_sent_bytes(instr);
@@ -22,9 +24,9 @@ static void add_reduction(const struct ghp_program *program, const struct ghp_in
 }
 
 static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
-                      double seconds, int n_layers, struct ghp_terms *terms)
+                      double seconds, int n_layers, struct ghp_term *terms)
 {
-    struct ghp_terms *term =
+    struct ghp_term *term =
         &terms[instr->layer >= 0 ? instr->layer : n_layers - 1]; /* the metrics are the loss's */
 
     if (instr->kind == GHP_INSTR_ALL_REDUCE) {
@@ -47,29 +49,42 @@ static void add_instr(const struct ghp_program *program, const struct ghp_instr 
     }
 }
 
-void ghp_terms_add(const struct ghp_program *program, const struct ghp_timing *timing, int n_layers,
-                   struct ghp_terms *terms)
+/* Waiting of the compute stream, to the layers that waited. */
+static void add_waiting(const struct ghp_program *program, const struct ghp_timing *timing,
+                        int n_layers, struct ghp_term *terms)
+{
+    double before_s = 0; /* end of the compute instruction before */
+
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        double gap_s = timing->instrs[i].start_s - before_s;
+
+        if (instr->stream != GHP_STREAM_COMPUTE) continue;
+        before_s = timing->instrs[i].finish_s;
+        if (instr->wait >= 0 && gap_s > rounding * timing->step_s)
+            terms[instr->layer >= 0 ? instr->layer : n_layers - 1].exposed_s += gap_s;
+    }
+}
+
+void ghp_terms_of(const struct ghp_program *program, const struct ghp_timing *timing, int n_layers,
+                  struct ghp_term *terms)
 {
     for (int i = 0; i < program->n_instrs; ++i)
         add_instr(program, &program->instrs[i], timing->instrs[i].price.seconds, n_layers, terms);
+    add_waiting(program, timing, n_layers, terms);
 }
 
-double ghp_terms_sum(const struct ghp_terms *terms)
+double ghp_terms_around(const struct ghp_program *program, const struct ghp_timing *timing,
+                        const struct ghp_model *model, int layer)
 {
-    return terms->forward_s + terms->backward_s + terms->exchange_s + terms->reduce_s +
-           terms->update_s;
-}
+    double sum_s = 0;
 
-const struct ghp_alternative *ghp_terms_runner_up(const struct ghp_plan *plan, int layer)
-{
-    const struct ghp_alternative *best = NULL;
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_instr *instr = &program->instrs[i];
 
-    for (int i = 0; i < plan->n_alternatives; ++i) {
-        const struct ghp_alternative *a = &plan->alternatives[i];
-
-        if (a->layer == layer && !ghp_split_same(a->split, plan->splits[layer]) &&
-            (best == NULL || a->step_s < best->step_s))
-            best = a;
+        if (instr->kind != GHP_INSTR_RESHARD) continue;
+        if (model->edges[instr->edge].from == layer || model->edges[instr->edge].to == layer)
+            sum_s += timing->instrs[i].price.seconds;
     }
-    return best;
+    return sum_s;
 }

@@ -94,7 +94,7 @@ static void test_terms(const char *path, int workers, int64_t batch)
     make(path, workers, batch, &plan);
     CHECK_STATUS(ghp_report_init(&plan, NULL, &report), GHP_OK);
     for (int v = 0; v < plan.model.n_layers; ++v) {
-        sum_s += ghp_terms_sum(&report.terms[v]);
+        sum_s += ghp_report_work_s(&report.terms[v]);
         sent += report.terms[v].sent_bytes;
     }
     /* sums in another order: some thousand roundings */
