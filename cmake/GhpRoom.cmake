@@ -1,4 +1,5 @@
-# cmake/GhpRoom.cmake - ghp_room(<room> [PUBLIC lib...] [PRIVATE lib...]): a room's library and tools.
+# cmake/GhpRoom.cmake - rooms, their tools, and what the tools say of themselves.
+# ghp_room(<room> [PUBLIC lib...] [PRIVATE lib...]): a room's library and tools.
 #
 # Makes the static library ghp_<room> from all *.c of the calling folder but ghp-*.c, and from each ghp-*.c the tool
 # of that name, linked to the library and installed.  A room without sources is an empty interface library.
@@ -25,5 +26,24 @@ function(ghp_room room)
     target_link_libraries(${tool} PRIVATE ghp_${room})
     target_compile_definitions(${tool} PRIVATE GHP_VERSION="${PROJECT_VERSION}")
     install(TARGETS ${tool} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    ghp_manual(${tool})
   endforeach()
+endfunction()
+
+# ghp_manual(<tool>): its man page and bash completions, printed by the tool itself into build/man1 and
+# build/completions, and installed.
+function(ghp_manual tool)
+  set(page "${PROJECT_BINARY_DIR}/man1/${tool}.1")
+  set(completions "${PROJECT_BINARY_DIR}/completions/${tool}")
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/man1" "${PROJECT_BINARY_DIR}/completions")
+  # leaks are the tests' business
+  set(say "${CMAKE_COMMAND}" -E env ASAN_OPTIONS=detect_leaks=0 "$<TARGET_FILE:${tool}>")
+  add_custom_command(OUTPUT "${page}" "${completions}"
+                     COMMAND ${say} --help=man > "${page}"
+                     COMMAND ${say} --help=bash > "${completions}"
+                     DEPENDS ${tool} VERBATIM)
+  add_custom_target(manual_${tool} ALL DEPENDS "${page}" "${completions}")
+  install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES "${completions}"
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 endfunction()

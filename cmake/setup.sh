@@ -4,7 +4,7 @@
 # Debian's packages: to build and run, and more to check.
 GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libglpk-dev
     libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev"
-GHP_CHECK_PACKAGES="clang libclang-rt-dev libomp-dev python3-jsonschema"
+GHP_CHECK_PACKAGES="clang libclang-rt-dev libomp-dev python3-jsonschema libxml2-utils groff-base"
 
 # Everything of MPI that a test machine needs: root in containers, more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

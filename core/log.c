@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define REDRAW_S 0.1 /* the bar is drawn at most this often */
+#define SILENT_S 0.5 /* a bar over time is not drawn before: most searches are over by then */
 
 enum { BAR_CELLS = 24, LINE_SIZE = 512, DEFAULT_COLUMNS = 80 };
 
@@ -23,6 +24,7 @@ static struct {
     char label[64];
     int64_t total;
     double begun_s, drawn_s; /* monotonic clock */
+    double limit_s;          /* > 0: a bar over time */
     bool on_screen;
 } bar;
 
@@ -81,8 +83,25 @@ void ghp_progress_begin(const char *label, int64_t total)
     if (!speaks_here || !isatty(STDERR_FILENO)) return;
     snprintf(bar.label, sizeof bar.label, "%s", label);
     bar.total = total > 0 ? total : 1;
+    bar.limit_s = 0.0;
     bar.begun_s = now_s();
     bar.drawn_s = 0.0;
+}
+
+bool ghp_progress_clock(const char *label, double limit_s)
+{
+    if (bar.total > 0) return false;
+    ghp_progress_begin(label, 1);
+    bar.limit_s = limit_s;
+    return bar.total > 0;
+}
+
+static bool has_color(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+    if (no_color != NULL && no_color[0] != '\0') return false;
+    return terminal == NULL || strcmp(terminal, "dumb") != 0;
 }
 
 /* Characters that fit on a line of the terminal. */
@@ -98,8 +117,7 @@ static int columns(void)
 static void draw(double share, double left_s, const char *text)
 {
     char cells[BAR_CELLS + 1], left[32], line[LINE_SIZE];
-    const char *no_color = getenv("NO_COLOR");
-    bool color = no_color == NULL || no_color[0] == '\0';
+    bool color = has_color();
     int full = (int)(share * BAR_CELLS);
 
     memset(cells, '.', BAR_CELLS);
@@ -135,6 +153,25 @@ void ghp_progress_step(int64_t done, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, arguments);
     va_end(arguments);
     draw(share, done > 0 ? spent_s * (1.0 - share) / share : -1.0, text);
+}
+
+void ghp_progress_tick(const char *fmt, ...)
+{
+    char text[LINE_SIZE], more[LINE_SIZE];
+    va_list arguments;
+    double now, spent_s;
+
+    if (bar.total == 0 || !(bar.limit_s > 0.0)) return;
+    now = now_s();
+    spent_s = now - bar.begun_s;
+    if (now - bar.drawn_s < REDRAW_S || spent_s < SILENT_S) return;
+    bar.drawn_s = now;
+    if (spent_s > bar.limit_s) spent_s = bar.limit_s;
+    va_start(arguments, fmt);
+    vsnprintf(text, sizeof text, fmt, arguments);
+    va_end(arguments);
+    snprintf(more, sizeof more, "at most%s%s", text[0] != '\0' ? "; " : "", text);
+    draw(spent_s / bar.limit_s, bar.limit_s - spent_s, more);
 }
 
 void ghp_progress_end(void)

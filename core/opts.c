@@ -1,4 +1,4 @@
-/* core/opts.c - command lines: the parser.  --help is printed by opts_help.c. */
+/* core/opts.c - command lines: the parser.  --help is printed by opts_help.c and opts_manual.c. */
 #include "core/opts.h"
 
 #include "core/opts_private.h"
@@ -182,7 +182,7 @@ static enum ghp_status forms_init(const struct ghp_tool *tool, struct forms *for
         if (has_value == required_argument) forms->letters[n_letters++] = ':';
     }
     forms->names[n_long] = "help";
-    forms->longs[n_long++] = (struct option){"help", no_argument, NULL, FIRST_LONG + (int)n};
+    forms->longs[n_long++] = (struct option){"help", optional_argument, NULL, FIRST_LONG + (int)n};
     forms->names[n_long] = "version";
     forms->longs[n_long++] = (struct option){"version", no_argument, NULL, FIRST_LONG + (int)n + 1};
     if (strchr(forms->letters, 'h') == NULL) forms->letters[n_letters++] = 'h';
@@ -220,6 +220,15 @@ static enum ghp_status fail_unknown(const struct ghp_tool *tool, const struct fo
     return GHP_FAIL(GHP_ERR_USAGE, "unknown option '--%s'; see '%s --help'", name, tool->name);
 }
 
+/* --help, --help=man, --help=bash. */
+static enum ghp_status print_help(const struct ghp_tool *tool, const char *form)
+{
+    if (form == NULL) return ghp_opts_print_help(tool);
+    if (strcmp(form, "man") == 0) return ghp_opts_print_man(tool);
+    if (strcmp(form, "bash") == 0) return ghp_opts_print_bash(tool);
+    return GHP_FAIL(GHP_ERR_USAGE, "bad value '%s' for '--help'; give man, bash, or none", form);
+}
+
 /* Handles the options, in order; stops at --help and --version. */
 static enum ghp_status parse_options(const struct ghp_tool *tool, struct forms *forms, int argc,
                                      char **argv)
@@ -239,7 +248,7 @@ static enum ghp_status parse_options(const struct ghp_tool *tool, struct forms *
         GHP_ASSERT(i >= 0);
         if (i >= tool->n_opts) {
             done = true;
-            return i == tool->n_opts ? ghp_opts_print_help(tool) : ghp_opts_print_version(tool);
+            return i == tool->n_opts ? print_help(tool, optarg) : ghp_opts_print_version(tool);
         }
         GHP_TRY(set_target(&tool->opts[i], optarg, &forms->seen[i]));
     }

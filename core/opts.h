@@ -11,6 +11,7 @@
  *     };
  *
  * --help and --version belong to every tool; they print to stdout, and then ghp_opts_done() tells main to end.
+ * --help=man prints the man page and --help=bash the completions, from the same table.
  * Options and positional arguments may be mixed; "--" ends the options; "-" alone is positional.  As in
  * getopt_long, which is underneath, a long name may be shortened where that is unambiguous.
  * A default outside an option's own range means "not set", and --help does not show it.
@@ -55,6 +56,9 @@ struct ghp_opt {
     const char *const *choices; /* CHOICE: NULL-terminated names */
 };
 
+/* Takes a library's name and the version that is linked. */
+typedef void ghp_opts_say(const char *name, const char *version);
+
 /* A tool's command line. */
 struct ghp_tool {
     const char *name;           /* "ghp-plan" */
@@ -64,6 +68,7 @@ struct ghp_tool {
     const struct ghp_opt *opts; /* n_opts entries */
     int n_opts;
     const char *notes;          /* further help text, may be NULL */
+    void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
 };
 
 /* Parses a command line into the targets.

@@ -1,6 +1,7 @@
-/* core/opts_help.c - command lines: --help, --version and the dump of the configuration, from the option table. */
+/* core/opts_help.c - command lines: --help, --version (opts_manual.c: --help=man) and the dump of the configuration, from the option table. */
 #include "core/opts.h"
 
+#include "core/json.h"
 #include "core/opts_private.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -9,11 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef GHP_VERSION
-#error "the build defines GHP_VERSION"
-#endif
+enum { HELP_COLUMN = 32, HELP_WIDTH = 100 };
 
-enum { HELP_COLUMN = 32, HELP_WIDTH = 100, TEXT_SIZE = 2048 };
+static bool no; /* for options that no variable stands behind */
+
+const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL] = {
+    {.name = "help",
+     .letter = 'h',
+     .kind = GHP_OPT_FLAG,
+     .target = &no,
+     .help = "print this text and end; --help=man: as a man page; --help=bash: completions for bash"},
+    {.name = "version",
+     .kind = GHP_OPT_FLAG,
+     .target = &no,
+     .help = "print the version, and those of the libraries as linked, and end"}};
 
 /* A list's items, separated by commas. */
 static const char *list_value(const struct ghp_opt_list *list, char *out, size_t n)
@@ -44,8 +54,7 @@ const char *ghp_opts_value(const struct ghp_opt *opt, char *out, size_t n)
     return NULL;
 }
 
-/* What --help calls the option's value. */
-static const char *argument_of(const struct ghp_opt *opt)
+const char *ghp_opts_argument(const struct ghp_opt *opt)
 {
     if (opt->argument != NULL) return opt->argument;
     switch (opt->kind) {
@@ -106,24 +115,32 @@ static void print_wrapped(const char *text, int used)
     } while (*text != '\0');
 }
 
-static void print_option(const struct ghp_opt *opt)
+const char *ghp_opts_text(const struct ghp_opt *opt, char *out, size_t n)
 {
-    char left[128], value[GHP_OPTS_VALUE_SIZE], names[512], text[TEXT_SIZE], letter[8] = "    ";
+    char value[GHP_OPTS_VALUE_SIZE], names[512];
     const char *shown = default_of(opt, value, sizeof value);
 
-    if (opt->letter != 0) snprintf(letter, sizeof letter, "-%c%s", opt->letter, opt->name ? ", " : "");
-    snprintf(left, sizeof left, "  %s%s%s%s%s", letter, opt->name ? "--" : "",
-             opt->name ? opt->name : "", opt->kind == GHP_OPT_FLAG ? "" : " ", argument_of(opt));
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", opt->help,
-             opt->kind == GHP_OPT_CHOICE ? ": " : "",
+    snprintf(out, n, "%s%s%s%s%s%s%s", opt->help, opt->kind == GHP_OPT_CHOICE ? ": " : "",
              opt->kind == GHP_OPT_CHOICE ? ghp_text_join(opt->choices, names, sizeof names) : "",
              opt->kind == GHP_OPT_LIST ? " (may be repeated)" : "", shown != NULL ? " [" : "",
              shown != NULL ? shown : "", shown != NULL ? "]" : "");
-    printf("%s", left);
-    print_wrapped(text, (int)strlen(left));
+    return out;
 }
 
-static enum ghp_status printed(void)
+static void print_option(const struct ghp_opt *opt)
+{
+    char left[128], text[GHP_OPTS_TEXT_SIZE], letter[8] = "    ";
+
+    if (opt->letter != 0)
+        snprintf(letter, sizeof letter, "-%c%s", opt->letter, opt->name ? ", " : "");
+    snprintf(left, sizeof left, "  %s%s%s%s%s", letter, opt->name ? "--" : "",
+             opt->name ? opt->name : "", opt->kind == GHP_OPT_FLAG ? "" : " ",
+             ghp_opts_argument(opt));
+    printf("%s", left);
+    print_wrapped(ghp_opts_text(opt, text, sizeof text), (int)strlen(left));
+}
+
+enum ghp_status ghp_opts_printed(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check where it goes");
@@ -131,12 +148,6 @@ static enum ghp_status printed(void)
 
 enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
 {
-    static bool no;
-    static const struct ghp_opt help = {.name = "help", .letter = 'h', .kind = GHP_OPT_FLAG,
-                                        .target = &no, .help = "print this text and end"};
-    static const struct ghp_opt version = {.name = "version", .kind = GHP_OPT_FLAG, .target = &no,
-                                           .help = "print the version and end"};
-
     printf("%s - %s\n\nusage: %s\n", tool->name, tool->purpose, tool->usage);
     if (tool->n_opts > 0 && tool->opts[0].kind != GHP_OPT_HEADING) printf("\nOptions\n");
     for (int i = 0; i < tool->n_opts; ++i) {
@@ -146,19 +157,26 @@ enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
             print_option(&tool->opts[i]);
     }
     printf("\nGeneral\n");
-    print_option(&help);
-    print_option(&version);
+    for (int i = 0; i < GHP_OPTS_GENERAL; ++i)
+        print_option(&ghp_opts_general[i]);
     if (tool->notes != NULL) printf("\n%s\n", tool->notes);
     printf("\nDefaults are in brackets.\n"
-           "Exit codes: 0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\".\n"
+           "Exit codes: " GHP_OPTS_EXIT_CODES "\n"
            "Example: %s\n", tool->example);
-    return printed();
+    return ghp_opts_printed();
+}
+
+static void say_library(const char *name, const char *version)
+{
+    printf("%s %s\n", name, version);
 }
 
 enum ghp_status ghp_opts_print_version(const struct ghp_tool *tool)
 {
     printf("%s (ghp) %s\n", tool->name, GHP_VERSION);
-    return printed();
+    say_library("jansson", jansson_version_str()); /* core's own, so every tool's */
+    if (tool->libraries != NULL) tool->libraries(say_library);
+    return ghp_opts_printed();
 }
 
 void ghp_opts_each(const struct ghp_tool *tool,

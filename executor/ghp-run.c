@@ -1,6 +1,7 @@
 /* executor/ghp-run.c - the tool that trains by a plan: options, start and end; executor/session.h does the rest. */
 #include "core/log.h"
 #include "executor/contest.h"
+#include "executor/libraries.h"
 #include "executor/session.h"
 
 #include <sched.h>
@@ -240,6 +241,7 @@ static const struct ghp_tool tool = {
     .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
     .opts = options,
     .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .libraries = ghp_executor_libraries,
     .notes = "An epoch is as many whole global batches as the training set holds; the samples of "
              "the last partial batch\n"
              "are left out of that epoch, and every epoch is shuffled anew, the same for every "

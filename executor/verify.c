@@ -1,6 +1,7 @@
 /* executor/verify.c - see verify.h. */
 #include "executor/verify.h"
 
+#include "core/log.h"
 #include "executor/parameters.h"
 
 #include <math.h>
@@ -98,6 +99,7 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *r
 {
     struct ghp_result result;
 
+    ghp_progress_begin("one worker", steps);
     for (int64_t t = 0; t < steps; t++) {
         struct ghp_step step = ghp_recipe_step(recipe, t);
 
@@ -107,7 +109,9 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *r
             GHP_TRY(ghp_snapshot_gradients(s, worker));
         }
         if (t > 0 && ghp_worker_result(worker, &result)) s->losses[result.step] = result.loss;
+        ghp_progress_step(t + 1, "%s", "");
     }
+    ghp_progress_end();
     GHP_TRY(ghp_worker_flush(worker));
     if (ghp_worker_result(worker, &result)) s->losses[result.step] = result.loss;
     s->n_losses = steps;

@@ -1,6 +1,9 @@
 /* planner/branch.c - depth first over domains, the more promising child first. */
 #include "planner/branch.h"
 
+#include "core/log.h"
+
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +107,11 @@ static enum ghp_status judge(struct search *s, const int *choice)
     return GHP_OK;
 }
 
+static void show_progress(const struct search *s)
+{
+    ghp_progress_tick("%" PRId64 " plans, %" PRId64 " nodes", s->result->plans, s->result->nodes);
+}
+
 /* The dual met a plan: if its rows promise more than the best one, the truth is asked. */
 static enum ghp_status on_found(void *context, const int *choice, const struct ghp_load *load,
                                 double *cutoff)
@@ -115,6 +123,7 @@ static enum ghp_status on_found(void *context, const int *choice, const struct g
     if (s->job->goal.limit_bytes > 0)
         fits = ghp_row_fullest(s->job->in, load, &row) <= s->job->goal.limit_bytes;
     if (fits && ghp_dual_value(&s->dual, load, &row) < s->cutoff) GHP_TRY(judge(s, choice));
+    show_progress(s);
     s->late = ghp_now_s() > s->job->limits.deadline_s;
     *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
     return GHP_OK;
@@ -310,6 +319,7 @@ static enum ghp_status search_tree(struct search *s)
         struct node node;
         enum ghp_status status;
 
+        show_progress(s);
         s->late = ghp_now_s() > s->job->limits.deadline_s;
         if (s->enough || (s->late && !root)) break;
         node = s->stack[--s->n_stack];

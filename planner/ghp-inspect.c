@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/opts.h"
 #include "planner/inspect.h"
+#include "planner/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ enum { MAX_FILES = 64 };
 static struct {
     bool verify, explain, json;
     const char *profile;
+    const char *html, *trace, *dot, *run;
 } set;
 
 static const struct ghp_opt options[] = {
@@ -33,6 +35,26 @@ static const struct ghp_opt options[] = {
      .target = &set.profile,
      .argument = "PROFILE",
      .help = "the profile that prices a plan; without it the one that the plan names"},
+    {.name = "html",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.html,
+     .argument = "FILE",
+     .help = "write a plan as one page with drawings; it needs no network"},
+    {.name = "trace",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.trace,
+     .argument = "FILE",
+     .help = "write a plan's step as trace events, for Perfetto"},
+    {.name = "dot",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.dot,
+     .argument = "FILE",
+     .help = "write a plan's network and splits for Graphviz"},
+    {.name = "run",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.run,
+     .argument = "RUN",
+     .help = "what ghp-run --run wrote: --html and --trace show it beside the prediction"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -49,6 +71,7 @@ static const struct ghp_tool tool = {
         "sits\n"
         "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
         "costs\n"
+        "       ghp-inspect PLAN --html FILE [--run RUN]    the plan as a page with drawings\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs",
     .example = "ghp-inspect models/lenet5.json",
@@ -168,13 +191,42 @@ static enum ghp_status compare_plans(struct ghp_display *report, const struct gh
     return status;
 }
 
+static bool wants_files(void)
+{
+    return set.html != NULL || set.trace != NULL || set.dot != NULL;
+}
+
+static enum ghp_status write_files(struct ghp_display *display, const struct ghp_plan *plan)
+{
+    const struct {
+        const char *key, *path;
+        enum ghp_status (*save)(const struct ghp_report *report, const char *path);
+    } files[] = {{"html", set.html, ghp_report_save_html},
+                 {"trace", set.trace, ghp_report_save_trace},
+                 {"dot", set.dot, ghp_report_save_dot}};
+    enum ghp_status status = GHP_OK;
+    struct ghp_report report;
+
+    GHP_TRY(ghp_report_init(plan, set.run, &report));
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && status == GHP_OK; ++i) {
+        if (files[i].path == NULL) continue;
+        status = files[i].save(&report, files[i].path);
+        ghp_display_text(display, files[i].key, files[i].path);
+        if (status == GHP_OK) ghp_display_line(display, "wrote %s", files[i].path);
+    }
+    ghp_report_release(&report);
+    return status;
+}
+
 static enum ghp_status show_plan(struct ghp_display *report, const char *path, const char *path2)
 {
     struct ghp_plan plan;
     enum ghp_status status;
 
     GHP_TRY(ghp_plan_load(path, &plan));
-    if (set.verify)
+    if (wants_files())
+        status = write_files(report, &plan);
+    else if (set.verify)
         status = verify_plan(report, &plan, path);
     else if (set.explain)
         status = ghp_inspect_explain(report, &plan, path2);
@@ -254,6 +306,16 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "--verify, --explain and --profile are about plans, but %s is of format '%s'; give a "
             "plan",
             path, format);
+    if (!plan && wants_files())
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--html, --trace and --dot draw plans, but %s is of format '%s'; give a plan", path,
+            format);
+    if (set.run != NULL && set.html == NULL && set.trace == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--run is for --html and --trace; give one of them");
+    if (wants_files() && (set.verify || set.explain || path2 != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "--html, --trace and --dot draw one plan alone; leave out "
+                                       "--verify, --explain and the second argument");
     if (set.verify && (set.explain || path2 != NULL))
         return GHP_FAIL(
             GHP_ERR_USAGE,

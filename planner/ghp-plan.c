@@ -6,6 +6,7 @@
 #include "core/units.h"
 #include "planner/calibrate_report.h"
 #include "planner/inspect.h"
+#include "planner/milp.h"
 #include "planner/sensitivity.h"
 #include "planner/summary.h"
 #include "planner/sweep.h"
@@ -80,8 +81,9 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.sweep,
      .argument = "workers=1,2,4,...,N",
-     .help = "predicted scaling, ghp beside data, model and OWT; nodes follow the workers as in the "
-             "profile; --time-limit holds for each count"},
+     .help =
+         "predicted scaling, ghp beside data, model and OWT; nodes follow the workers as in the "
+         "profile; --time-limit holds for each count"},
     {.name = "batch-per-worker",
      .kind = GHP_OPT_INT,
      .target = &set.batch_per_worker,
@@ -184,6 +186,11 @@ static const struct ghp_opt options[] = {
      .help = "one JSON object in place of the tables"},
 };
 
+static void say_libraries(ghp_opts_say *say)
+{
+    say("GLPK", ghp_milp_library());
+}
+
 static struct ghp_tool tool = {
     .name = "ghp-plan",
     .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
@@ -195,6 +202,7 @@ static struct ghp_tool tool = {
                "-o vgg16.plan.json",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
+    .libraries = say_libraries,
 };
 
 static void add_option(const char *name, const char *value, void *object)

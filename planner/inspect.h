@@ -47,6 +47,9 @@ void ghp_inspect_sensitivity(struct ghp_display *report, const struct ghp_plan *
  * Returns   GHP_ERR_USAGE; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *name);
 
+/* The best other split of a layer that the plan knows, or NULL. */
+const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan, int layer);
+
 /* What differs between two plans, and what each difference costs when it alone is applied to the first.
  *
  * profile   prices both; sealed */

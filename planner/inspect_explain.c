@@ -13,8 +13,7 @@
 
 #define MIB (1.0 / 1048576)
 
-/* The best other split of a layer, or NULL. */
-static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int layer)
+const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan, int layer)
 {
     const struct ghp_alternative *best = NULL;
 
@@ -31,7 +30,7 @@ static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int 
 static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
                      const struct ghp_term *term)
 {
-    const struct ghp_alternative *other = runner_up(plan, layer);
+    const struct ghp_alternative *other = ghp_inspect_runner_up(plan, layer);
     double sum_s =
         term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
     char split[64], next[64] = "";

@@ -1,6 +1,7 @@
 /* planner/make.c - the order of a plan's making; make.h has it. */
 #include "planner/make.h"
 
+#include "core/log.h"
 #include "core/units.h"
 #include "planner/alternatives.h"
 #include "planner/break_even.h"
@@ -492,13 +493,16 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
 {
     struct making m = {.wishes = wishes, .plan = plan, .began_s = ghp_now_s()};
     enum ghp_status status;
+    bool shows;
 
     *plan = (struct ghp_plan){0};
+    shows = ghp_progress_clock("searching", wishes->time_limit_s);
     GHP_TRY_GOTO(status, prepare(&m), done);
     GHP_TRY_GOTO(status, solve_baselines(&m, plan->splits), done);
     GHP_TRY_GOTO(status, own_search(&m), done);
     GHP_TRY_GOTO(status, finish(&m), done);
 done:
+    if (shows) ghp_progress_end();
     for (int b = 0; b < BASELINES; ++b)
         ghp_search_release(&m.baseline[b]);
     ghp_search_release(&m.own);

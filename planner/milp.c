@@ -9,7 +9,10 @@
  *     t <= best true value found                                   so "no solution" is the proof */
 #include "planner/milp.h"
 
+#include "core/log.h"
+
 #include <glpk.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +225,15 @@ static double add_its_rows(struct milp *m, bool *fits)
     return longest;
 }
 
+/* GLPK calls this often while it searches; it is only watched. */
+static void watch(glp_tree *tree, void *context)
+{
+    const struct milp *m = context;
+
+    (void)tree;
+    ghp_progress_tick("%" PRId64 " plans", m->result->plans);
+}
+
 static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
 {
     glp_iocp how;
@@ -233,6 +245,8 @@ static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
     glp_init_iocp(&how);
     how.msg_lev = GLP_MSG_OFF;
     how.presolve = GLP_ON;
+    how.cb_func = watch;
+    how.cb_info = m;
     how.tm_lim = left_s < 1e6 ? (int)(1000 * left_s) + 1 : INT32_MAX;
     if (m->result->value < INFINITY)
         glp_set_col_bnds(m->lp, 1, GLP_DB, 0, fmax(cutoff_of(m), 1e-300));
@@ -349,4 +363,9 @@ done:
     free(m.entry);
     free(m.choice);
     return status;
+}
+
+const char *ghp_milp_library(void)
+{
+    return glp_version();
 }

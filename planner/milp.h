@@ -18,4 +18,7 @@
  * Returns   GHP_OK (also at the deadline); GHP_ERR_INTERNAL (GLPK failed); GHP_ERR_NO_MEMORY; what truth.judge returns */
 enum ghp_status ghp_milp_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);
 
+/* GLPK's version as linked, such as "5.0". */
+const char *ghp_milp_library(void);
+
 #endif

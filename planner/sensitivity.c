@@ -1,6 +1,7 @@
 /* planner/sensitivity.c - walks, halves and plans anew. */
 #include "planner/sensitivity.h"
 
+#include "core/log.h"
 #include "core/profile_edit.h"
 #include "core/units.h"
 #include "planner/quantity.h"
@@ -284,20 +285,24 @@ enum ghp_status ghp_sensitivity_find(const struct ghp_wishes *wishes, struct ghp
 {
     struct probing p = {.wishes = wishes, .plan = plan};
     double began_s = ghp_now_s(), until_s = began_s + wishes->time_limit_s;
+    enum ghp_status status = GHP_OK;
     int left = 0;
+    bool shows;
 
     plan->sensitivity = ghp_alloc(GHP_QUANTITY_COUNT, sizeof *plan->sensitivity);
     if (plan->sensitivity == NULL) return GHP_NO_MEMORY();
     for (int q = 0; q < GHP_QUANTITY_COUNT; ++q)
         left += matters(plan, wishes->profile, (enum ghp_quantity)q);
-    for (int q = 0; q < GHP_QUANTITY_COUNT; ++q) {
+    shows = ghp_progress_clock("sensitivity", wishes->time_limit_s);
+    for (int q = 0; q < GHP_QUANTITY_COUNT && status == GHP_OK; ++q) {
         double now_s = ghp_now_s();
 
         p.quantity = (enum ghp_quantity)q;
         if (!matters(plan, wishes->profile, p.quantity)) continue;
         ++plan->n_sensitivity; /* owned by the plan from here on */
-        GHP_TRY(find_one(&p, now_s + fmax(0, until_s - now_s) / left--,
-                         &plan->sensitivity[plan->n_sensitivity - 1]));
+        status = find_one(&p, now_s + fmax(0, until_s - now_s) / left--,
+                          &plan->sensitivity[plan->n_sensitivity - 1]);
     }
-    return GHP_OK;
+    if (shows) ghp_progress_end();
+    return status;
 }

@@ -1,6 +1,8 @@
 /* planner/sweep.c - the points of a sweep: reading the range, making the plans; sweep_show.c shows them. */
 #include "planner/sweep.h"
 
+#include "core/log.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,6 +315,7 @@ enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep 
     sweep->point = ghp_alloc((size_t)job->range->n, sizeof *sweep->point);
     if (sweep->point == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, measure_one(job, sweep), done);
+    ghp_progress_begin("sweep", job->range->n);
     for (int i = 0; i < job->range->n; ++i) {
         struct ghp_sweep_point *point = &sweep->point[sweep->n++];
 
@@ -320,11 +323,13 @@ enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep 
         point->batch = job->weak ? job->batch * point->workers : job->batch;
         GHP_TRY_GOTO(status, make_point(job, sweep, point), done);
         feasible += point->plan[0].feasible;
+        ghp_progress_step(i + 1, "%d workers", point->workers);
     }
     if (feasible == 0)
         status = GHP_FAIL(GHP_ERR_INFEASIBLE, "no point of the sweep is feasible; the first: %s",
                           sweep->point[0].plan[0].reason);
 done:
+    ghp_progress_end();
     if (status != GHP_OK) ghp_sweep_release(sweep);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "core/opts.h"
 #include "core/table.h"
 #include "core/units.h"
+#include "executor/libraries.h"
 #include "profiler/analytic.h"
 #include "profiler/held_out.h"
 #include "profiler/measured.h"
@@ -145,6 +146,7 @@ static const struct ghp_tool tool = {
                "models/vgg16.json -o vgg16.profile.json",
     .opts = options,
     .n_opts = N_OPTIONS,
+    .libraries = ghp_executor_libraries,
     .notes =
         "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
         "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
