@@ -117,6 +117,16 @@ static int64_t positions(int64_t size, int64_t pads, int64_t reach, int64_t stri
     return size + pads < reach ? 0 : (size + pads - reach) / stride + 1;
 }
 
+void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after)
+{
+    int64_t rest = size + pad + *pad_after - reach;
+    int64_t count = rest > 0 ? (rest + stride - 1) / stride + 1 : 1, need;
+
+    if ((count - 1) * stride >= size + pad) --count;
+    need = (count - 1) * stride + reach - size - pad;
+    if (need > *pad_after) *pad_after = need;
+}
+
 struct axis { /* of a window: pixels, padding before, kernel, stride, dilation, output positions */
     int64_t size, pad, kernel, stride, dilation, count;
 };
@@ -360,8 +370,7 @@ static enum ghp_status params_of(struct ghp_layer *layer)
     }
 }
 
-/* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
-static void drop_derived(struct ghp_layer *layer)
+void ghp_model_drop_derived(struct ghp_layer *layer)
 {
     for (int i = 0; i < GHP_MAX_PARAMS; ++i)
         free(layer->params[i].name);
@@ -378,7 +387,7 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
 {
     struct ghp_layer *layer = &model->layers[index];
 
-    drop_derived(layer);
+    ghp_model_drop_derived(layer);
     GHP_TRY(check_inputs(layer, index));
     layer->in = index == 0 ? layer->out : model->layers[layer->inputs[0]].out;
     if (index > 0) GHP_TRY(shape_of(model, layer));
@@ -524,7 +533,7 @@ void ghp_model_release(struct ghp_model *model)
 {
     if (model == NULL) return;
     for (int i = 0; i < model->n_layers; ++i) {
-        drop_derived(&model->layers[i]);
+        ghp_model_drop_derived(&model->layers[i]);
         free(model->layers[i].name);
     }
     free(model->layers);

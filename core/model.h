@@ -177,7 +177,7 @@ struct ghp_model {
     struct ghp_edge *edges;
 };
 
-/* Reads models/NAME.json (or any path) and checks shapes.
+/* Reads models/NAME.json (or any path; ONNX where it ends in .onnx, see onnx.h) and checks shapes.
  * Returns GHP_ERR_IO, GHP_ERR_FORMAT (syntax, unknown key; with line and column), GHP_ERR_INPUT (shape chain).
  * Local
  * Tested    tests/core/test_model.c */

@@ -13,6 +13,14 @@
  * Returns   GHP_OK; GHP_ERR_INPUT naming the layer and what would fit; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int layer);
 
+/* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
+void ghp_model_drop_derived(struct ghp_layer *layer);
+
+/* Enlarges the padding behind an axis so that a pool's last, incomplete window counts too (if it starts inside).
+ *
+ * reach   pixels that a window covers, with dilation */
+void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after);
+
 /* Edges, consumers and classes of a model whose layers are complete; refuses layers that nothing reads, a last layer
  * that is not the loss, and names used twice.
  *

@@ -5,6 +5,7 @@
 #include "core/json_lines.h"
 #include "core/file.h"
 #include "core/model_private.h"
+#include "core/onnx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,18 +76,6 @@ static enum ghp_status read_numbers(const struct ghp_node *object, const char *k
     return GHP_OK;
 }
 
-/* Enlarges bottom and right padding so that the last, incomplete window counts too (if it starts inside). kernel: the
- * pixels that a window reaches over. */
-static void ceil_pad(int64_t size, int64_t pad, int64_t kernel, int64_t stride, int64_t *pad_after)
-{
-    int64_t rest = size + pad + *pad_after - kernel;
-    int64_t count = rest > 0 ? (rest + stride - 1) / stride + 1 : 1, need;
-
-    if ((count - 1) * stride >= size + pad) --count;
-    need = (count - 1) * stride + kernel - size - pad;
-    if (need > *pad_after) *pad_after = need;
-}
-
 static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_model *model,
                                    struct ghp_layer *layer)
 {
@@ -108,8 +97,8 @@ static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_m
     if (ceil) {
         struct ghp_shape in = model->layers[layer->inputs[0]].out;
 
-        ceil_pad(in.h, pad[0], (kernel[0] - 1) * dilation[0] + 1, stride[0], &pad[2]);
-        ceil_pad(in.w, pad[1], (kernel[1] - 1) * dilation[1] + 1, stride[1], &pad[3]);
+        ghp_window_ceil(in.h, pad[0], (kernel[0] - 1) * dilation[0] + 1, stride[0], &pad[2]);
+        ghp_window_ceil(in.w, pad[1], (kernel[1] - 1) * dilation[1] + 1, stride[1], &pad[3]);
     }
     layer->window.r = kernel[0];
     layer->window.s = kernel[1];
@@ -506,6 +495,7 @@ enum ghp_status ghp_model_load(const char *path, struct ghp_model *model)
     struct ghp_json doc;
 
     *model = (struct ghp_model){0};
+    if (ghp_onnx_names(path)) return ghp_onnx_load(path, model);
     GHP_TRY(ghp_json_load(path, FORMAT, &doc));
     return read_document(&doc, model);
 }

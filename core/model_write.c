@@ -57,7 +57,8 @@ static void put_window(json_t *at, const struct ghp_layer *layer)
     put_pad(at, (int64_t[4]){w->pad_top, w->pad_left, w->pad_bottom, w->pad_right});
     put_pair(at, "dilation", dilation, ones);
     if (layer->op == GHP_OP_CONV2D) put_int(at, "groups", w->groups, 1);
-    if (layer->op == GHP_OP_AVG_POOL && !w->count_pad)
+    if (layer->op == GHP_OP_AVG_POOL && !w->count_pad &&
+        w->pad_top + w->pad_left + w->pad_bottom + w->pad_right > 0)
         json_object_set_new(at, "count_pad", json_false());
 }
 

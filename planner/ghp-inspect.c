@@ -3,6 +3,7 @@
  * The kind of a file is what its "format" says.  To add a kind: a row in `kinds`. */
 #include "core/json.h"
 #include "core/log.h"
+#include "core/onnx.h"
 #include "core/opts.h"
 #include "planner/inspect.h"
 
@@ -50,16 +51,20 @@ static const struct ghp_tool tool = {
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
-    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which.",
+    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. A model may be in ONNX (FILE.onnx).",
 };
 
-/* The file's "format", copied into text. */
+/* The file's "format", copied into text; of an ONNX file, a model's. */
 static enum ghp_status format_of(const char *path, char *text, size_t n)
 {
     enum ghp_status status;
     struct ghp_node root;
     struct ghp_json doc;
 
+    if (ghp_onnx_names(path)) {
+        snprintf(text, n, "ghp.model/1");
+        return GHP_OK;
+    }
     GHP_TRY(ghp_json_load(path, NULL, &doc));
     root = ghp_json_root(&doc);
     status = ghp_json_text_n(&root, "format", text, n);
