@@ -336,6 +336,11 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "%s: the input '%.96s' has no shape with a batch in front; give it one",
                             im->file->path, value->name);
+        if (!ghp_onnx_type_real(value->type))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: the input '%.96s' has elements of type %d; ghp's samples are "
+                            "floating-point numbers",
+                            im->file->path, value->name, value->type);
         for (int d = 1; d < value->n_dims; ++d)
             if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
                 return GHP_FAIL(GHP_ERR_INPUT,
@@ -376,18 +381,28 @@ static bool allowed(const struct operation *operation, const char *attribute)
     return false;
 }
 
+static const struct operation *operation_of(const char *op)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; ++i)
+        if (strcmp(operations[i].op, op) == 0) return &operations[i];
+    return NULL;
+}
+
+bool ghp_onnx_has(const char *op)
+{
+    return operation_of(op) != NULL;
+}
+
 static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const size_t n = sizeof operations / sizeof operations[0];
-    const struct operation *operation = NULL;
+    const struct operation *operation = operation_of(node->op);
     char known[700] = "";
     size_t used = 0;
 
-    for (size_t i = 0; i < n; ++i) {
-        if (strcmp(operations[i].op, node->op) == 0) operation = &operations[i];
+    for (size_t i = 0; i < n; ++i)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                  operations[i].op);
-    }
     if (operation == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
         return ghp_onnx_fail(im, node, "is of an operation that ghp has not; it has %s", known);
     for (int i = 0; i < node->n_attributes; ++i)

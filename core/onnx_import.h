@@ -82,6 +82,8 @@ enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
                                 struct ghp_onnx_import *import);
 void ghp_onnx_import_release(struct ghp_onnx_import *import);
 
+bool ghp_onnx_has(const char *op); /* whether there is a function for an operation */
+
 /* ---- for the functions of operations ---- */
 
 typedef enum ghp_status ghp_onnx_op_fn(struct ghp_onnx_import *im,
