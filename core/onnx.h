@@ -30,8 +30,7 @@ typedef enum ghp_status ghp_onnx_weight_fn(void *context, const struct ghp_onnx_
  * Returns   as ghp_onnx_load, or what take returned */
 enum ghp_status ghp_onnx_each_tensor(const char *path, ghp_onnx_weight_fn *take, void *context);
 
-/* Where an exported file gets its weights. Fills `values` (elements floats) with a tensor of ghp's name; *found false
- * leaves the tensor at zero. */
+/* Where an exported file gets its weights: fills `values` (param->elements floats) with one tensor. */
 struct ghp_onnx_weights {
     enum ghp_status (*read)(void *context, const struct ghp_param *param, float *values);
     void *context;
@@ -39,7 +38,7 @@ struct ghp_onnx_weights {
 
 /* Writes a network as ONNX, opset 13, batch symbolic; its output are the loss layer's inputs.
  *
- * weights   NULL: the file declares the tensors' shapes and holds each as ghp would initialize it: ones, zeros
+ * weights   NULL: norms' scales and variances are ones, all else zeros, and the file stays small
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say, naming it); GHP_ERR_IO; GHP_ERR_NO_MEMORY; what
  *           weights->read returned

@@ -261,8 +261,10 @@ enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_arr
             GHP_TRY(ghp_onnx_values(im, array, &values));
             return ghp_onnx_of_values(im, array->base->whole, n, dims, values, array);
         }
-        GHP_TRY(ghp_onnx_settle(im, array, ghp_onnx_shape(array), &layer));
+        if (ghp_onnx_settle(im, array, ghp_onnx_shape(&out), &layer) != GHP_OK)
+            GHP_TRY(ghp_onnx_settle(im, array, ghp_onnx_shape(array), &layer));
         out = ghp_onnx_of_layer(im, layer, n, dims);
+        out.name = array->name;
     }
     *array = out;
     return GHP_OK;
@@ -270,8 +272,7 @@ enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_arr
 
 /* ---- layers ---- */
 
-/* Whether the array is the layer's whole output, in order. */
-static bool whole(const struct ghp_onnx_import *im, const struct ghp_onnx_array *array)
+bool ghp_onnx_whole(const struct ghp_onnx_import *im, const struct ghp_onnx_array *array)
 {
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS];
     int n = merged(array, dims, strides);
@@ -317,7 +318,7 @@ enum ghp_status ghp_onnx_settle(struct ghp_onnx_import *im, struct ghp_onnx_arra
     struct ghp_shape from = im->model.layers[array->layer].out;
     struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {array->layer}};
     const char *name = array->name;
-    bool in_place = whole(im, array);
+    bool in_place = ghp_onnx_whole(im, array);
 
     *layer = array->layer;
     if (in_place && from.c == shape.c && from.h == shape.h && from.w == shape.w) return GHP_OK;

@@ -272,6 +272,9 @@ const char *ghp_onnx_hint(struct ghp_onnx_import *im, const struct ghp_onnx_node
 
         if (n <= end || n - end >= NAME_BYTES || strcmp(weight->name + n - end, ends[i]) != 0)
             continue;
+        if (node->name[0] != '\0' && strncmp(weight->name, node->name, n - end) == 0 &&
+            node->name[n - end] == '\0')
+            return node->name;
         if (i == 1) return weight->name; /* a bias layer is called as its tensor */
         name = ghp_onnx_keep(im, n, 1);
         if (name == NULL) break;

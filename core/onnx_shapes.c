@@ -156,6 +156,7 @@ static enum ghp_status define_reshaped(struct ghp_onnx_import *im, const struct 
 {
     struct ghp_onnx_array made = *x;
 
+    made.name = node->n_outputs > 0 ? node->outputs[0] : x->name;
     if (n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes %d axes; use at most %d", n, GHP_ONNX_MAX_DIMS);
     if (x->base == NULL && (n < 1 || dims[0] != im->batch))
@@ -197,10 +198,13 @@ enum ghp_status ghp_onnx_reshape_to(struct ghp_onnx_import *im, const struct ghp
     return define_reshaped(im, node, x, n, dims);
 }
 
+/* Of a whole image a flatten layer, as a description in ghp's own words has one; else as Reshape. */
 enum ghp_status ghp_onnx_flatten(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
+    struct ghp_layer like = {.op = GHP_OP_FLATTEN, .n_inputs = 1};
     int64_t dims[2] = {1, 1}, axis = ghp_onnx_int(node, "axis", 1);
-    struct ghp_onnx_array *x;
+    struct ghp_onnx_array *x, made;
+    int layer;
 
     GHP_TRY(any_in(im, node, 0, &x));
     if (axis < 0) axis += x->n;
@@ -209,6 +213,12 @@ enum ghp_status ghp_onnx_flatten(struct ghp_onnx_import *im, const struct ghp_on
                              x->n);
     for (int i = 0; i < x->n; ++i)
         dims[i < axis ? 0 : 1] *= x->dims[i];
+    if (x->base == NULL && axis == 1 && x->n == 4 && ghp_onnx_whole(im, x)) {
+        GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+        made = ghp_onnx_of_layer(im, layer, 2, dims);
+        return ghp_onnx_define(im, node, 0, &made);
+    }
     return define_reshaped(im, node, x, 2, dims);
 }
 
