@@ -1,28 +1,65 @@
 #!/bin/bash
-# bench/planner.sh - seconds that ghp-plan takes, by a law of round numbers, and the gap it leaves.
+# bench/planner.sh - what a search costs: seconds of whole runs of ghp-plan, and the gap they leave, by laws of round
+# numbers.
 #
-# usage, from the source tree's root: bench/planner.sh
-# Environment: GHP_BIN folder of the tools [build/bin].
+# usage, from the source tree's root: bench/planner.sh [cases|growth]
+#   cases    networks of models/ and a chain of 96 repeated blocks, without and with priced memory traffic [default]
+#   growth   vgg16 over 2 to 1024 workers, and chains of 6 to 96 blocks on 1024
+# Seconds are of the processor (user) and of the clock, start-up included: of GHP_REPEATS runs the least of each.
+# Environment: GHP_BIN folder of the tools [build/bin], GHP_REPEATS [5].
 set -u
-bin=${GHP_BIN:-build/bin}
+mode=${1:-cases} bin=${GHP_BIN:-build/bin} repeats=${GHP_REPEATS:-5}
+if [ $# -gt 1 ] || [[ ! $mode =~ ^(cases|growth)$ ]]; then
+    echo "usage: bench/planner.sh [cases|growth]" >&2
+    exit 2
+fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+TIMEFORMAT='%R %U'
+row='%-12s %-8s %7s %8s %7s %12s %8s %8s %8s\n'
+
+law=F=6e12,bandwidth=1.25e9,latency=20e-6
+"$bin/ghp-profile" --analytic $law -o "$work/free.json" >/dev/null || exit 1
+"$bin/ghp-profile" --analytic $law,memory_bandwidth=1e11 -o "$work/100GB_s.json" >/dev/null || exit 1
 
 # number KEY: the first number behind "KEY" in the last plan's --json
 number() {
     sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$work/plan.txt" | head -n 1
 }
 
-"$bin/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 -o "$work/law.json" >/dev/null || exit 1
-row='%-14s %7s %10s %8s %8s %8s'
-# shellcheck disable=SC2059
-printf "$row\n$row\n" network workers step gap search plans "" "" ms % s ""
-for case in vgg16:16:1024 vgg16:64:4096 vgg-a:128:512 overfeat-fast:64:256 resnet18:64:4096 resnet50:64:4096; do
-    IFS=: read -r network workers batch <<<"$case"
-    "$bin/ghp-plan" "models/$network.json" --profile "$work/law.json" --workers "$workers" --batch "$batch" --json \
-        >"$work/plan.txt" || exit 1
+# plan NAME MODEL WORKERS BATCH TRAFFIC: one row
+plan() {
+    local k
+    : >"$work/seconds"
+    for ((k = 0; k < repeats; ++k)); do
+        { time "$bin/ghp-plan" "$2" --profile "$work/$5.json" --workers "$3" --batch "$4" --json \
+            >"$work/plan.txt"; } 2>>"$work/seconds" || { cat "$work/seconds" >&2; exit 1; }
+    done
+    read -r clock user < <(awk '{ if (NR == 1 || $1 < c) c = $1; if (NR == 1 || $2 < u) u = $2 } END { print c, u }' \
+        "$work/seconds")
     # shellcheck disable=SC2059
-    printf "$row\n" "$network" "$workers" "$(awk -v s="$(number predicted_step_s)" 'BEGIN { printf "%.2f", 1e3 * s }')" \
-        "$(awk -v g="$(number gap)" 'BEGIN { printf "%.3f", 100 * g }')" \
-        "$(awk -v s="$(number seconds)" 'BEGIN { printf "%.2f", s }')" "$(number plans)"
-done
+    printf "$row" "$1" "$5" "$3" "$4" "$(number plans)" \
+        "$(awk -v s="$(number predicted_step_s)" 'BEGIN { printf "%.2f", 1e3 * s }')" \
+        "$(awk -v g="$(number gap)" 'BEGIN { printf "%.3f", 100 * g }')" "$user" "$clock"
+}
+
+# shellcheck disable=SC2059
+printf "$row$row" network traffic workers batch plans step gap user clock "" "" "" "" "" ms % s s
+if [ "$mode" = cases ]; then
+    bench/chain.sh 96 mlp >"$work/mlp-96.json"
+    for traffic in free 100GB_s; do
+        for case in alexnet:64:4096 vgg16:64:4096 resnet50:64:4096 vgg16:1024:65536 resnet50:1024:65536; do
+            IFS=: read -r network workers batch <<<"$case"
+            plan "$network" "models/$network.json" "$workers" "$batch" $traffic
+        done
+        plan mlp-96 "$work/mlp-96.json" 1024 65536 $traffic
+    done
+else
+    for ((workers = 2; workers <= 1024; workers *= 2)); do
+        plan vgg16 models/vgg16.json $workers $((64 * workers)) free
+    done
+    for blocks in 6 12 24 48 96; do
+        bench/chain.sh $blocks mlp >"$work/mlp-$blocks.json"
+        plan mlp-$blocks "$work/mlp-$blocks.json" 1024 65536 free
+    done
+fi

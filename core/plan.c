@@ -18,18 +18,26 @@ void ghp_plan_release(struct ghp_plan *plan)
     if (plan == NULL) return;
     ghp_model_release(&plan->model);
     ghp_profile_release(&plan->profile);
+    ghp_edits_release(&plan->what_if);
     for (int i = 0; i < plan->n_baselines; ++i) {
         free(plan->baselines[i].strategy);
         free(plan->baselines[i].reason);
     }
     free(plan->baselines);
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        ghp_alternative_release(&plan->alternatives[i]);
+    for (int i = 0; i < plan->n_sensitivity; ++i)
+        ghp_sensitivity_release(&plan->sensitivity[i]);
     free(plan->alternatives);
+    free(plan->sensitivity);
+    free(plan->break_even_search);
     free(plan->splits);
     free(plan->strategy);
     free(plan->model_path);
     free(plan->profile_path);
     free(plan->certificate.status);
     free(plan->certificate.preferred);
+    free(plan->certificate.margin);
     *plan = (struct ghp_plan){0};
 }
 
@@ -234,6 +242,29 @@ static enum ghp_status check_cost(const struct ghp_plan *plan, const struct ghp_
     return compare(&plan->predicted, &found);
 }
 
+/* The runners-up by the whole profile: the plan does not carry their prices. */
+static enum ghp_status check_alternatives(const struct ghp_plan *plan,
+                                          const struct ghp_profile *profile)
+{
+    struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+    size_t layers = (size_t)plan->model.n_layers;
+    struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
+    enum ghp_status status = splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
+
+    for (int i = 0; i < plan->n_alternatives && status == GHP_OK; ++i) {
+        const struct ghp_alternative *a = &plan->alternatives[i];
+        struct ghp_prediction found;
+
+        if (a->n_choices == 0) continue; /* of an earlier version: its changes were not written */
+        ghp_alternative_splits(a, plan->splits, layers, splits);
+        status = ghp_plan_predict(&how, splits, profile, &found);
+        if (status == GHP_OK && !same(a->step_s, found.step_s, found.step_s))
+            status = fail_seconds("alternatives.predicted_step_s", a->step_s, found.step_s);
+    }
+    free(splits);
+    return status;
+}
+
 enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_profile *profile)
 {
     GHP_TRY(ghp_plan_check(plan));
@@ -255,6 +286,7 @@ enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_pr
             ghp_status_prefix("by the prices inside the plan");
             return status;
         }
+        GHP_TRY(check_alternatives(plan, profile));
     }
     if (plan->memory_limit_bytes > 0 && plan->predicted.peak_bytes > plan->memory_limit_bytes)
         return GHP_FAIL(GHP_ERR_INPUT,

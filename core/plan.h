@@ -5,6 +5,8 @@
 #ifndef GHP_CORE_PLAN_H
 #define GHP_CORE_PLAN_H
 
+#include "core/alternative.h"
+#include "core/edits.h"
 #include "core/lower.h"
 #include "core/simulate.h"
 
@@ -23,21 +25,15 @@ struct ghp_baseline { /* what the plan is compared with */
 };
 
 struct ghp_certificate {
-    double step_s;  /* simulated step of the best plan found */
-    double bound_s; /* no plan of the space is faster than this */
-    double gap;     /* (step_s - bound_s) / step_s, 0 when equal to rounding */
-    char *status;   /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
-    int64_t plans;  /* plans simulated */
-    int64_t nodes;  /* branch-and-bound nodes */
-    double seconds; /* spent searching */
+    double step_s;   /* simulated step of the best plan found */
+    double bound_s;  /* no plan of the space is faster than this */
+    double gap;      /* (step_s - bound_s) / step_s, 0 when equal to rounding */
+    char *status;    /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
+    int64_t plans;   /* plans simulated */
+    int64_t nodes;   /* branch-and-bound nodes */
+    double seconds;  /* spent searching */
     char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
-};
-
-/* Runner-up for one layer: the best split other than the chosen one. */
-struct ghp_alternative {
-    int layer;
-    struct ghp_split split;
-    double step_s;
+    char *margin;    /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 
 struct ghp_plan {
@@ -49,6 +45,7 @@ struct ghp_plan {
     int64_t bucket_bytes;
     int64_t memory_limit_bytes; /* 0: none */
     struct ghp_profile profile; /* subset, with the machine */
+    struct ghp_edits what_if;   /* what was edited in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
     char *model_path, *profile_path; /* as given, for messages and --verify */
     struct ghp_prediction predicted;
@@ -56,7 +53,10 @@ struct ghp_plan {
     struct ghp_baseline *baselines;
     struct ghp_certificate certificate;
     int n_alternatives;
-    struct ghp_alternative *alternatives;
+    struct ghp_alternative *alternatives; /* one a layer at most */
+    char *break_even_search; /* how far break-even values were looked for, NULL: not at all */
+    int n_sensitivity;       /* 0: not asked for */
+    struct ghp_sensitivity *sensitivity;
 };
 
 enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan);

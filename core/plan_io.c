@@ -8,17 +8,18 @@
 #include "core/file.h"
 #include "core/json_lines.h"
 #include "core/model_private.h"
+#include "core/plan_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FORMAT "ghp.plan/1"
-#define MAX_SECONDS 1e12
+#define MAX_SECONDS GHP_PLAN_MAX_SECONDS
 
 static const char *const strategies[] = {"auto", "data", "model", "owt", "given", NULL};
 
-enum { MAX_WORKERS = 1 << 20, N_SPLIT_KINDS = GHP_SPLIT_FULL + 1 };
+enum { MAX_WORKERS = 1 << 20 };
 
 /* Sets a key to a value, which is taken over; *failed is set where value is NULL or memory is short. */
 static void put(json_t *object, const char *key, json_t *value, int *failed)
@@ -41,18 +42,12 @@ static json_t *prediction_json(const struct ghp_prediction *p)
                      (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
 }
 
-static json_t *split_json(const struct ghp_plan *plan, int layer, struct ghp_split split)
-{
-    return json_pack("{s:s, s:s, s:i}", "layer", plan->model.layers[layer].name, "split",
-                     ghp_split_kind_name(split.kind), "degree", split.degree);
-}
-
 static json_t *splits_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < plan->model.n_layers; ++i)
-        *failed |= json_array_append_new(array, split_json(plan, i, plan->splits[i]));
+        *failed |= json_array_append_new(array, ghp_plan_split_json(plan, i, plan->splits[i]));
     return array;
 }
 
@@ -71,20 +66,6 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
     return array;
 }
 
-static json_t *alternatives_json(const struct ghp_plan *plan, int *failed)
-{
-    json_t *array = json_array();
-
-    for (int i = 0; i < plan->n_alternatives; ++i) {
-        const struct ghp_alternative *a = &plan->alternatives[i];
-        json_t *item = split_json(plan, a->layer, a->split);
-
-        put(item, "predicted_step_s", json_real(a->step_s), failed);
-        *failed |= json_array_append_new(array, item);
-    }
-    return array;
-}
-
 static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
 {
     json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status",
@@ -93,6 +74,7 @@ static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
                                "nodes", (json_int_t)c->nodes, "search_s", c->seconds);
 
     put_text(object, "preferred", c->preferred, failed);
+    put_text(object, "margin", c->margin, failed);
     return object;
 }
 
@@ -124,9 +106,13 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     put(root, "predicted", prediction_json(&plan->predicted), &failed);
     put(root, "baselines", baselines_json(plan, &failed), &failed);
     put(root, "certificate", certificate_json(&plan->certificate, &failed), &failed);
-    put(root, "alternatives", alternatives_json(plan, &failed), &failed);
+    put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
+    put_text(root, "break_even_search", plan->break_even_search, &failed);
+    if (plan->n_sensitivity > 0)
+        put(root, "sensitivity", ghp_plan_sensitivity_json(plan, &failed), &failed);
     put_text(root, "model_path", plan->model_path, &failed);
     put_text(root, "profile_path", plan->profile_path, &failed);
+    if (plan->what_if.n > 0) put(root, "what_if", ghp_edits_json(&plan->what_if), &failed);
     put(root, "model_hash", hash_json(plan->model.hash), &failed);
     put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
     put(root, "machine_hash", hash_json(machine_hash), &failed);
@@ -146,9 +132,7 @@ static bool all_finite(const struct ghp_plan *plan)
 
     for (int i = 0; i < plan->n_baselines; ++i)
         if (plan->baselines[i].feasible) sum += plan->baselines[i].predicted.step_s;
-    for (int i = 0; i < plan->n_alternatives; ++i)
-        sum += plan->alternatives[i].step_s;
-    return isfinite(sum);
+    return isfinite(sum + ghp_plan_alternatives_sum(plan));
 }
 
 enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
@@ -181,21 +165,6 @@ static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_pre
     return ghp_json_int(at, "sent_bytes", 0, INT64_MAX, &p->sent_bytes);
 }
 
-/* The keys split and degree. */
-static enum ghp_status read_split(const struct ghp_node *at, struct ghp_split *split)
-{
-    const char *kinds[N_SPLIT_KINDS + 1] = {NULL};
-    int64_t degree = 0;
-    int kind = 0;
-
-    for (int i = 0; i < N_SPLIT_KINDS; ++i)
-        kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
-    GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
-    GHP_TRY(ghp_json_int(at, "degree", 1, MAX_WORKERS, &degree));
-    *split = (struct ghp_split){(enum ghp_split_kind)kind, (int)degree};
-    return GHP_OK;
-}
-
 static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan *plan)
 {
     static const char *const keys[] = {"layer", "split", "degree", NULL};
@@ -222,7 +191,7 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
                 &name, GHP_ERR_INPUT,
                 "this is the place of layer '%s'; list the layers in the model's order",
                 layer->name);
-        GHP_TRY(read_split(&item, &plan->splits[i]));
+        GHP_TRY(ghp_plan_read_split(&item, &plan->splits[i]));
         if (ghp_split_check(layer, plan->splits[i], plan->extent) != GHP_OK ||
             plan->group_size % plan->splits[i].degree != 0) {
             if (plan->group_size % plan->splits[i].degree == 0)
@@ -262,8 +231,8 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
 
 static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
 {
-    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap", "plans",
-                                       "nodes",  "search_s", "preferred", NULL};
+    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap",    "plans",
+                                       "nodes",  "search_s", "preferred", "margin", NULL};
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
@@ -275,34 +244,8 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     GHP_TRY(ghp_json_int(&at, "plans", 0, INT64_MAX, &c->plans));
     GHP_TRY(ghp_json_int(&at, "nodes", 0, INT64_MAX, &c->nodes));
     GHP_TRY(ghp_json_real(&at, "search_s", 0, MAX_SECONDS, &c->seconds));
-    return ghp_json_opt_text(&at, "preferred", &c->preferred);
-}
-
-static enum ghp_status read_alternatives(const struct ghp_node *root, struct ghp_plan *plan)
-{
-    static const char *const keys[] = {"layer", "split", "degree", "predicted_step_s", NULL};
-    struct ghp_node array, item;
-    size_t n;
-
-    GHP_TRY(ghp_json_array(root, "alternatives", &array, &n));
-    plan->alternatives = ghp_alloc(n, sizeof *plan->alternatives);
-    if (plan->alternatives == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
-        struct ghp_alternative *a = &plan->alternatives[i];
-        char name[128];
-
-        GHP_TRY(ghp_json_item(&array, i, &item));
-        GHP_TRY(ghp_json_only_keys(&item, keys));
-        GHP_TRY(ghp_json_text_n(&item, "layer", name, sizeof name));
-        a->layer = ghp_model_find(&plan->model, name);
-        if (a->layer < 0)
-            return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "the model has no layer '%s'; name one of its layers", name);
-        GHP_TRY(read_split(&item, &a->split));
-        GHP_TRY(ghp_json_real(&item, "predicted_step_s", 0, MAX_SECONDS, &a->step_s));
-        plan->n_alternatives = (int)i + 1;
-    }
-    return GHP_OK;
+    GHP_TRY(ghp_json_opt_text(&at, "preferred", &c->preferred));
+    return ghp_json_opt_text(&at, "margin", &c->margin);
 }
 
 /* Workers, batch and groups, and what must hold among them. */
@@ -364,6 +307,7 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
     GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
     GHP_TRY(check_hash(root, "model_hash", plan->model_hash, plan->model.hash));
     GHP_TRY(check_hash(root, "machine_hash", plan->machine_hash, machine_hash));
+    GHP_TRY(ghp_edits_read(root, "what_if", &plan->what_if));
     GHP_TRY(ghp_json_opt_text(root, "model_path", &plan->model_path));
     return ghp_json_opt_text(root, "profile_path", &plan->profile_path);
 }
@@ -383,8 +327,11 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "baselines",
                                        "certificate",
                                        "alternatives",
+                                       "break_even_search",
+                                       "sensitivity",
                                        "model_path",
                                        "profile_path",
+                                       "what_if",
                                        "model_hash",
                                        "profile_hash",
                                        "machine_hash",
@@ -405,7 +352,9 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     GHP_TRY(read_prediction(&at, &plan->predicted));
     GHP_TRY(read_baselines(root, plan));
     GHP_TRY(read_certificate(root, &plan->certificate));
-    GHP_TRY(read_alternatives(root, plan));
+    GHP_TRY(ghp_plan_read_alternatives(root, plan));
+    GHP_TRY(ghp_json_opt_text(root, "break_even_search", &plan->break_even_search));
+    GHP_TRY(ghp_plan_read_sensitivity(root, plan));
     if (ghp_plan_check(plan) != GHP_OK)
         return ghp_json_fail(root, GHP_ERR_INPUT, "%s", ghp_status_message());
     return GHP_OK;

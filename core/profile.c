@@ -18,6 +18,11 @@ const char *ghp_source_name(enum ghp_source source)
     return names[source];
 }
 
+const char *ghp_source_text(enum ghp_source source, bool calibrated)
+{
+    return calibrated && source == GHP_SOURCE_MEASURED ? "calibrated" : ghp_source_name(source);
+}
+
 enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backend,
                                  const char *numerics, int element_bytes)
 {
@@ -52,6 +57,7 @@ void ghp_profile_release(struct ghp_profile *profile)
     free(profile->created);
     free(profile->host);
     ghp_machine_release(&profile->machine);
+    ghp_calibration_close(profile->calibration);
     *profile = (struct ghp_profile){0};
 }
 

@@ -8,6 +8,7 @@
 #ifndef GHP_CORE_PROFILE_H
 #define GHP_CORE_PROFILE_H
 
+#include "core/calibration.h"
 #include "core/machine.h"
 #include "core/program.h"
 
@@ -21,6 +22,7 @@ struct ghp_op_entry {
     enum ghp_source source;
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
+    bool calibrated;       /* corrected by runs; files then say "calibrated" for `measured` */
 };
 
 struct ghp_comm_entry {
@@ -30,11 +32,13 @@ struct ghp_comm_entry {
     int64_t bytes;
     double seconds, spread;
     enum ghp_source source;
+    bool calibrated;
 };
 
 struct ghp_rate { /* seconds = latency_s + bytes / bandwidth_Bps; bandwidth 0: free (seconds = 0) */
     double latency_s, bandwidth_Bps, spread;
     enum ghp_source source;
+    bool calibrated;
 };
 
 struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
@@ -45,6 +49,7 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
 struct ghp_law { /* flops_per_s 0: no law for computation */
     double flops_per_s;
     double memory_Bps; /* traffic of ops without flops; 0: free */
+    double batch_half; /* samples at which half of flops_per_s is reached; 0: at any */
 };
 
 struct ghp_profile {
@@ -61,8 +66,9 @@ struct ghp_profile {
     int n_ops, max_ops;
     struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
     int n_comms, max_comms;
-    struct ghp_comm_entry *comms; /* sorted by (op, count, stride, bytes) once sealed */
-    uint64_t hash;                /* of the canonical file text */
+    struct ghp_comm_entry *comms;        /* sorted by (op, count, stride, bytes) once sealed */
+    struct ghp_calibration *calibration; /* owned; NULL: as measured */
+    uint64_t hash;                       /* of the canonical file text */
     bool sealed;
 };
 
@@ -116,5 +122,7 @@ enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
                                    const struct ghp_program *program, struct ghp_profile *subset);
 
 const char *ghp_source_name(enum ghp_source source);
+/* How an entry is known, as files and tables say it: "calibrated" for a measured one that runs corrected. */
+const char *ghp_source_text(enum ghp_source source, bool calibrated);
 
 #endif

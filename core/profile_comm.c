@@ -14,31 +14,44 @@ struct kind {
     int count, stride, workers;
 };
 
-/* Groups with members inside and outside a node, for the node where most cross; 0: each group lies in one node. */
-static int crossing_groups(const struct ghp_machine *machine, struct kind kind)
+/* Groups of the block that starts at `base` with members both inside and outside a node, ranks a .. b - 1.  Member i of
+ * group j is rank base + j + i * stride: of the groups that the node meets, those lie in it whose first and last member do. */
+static int64_t crossing_in_block(struct kind kind, int64_t base, int64_t a, int64_t b)
 {
     int64_t block = (int64_t)kind.count * kind.stride;
-    int per_node = ghp_machine_workers_per_node(machine, kind.workers), most = 0;
+    int64_t low = base > a ? base : a, high = base + block < b ? base + block : b;
+    int64_t met = high - low < kind.stride ? high - low : kind.stride;
+    int64_t first = low - base; /* least j whose first member is inside */
+    int64_t last = b - 1 - base - (kind.count - 1) * (int64_t)kind.stride;
+
+    if (b == kind.workers && last < 0) last = high - 1 - base; /* the last block may be cut off */
+    if (b == kind.workers || last >= kind.stride) last = kind.stride - 1;
+    if (last > high - 1 - base) last = high - 1 - base;
+    return last < first ? met : met - (last - first + 1);
+}
+
+/* Groups with members inside and outside a node, for the node where most cross; 0: each group lies in one node.
+ *
+ * Tested   tests/core/test_crossing.c, against a walk over all ranks */
+static int crossing_groups(const struct ghp_machine *machine, struct kind kind)
+{
+    int64_t block = (int64_t)kind.count * kind.stride, most = 0, ceiling;
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
 
     if (per_node >= kind.workers) return 0;
     if (per_node == 1) return kind.count > 1 ? 1 : 0;
-    for (int64_t a = 0; a < kind.workers; a += per_node) {
-        int64_t b = a + per_node < kind.workers ? a + per_node : kind.workers;
-        int crossing = 0;
+    /* where nodes fit into blocks, no node meets more groups than this */
+    ceiling = block % per_node == 0 && kind.stride < per_node ? kind.stride : per_node;
+    for (int64_t a = 0; a < kind.workers && most < ceiling; a += per_node) {
+        int64_t b = a + per_node < kind.workers ? a + per_node : kind.workers, crossing = 0;
 
-        for (int64_t rank = a; rank < b; ++rank) {
-            int64_t base = rank / block * block, before = rank - kind.stride;
-            int64_t first = base + (rank - base) % kind.stride;
-            int64_t last = first + (int64_t)(kind.count - 1) * kind.stride;
-
-            if (before >= a && before >= base)
-                continue; /* the group was counted at its member before */
-            if (last >= kind.workers) last = kind.workers - 1;
-            crossing += first < a || last >= b;
-        }
+        for (int64_t base = a / block * block; base < b; base += block)
+            crossing += crossing_in_block(kind, base, a, b);
         if (crossing > most) most = crossing;
+        if (b % block == 0 && kind.workers % block == 0 && kind.workers % per_node == 0)
+            break; /* from here on it repeats */
     }
-    return most;
+    return (int)most;
 }
 
 /* The link that bounds the groups of a kind, with the share of it that each group gets. */
@@ -78,6 +91,27 @@ static struct kind measured_kind(const struct ghp_profile *profile,
 
     return (struct kind){entry->count, entry->stride,
                          profile->workers >= span ? profile->workers : workers};
+}
+
+bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers)
+{
+    return crossing_groups(machine, (struct kind){count, stride, workers}) > 0;
+}
+
+bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry)
+{
+    struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
+
+    return crossing_groups(&profile->machine, kind) > 0;
+}
+
+double ghp_profile_entry_law_s(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry)
+{
+    struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
+
+    return ring_s(entry->op, entry->bytes, entry->count, link_of(&profile->machine, kind));
 }
 
 /* First entry of the table of (op, count, stride), or of any later one. */

@@ -15,6 +15,7 @@ enum { MAX_WORKERS = 1 << 20 };
 
 #define MAX_SECONDS 1e9
 #define MAX_RATE 1e18
+#define MAX_SAMPLES 1e9
 
 /* The names of `read_rates`, in the order of rate_of. */
 static const char *const rate_names[] = {"copy", "update", "load", "accumulate", NULL};
@@ -40,7 +41,7 @@ static json_t *rates_json(const struct ghp_profile *profile)
         const struct ghp_rate *rate = rate_of(profile, i);
         json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
                                  "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
-                                 "source", ghp_source_name(rate->source));
+                                 "source", ghp_source_text(rate->source, rate->calibrated));
 
         if (json_object_set_new(rates, rate_names[i], item) == 0) continue;
         json_decref(rates);
@@ -55,10 +56,11 @@ static json_t *ops_json(const struct ghp_profile *profile)
 
     for (int i = 0; array != NULL && i < profile->n_ops; ++i) {
         const struct ghp_op_entry *op = &profile->ops[i];
-        json_t *item = json_pack(
-            "{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass", ghp_pass_name(op->pass),
-            "median_s", op->seconds, "spread", op->spread, "source", ghp_source_name(op->source),
-            "scratch_bytes", (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
+        json_t *item =
+            json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
+                      ghp_pass_name(op->pass), "median_s", op->seconds, "spread", op->spread,
+                      "source", ghp_source_text(op->source, op->calibrated), "scratch_bytes",
+                      (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
@@ -73,16 +75,29 @@ static json_t *comms_json(const struct ghp_profile *profile)
 
     for (int i = 0; array != NULL && i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *comm = &profile->comms[i];
-        json_t *item = json_pack(
-            "{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
-            comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes, "median_s",
-            comm->seconds, "spread", comm->spread, "source", ghp_source_name(comm->source));
+        json_t *item =
+            json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
+                      comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes,
+                      "median_s", comm->seconds, "spread", comm->spread, "source",
+                      ghp_source_text(comm->source, comm->calibrated));
 
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
         return NULL;
     }
     return array;
+}
+
+/* `batch_half` is written only where it says something. */
+static json_t *law_json(const struct ghp_law *law)
+{
+    json_t *object =
+        json_pack("{s:f, s:f}", "flops_per_s", law->flops_per_s, "memory_Bps", law->memory_Bps);
+
+    if (object == NULL || !(law->batch_half > 0)) return object;
+    if (json_object_set_new(object, "batch_half", json_real(law->batch_half)) == 0) return object;
+    json_decref(object);
+    return NULL;
 }
 
 json_t *ghp_profile_json(const struct ghp_profile *profile)
@@ -95,13 +110,14 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
 
     if (failed) return NULL;
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
-    failed |= json_object_set_new(root, "law",
-                                  json_pack("{s:f, s:f}", "flops_per_s", profile->law.flops_per_s,
-                                            "memory_Bps", profile->law.memory_Bps));
+    failed |= json_object_set_new(root, "law", law_json(&profile->law));
     failed |= json_object_set_new(root, "overlap",
                                   json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute,
                                             "comm", profile->overlap.comm, "link",
                                             profile->overlap.link));
+    if (profile->calibration != NULL)
+        failed |=
+            json_object_set_new(root, "calibration", ghp_calibration_json(profile->calibration));
     failed |= json_object_set_new(root, "rates", rates_json(profile));
     failed |= json_object_set_new(root, "operations", ops_json(profile));
     failed |= json_object_set_new(root, "collectives", comms_json(profile));
@@ -110,15 +126,19 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     return NULL;
 }
 
-static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *source)
+/* A calibrated number is a measured one, corrected: it counts as measured where shares are summed. */
+static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *source,
+                                   bool *calibrated)
 {
-    const char *names[GHP_SOURCE_COUNT + 1] = {NULL};
+    const char *names[GHP_SOURCE_COUNT + 2] = {NULL};
     int choice = 0;
 
     for (int i = 0; i < GHP_SOURCE_COUNT; ++i)
         names[i] = ghp_source_name((enum ghp_source)i);
+    names[GHP_SOURCE_COUNT] = ghp_source_text(GHP_SOURCE_MEASURED, true);
     GHP_TRY(ghp_json_choice(at, "source", names, &choice));
-    *source = (enum ghp_source)choice;
+    *calibrated = choice == GHP_SOURCE_COUNT;
+    *source = *calibrated ? GHP_SOURCE_MEASURED : (enum ghp_source)choice;
     return GHP_OK;
 }
 
@@ -137,14 +157,14 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
         GHP_TRY(ghp_json_real(&node, "latency_s", 0, MAX_SECONDS, &rates[i]->latency_s));
         GHP_TRY(ghp_json_real(&node, "bandwidth_Bps", 0, MAX_RATE, &rates[i]->bandwidth_Bps));
         GHP_TRY(ghp_json_real(&node, "spread", 0, MAX_SECONDS, &rates[i]->spread));
-        GHP_TRY(read_source(&node, &rates[i]->source));
+        GHP_TRY(read_source(&node, &rates[i]->source, &rates[i]->calibrated));
     }
     return GHP_OK;
 }
 
 static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", NULL};
+    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
     static const char *const overlap_keys[] = {"compute", "comm", "link", NULL};
     struct ghp_node node;
 
@@ -152,6 +172,7 @@ static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *p
     GHP_TRY(ghp_json_only_keys(&node, law_keys));
     GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->law.flops_per_s));
     GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->law.memory_Bps));
+    GHP_TRY(ghp_json_opt_real(&node, "batch_half", 0, MAX_SAMPLES, &profile->law.batch_half));
     GHP_TRY(ghp_json_get(at, "overlap", &node));
     GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
@@ -174,7 +195,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     op->pass = (enum ghp_pass)pass;
     GHP_TRY(ghp_json_real(at, "median_s", 0, MAX_SECONDS, &op->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
-    GHP_TRY(read_source(at, &op->source));
+    GHP_TRY(read_source(at, &op->source, &op->calibrated));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
     return ghp_json_text(at, "algorithm", &op->algorithm);
 }
@@ -218,7 +239,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entr
     GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &comm->bytes));
     GHP_TRY(ghp_json_real(at, "median_s", 0, MAX_SECONDS, &comm->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &comm->spread));
-    return read_source(at, &comm->source);
+    return read_source(at, &comm->source, &comm->calibrated);
 }
 
 static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile *profile)
@@ -241,9 +262,10 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const keys[] = {
-        "format",  "backend", "numerics", "element_bytes", "workers",    "created",     "host",
-        "machine", "law",     "overlap",  "rates",         "operations", "collectives", NULL};
+    static const char *const keys[] = {"format",     "backend",     "numerics",    "element_bytes",
+                                       "workers",    "created",     "host",        "machine",
+                                       "law",        "overlap",     "calibration", "rates",
+                                       "operations", "collectives", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -265,6 +287,10 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_json_get(at, "machine", &node));
     GHP_TRY(ghp_machine_read(&node, &profile->machine));
     GHP_TRY(read_law(at, profile));
+    if (ghp_json_has(at, "calibration")) {
+        GHP_TRY(ghp_json_get(at, "calibration", &node));
+        GHP_TRY(ghp_calibration_read(&node, &profile->calibration));
+    }
     GHP_TRY(read_rates(at, profile));
     GHP_TRY(read_ops(at, profile));
     return read_comms(at, profile);

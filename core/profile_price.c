@@ -162,7 +162,11 @@ static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass
                     key, ghp_pass_name(pass));
 }
 
-/* Seconds by the law alone. */
+/* Seconds by the law alone: flops at the rate that so many samples reach, or traffic.
+ *
+ *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
+ *
+ * Source   docs/time-model.md 3 */
 static enum ghp_status law_price(const struct ghp_profile *profile, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_price *price)
 {
@@ -171,6 +175,7 @@ static enum ghp_status law_price(const struct ghp_profile *profile, const struct
 
     if (!(law->flops_per_s > 0)) return fail_op(local, pass);
     flops_s = (double)ghp_local_flops(local, pass) / law->flops_per_s;
+    if (law->batch_half > 0) flops_s *= 1 + law->batch_half / (double)local->n;
     if (law->memory_Bps > 0)
         memory_s = (double)ghp_local_bytes(local, pass, profile->element_bytes) / law->memory_Bps;
     *price = (struct ghp_price){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_LAW};
@@ -237,8 +242,9 @@ static struct ghp_price sum_prices(struct ghp_price a, struct ghp_price b)
     return sum;
 }
 
-enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                  int workers, struct ghp_price *price)
+/* The instruction itself. */
+static enum ghp_status own_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                 int workers, struct ghp_price *price)
 {
     switch (instr->kind) {
     case GHP_INSTR_COMPUTE: return ghp_profile_op(profile, &instr->local, instr->pass, price);
@@ -255,8 +261,16 @@ enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struc
     }
 }
 
-/* Everything of a profile but its entries. */
-static enum ghp_status copy_head(const struct ghp_profile *from, struct ghp_profile *to)
+enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_price *price)
+{
+    GHP_TRY(own_price(profile, instr, workers, price));
+    price->seconds += ghp_calibration_between_s(profile->calibration, instr) +
+                      ghp_calibration_partners_s(profile->calibration, instr);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to)
 {
     struct ghp_profile head = *from;
 
@@ -270,7 +284,9 @@ static enum ghp_status copy_head(const struct ghp_profile *from, struct ghp_prof
     head.numerics = strdup(from->numerics != NULL ? from->numerics : "");
     head.created = strdup(from->created != NULL ? from->created : "");
     head.host = strdup(from->host != NULL ? from->host : "");
-    if (ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
+    head.machine = (struct ghp_machine){0};
+    if (ghp_calibration_copy(from->calibration, &head.calibration) != GHP_OK ||
+        ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
         head.numerics == NULL || head.created == NULL || head.host == NULL) {
         ghp_profile_release(&head);
         return GHP_NO_MEMORY();
@@ -303,7 +319,7 @@ enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
 {
     enum ghp_status status;
 
-    GHP_TRY(copy_head(profile, subset));
+    GHP_TRY(ghp_profile_copy_head(profile, subset));
     for (int i = 0; i < program->n_instrs; ++i)
         GHP_TRY_GOTO(
             status, add_needed(profile, &program->instrs[i], program->extent.workers, subset), out);

@@ -27,4 +27,16 @@ struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
 struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                            int64_t bytes, struct ghp_ranks ranks, int workers);
 
+/* Everything of a profile but its entries; not sealed.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
+enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to);
+
+/* Whether groups of `count` ranks at `stride` have members on several nodes. */
+bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers);
+
+/* The same of a measured entry, as its groups lay while it was measured; and its seconds by the ring law. */
+bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry);
+double ghp_profile_entry_law_s(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry);
+
 #endif

@@ -168,14 +168,13 @@ static bool find_period(struct machine_state *s, double *period_s, int *steps)
     return true;
 }
 
-static enum ghp_status price_all(const struct ghp_program *program,
-                                 const struct ghp_profile *profile, struct ghp_timing *timing)
+/* Fills the timing's sums from its prices. */
+static void sum_prices(const struct ghp_program *program, struct ghp_timing *timing)
 {
     double measured_s = 0.0, all_s = 0.0, square_s = 0.0;
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
-        struct ghp_price *price = &timing->instrs[i].price;
-        GHP_TRY(ghp_profile_price(profile, instr, program->extent.workers, price));
+        const struct ghp_price *price = &timing->instrs[i].price;
         all_s += price->seconds;
         measured_s += price->source == GHP_SOURCE_MEASURED ? price->seconds : 0.0;
         double half = price->spread * price->seconds / 2.0;
@@ -186,7 +185,6 @@ static enum ghp_status price_all(const struct ghp_program *program,
     timing->serial_s = timing->compute_s + timing->comm_s;
     timing->measured_share = all_s > 0.0 ? measured_s / all_s : 0.0;
     timing->error_s = sqrt(square_s);
-    return GHP_OK;
 }
 
 static void sum_phases(const struct ghp_program *program, const struct machine_state *s,
@@ -204,28 +202,30 @@ static void sum_phases(const struct ghp_program *program, const struct machine_s
     timing->phase_s[GHP_PHASE_EXPOSED] = fmax(0.0, timing->step_s - busy_s);
 }
 
-enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
-                             struct ghp_timing *timing)
+enum ghp_status ghp_simulate_priced(const struct ghp_program *program,
+                                    const struct ghp_overlap *overlap,
+                                    const struct ghp_price *prices, struct ghp_timing *timing)
 {
     enum ghp_status status = GHP_OK;
     int n = program->n_instrs, steps = 0;
     *timing = (struct ghp_timing){.n_instrs = n};
-    struct machine_state s = {.program = program, .overlap = &profile->overlap};
+    struct machine_state s = {.program = program, .overlap = overlap};
     int *lists = ghp_alloc(3 * (size_t)n + 3, sizeof *lists);
     timing->instrs = ghp_alloc((size_t)n + 1, sizeof *timing->instrs);
     if (lists == NULL || timing->instrs == NULL) {
         status = GHP_NO_MEMORY();
         goto done;
     }
-    GHP_TRY_GOTO(status, price_all(program, profile, timing), done);
     s.times = timing->instrs;
     s.done_step = lists + 2 * n;
     int *fill[GHP_STREAM_COUNT] = {lists, lists + n};
     for (int i = 0; i < n; i++) {
+        timing->instrs[i].price = prices[i];
         s.done_step[i] = -1;
         enum ghp_stream stream = program->instrs[i].stream;
         fill[stream][s.lanes[stream].n++] = i;
     }
+    sum_prices(program, timing);
     for (int i = 0; i < GHP_STREAM_COUNT; i++)
         s.lanes[i].list = fill[i];
     if (s.lanes[GHP_STREAM_COMPUTE].n == 0) goto done;
@@ -240,5 +240,19 @@ enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp
 done:
     free(lists);
     if (status != GHP_OK) ghp_timing_release(timing);
+    return status;
+}
+
+enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
+                             struct ghp_timing *timing)
+{
+    struct ghp_price *prices = ghp_alloc((size_t)program->n_instrs, sizeof *prices);
+    enum ghp_status status = prices == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    *timing = (struct ghp_timing){0};
+    for (int i = 0; i < program->n_instrs && status == GHP_OK; i++)
+        status =
+            ghp_profile_price(profile, &program->instrs[i], program->extent.workers, &prices[i]);
+    if (status == GHP_OK) status = ghp_simulate_priced(program, &profile->overlap, prices, timing);
+    free(prices);
     return status;
 }

@@ -37,6 +37,11 @@ struct ghp_timing {
  * Source docs/time-model.md. Tested tests/core/test_simulate.c */
 enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
                              struct ghp_timing *timing);
+
+/* The same with the prices at hand, one an instruction: for the same program again where only some prices change. */
+enum ghp_status ghp_simulate_priced(const struct ghp_program *program,
+                                    const struct ghp_overlap *overlap,
+                                    const struct ghp_price *prices, struct ghp_timing *timing);
 void ghp_timing_release(struct ghp_timing *timing);
 enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr);
 const char *ghp_phase_name(enum ghp_phase phase);

@@ -1,5 +1,6 @@
 /* executor/ghp-run.c - the tool that trains by a plan: options, start and end; executor/session.h does the rest. */
 #include "core/log.h"
+#include "executor/contest.h"
 #include "executor/session.h"
 
 #include <sched.h>
@@ -19,6 +20,9 @@ static struct ghp_session_options chosen = {
     .momentum = 0.9,
     .seed = 1,
     .verify_steps = GHP_NOT_SET,
+    .ab_steps = GHP_NOT_SET,
+    .ab_rounds = 10,
+    .ab_warmup_steps = 2,
     .threads = GHP_NOT_SET,
 };
 static double watchdog_s = 60;
@@ -98,6 +102,41 @@ static const struct ghp_opt options[] = {
      .choices = evaluate_names,
      .help = "evaluate on the test set after each epoch and at the end; auto: where data comes "
              "from files"},
+    {.kind = GHP_OPT_HEADING, .help = "Comparing plans"},
+    {.name = "ab",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ab_steps,
+     .argument = "STEPS",
+     .min = 1,
+     .max = 1e6,
+     .help = "time the plans in turns of this many steps and name the fastest; with --steps or "
+             "--epochs, train by it"},
+    {.name = "ab-rounds",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ab_rounds,
+     .argument = "R",
+     .min = 1,
+     .max = GHP_CONTEST_ROUNDS,
+     .help = "turns of each plan; an interval takes 6 or more"},
+    {.name = "ab-turn",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.ab_turn_s,
+     .argument = "SECONDS",
+     .min = 0,
+     .max = 1e6,
+     .help = "fewer steps than --ab says, at least one, where a turn would last longer; 0: no limit"},
+    {.name = "ab-warmup",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ab_warmup_steps,
+     .argument = "S",
+     .min = 1,
+     .max = 1e6,
+     .help = "steps of each turn before timing starts"},
+    {.name = "run-dir",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.run_folder,
+     .argument = "DIR",
+     .help = "write each compared plan's run into this folder, as --run does"},
     {.kind = GHP_OPT_HEADING, .help = "Computing"},
     {.name = "verify",
      .kind = GHP_OPT_INT,
@@ -190,7 +229,8 @@ static const struct ghp_tool tool = {
     .name = "ghp-run",
     .purpose =
         "trains a network by a plan, one worker a process, and prints predicted beside measured",
-    .usage = "mpirun -n N ghp-run PLAN [options]",
+    .usage = "mpirun -n N ghp-run PLAN [options]\n"
+             "       mpirun -n N ghp-run PLAN PLAN2 [PLAN3 ...] --ab STEPS [options]",
     .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
     .opts = options,
     .n_opts = (int)(sizeof(options) / sizeof(options[0])),
@@ -231,10 +271,37 @@ static void wait_passively(char **argv)
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }
 
-static enum ghp_status check_options(int n_positional)
+/* Several plans and what goes with them. */
+static enum ghp_status check_comparison(void)
 {
-    if (n_positional != 1)
+    bool trains = chosen.steps != GHP_NOT_SET || chosen.epochs != GHP_NOT_SET;
+
+    if (chosen.ab_steps == GHP_NOT_SET && chosen.n_plans > 1)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "%d plans were given; give one, or --ab STEPS to compare them",
+                        chosen.n_plans);
+    if (chosen.ab_steps == GHP_NOT_SET && chosen.run_folder != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--run-dir is for the runs of --ab; give --run FILE for this one");
+    if (chosen.ab_steps == GHP_NOT_SET) return GHP_OK;
+    if (chosen.n_plans < 2)
+        return GHP_FAIL(GHP_ERR_USAGE, "--ab compares plans, and one was given; give two or more");
+    if (chosen.verify_steps != GHP_NOT_SET)
+        return GHP_FAIL(GHP_ERR_USAGE, "--ab and --verify were both given; verify one plan alone");
+    if (!trains && (chosen.run_path != NULL || chosen.metrics_path != NULL ||
+                    chosen.checkpoint_folder != NULL))
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--run, --metrics and --checkpoint are of the training by the fastest plan; "
+            "give --steps or --epochs too, or --run-dir for the runs compared");
+    return GHP_OK;
+}
+
+static enum ghp_status check_options(void)
+{
+    if (chosen.n_plans < 1)
         return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; usage: %s", tool.usage);
+    GHP_TRY(check_comparison());
     if (chosen.steps != GHP_NOT_SET && chosen.epochs != GHP_NOT_SET)
         return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");
     if (chosen.verify_steps != GHP_NOT_SET &&
@@ -274,22 +341,21 @@ int main(int argc, char **argv)
     bool speaks = launcher_number("OMPI_COMM_WORLD_RANK", 0) == 0;
     struct ghp_session session = {
         .tool = &tool, .options = &chosen, .transport_ops = &ghp_transport_mpi};
-    const char *plan = NULL;
-    int n_positional = 0, result = 0;
+    int result = 0;
     enum ghp_status status;
 
     ghp_log_open(tool.name, speaks);
     if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
-    status = ghp_opts_parse(&tool, argc, argv, &plan, 1, &n_positional);
+    status =
+        ghp_opts_parse(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
     if (status == GHP_OK && ghp_opts_done()) return 0;
-    if (status == GHP_OK) status = check_options(n_positional);
+    if (status == GHP_OK) status = check_options();
     if (status !=
         GHP_OK) { /* the others leave quietly: mpirun ends all at the first failure, perhaps before rank 0 spoke */
         int code = report_failure(status, speaks);
 
         return speaks ? code : 0;
     }
-    chosen.plan_path = plan;
     wait_passively(argv);
     status = session.transport_ops->open(&argc, &argv, watchdog_s, &session.transport);
     if (status != GHP_OK) return report_failure(status, speaks);

@@ -10,10 +10,10 @@
 
 enum { LARGE_BYTES = 1 << 20 };
 
-/* A field of /proc/self/status in bytes, -1 where it is not there. */
-static int64_t status_bytes(const char *field)
+/* A field of a file of lines "Field: N kB" in bytes, -1 where it is not there. */
+static int64_t field_bytes(const char *path, const char *field)
 {
-    FILE *file = fopen("/proc/self/status", "r");
+    FILE *file = fopen(path, "r");
     char line[256];
     int64_t bytes = -1;
     size_t n = strlen(field);
@@ -24,6 +24,11 @@ static int64_t status_bytes(const char *field)
             bytes = 1024 * strtoll(line + n + 1, NULL, 10);
     fclose(file);
     return bytes;
+}
+
+static int64_t status_bytes(const char *field)
+{
+    return field_bytes("/proc/self/status", field);
 }
 
 static bool reset_peak(void)
@@ -69,4 +74,9 @@ int64_t ghp_memory_over_base(struct ghp_memory *memory)
     return memory->base_bytes < 0 || memory->peak_bytes <= 0
                ? -1
                : memory->peak_bytes - memory->base_bytes;
+}
+
+int64_t ghp_memory_available(void)
+{
+    return field_bytes("/proc/meminfo", "MemAvailable");
 }

@@ -45,6 +45,12 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                    run->data);
     if (run->oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_table_note(t, "the plan is a what-if, predictions are of another machine: %s",
+                       ghp_edits_text(&plan->what_if, edits, sizeof edits));
+    }
     if (!run->comparable)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "
@@ -70,7 +76,7 @@ static enum ghp_status print_phases(const struct ghp_run *run, FILE *out)
     }
     ghp_table_row(t);
     ghp_table_cell(t, "between instructions");
-    term_cells(t, run, (struct ghp_term){.measured_s = r->between_s});
+    term_cells(t, run, r->between);
     ghp_table_row(t);
     ghp_table_cell(t, "step");
     term_cells(t, run, r->step);
@@ -121,7 +127,7 @@ static void print_where(const struct ghp_run *run, FILE *out)
     if (!r->predicted) return;
     for (int p = 0; p < GHP_PHASE_COUNT; p++)
         note_largest(r->phases[p].predicted_s - r->phases[p].measured_s, p, &phase_s, &phase);
-    note_largest(-r->between_s, GHP_PHASE_COUNT, &phase_s, &phase);
+    note_largest(r->between.predicted_s - r->between.measured_s, GHP_PHASE_COUNT, &phase_s, &phase);
     for (int i = 0; i < r->n_layers; i++)
         note_largest(r->layers[i].predicted_s - r->layers[i].measured_s, i, &layer_s, &layer);
     fprintf(out, "step error %+.1f %%", 100 * ghp_term_error(r->step));
@@ -186,7 +192,7 @@ static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
 
     ghp_table_note(t,
                    "%" PRId64 " steps by the plan and by one worker, numerics %s; e_w after the "
-                              "last step, e_g of the first",
+                   "last step, e_g of the first",
                    run->n_losses, run->numerics);
     ghp_table_column(t, "tensor", NULL, 'l');
     ghp_table_column(t, "e_w", NULL, 'r');

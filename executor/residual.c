@@ -8,9 +8,12 @@ double ghp_term_error(struct ghp_term term)
     return term.measured_s > 0 ? (term.predicted_s - term.measured_s) / term.measured_s : 0;
 }
 
-static void add_prediction(const struct ghp_program *program, const struct ghp_timing *timing,
-                           struct ghp_residuals *r)
+/* What a calibrated profile says of the time between instructions is no instruction's own. */
+static void add_prediction(const struct ghp_program *program, const struct ghp_profile *profile,
+                           const struct ghp_timing *timing, struct ghp_residuals *r)
 {
+    const struct ghp_calibration *calibration = profile->calibration;
+
     r->predicted = true;
     r->step.predicted_s = timing->step_s;
     for (int p = 0; p < GHP_PHASE_COUNT; p++)
@@ -19,17 +22,22 @@ static void add_prediction(const struct ghp_program *program, const struct ghp_t
         const struct ghp_instr *instr = &program->instrs[i];
         const struct ghp_instr_time *t = &timing->instrs[i];
 
-        r->instrs[i].predicted_start_s = t->start_s;
-        r->instrs[i].predicted_s = t->finish_s - t->start_s;
-        if (instr->stream == GHP_STREAM_COMPUTE && instr->layer >= 0)
-            r->layers[instr->layer].predicted_s += t->finish_s - t->start_s;
+        double between_s = ghp_calibration_between_s(calibration, instr);
+
+        r->instrs[i].predicted_start_s = t->start_s + between_s;
+        r->instrs[i].predicted_s = t->finish_s - t->start_s - between_s;
+        r->instrs[i].predicted_partners_s = ghp_calibration_partners_s(calibration, instr);
+        if (instr->stream != GHP_STREAM_COMPUTE) continue;
+        r->between.predicted_s += between_s;
+        r->phases[ghp_instr_phase(instr)].predicted_s -= between_s;
+        if (instr->layer >= 0) r->layers[instr->layer].predicted_s += r->instrs[i].predicted_s;
     }
 }
 
 static void add_measurement(const struct ghp_program *program, const struct ghp_stopwatch *watch,
                             struct ghp_residuals *r)
 {
-    r->step.measured_s = r->between_s = ghp_stopwatch_step_s(watch);
+    r->step.measured_s = r->between.measured_s = ghp_stopwatch_step_s(watch);
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         struct ghp_residual *own = &r->instrs[i];
@@ -40,7 +48,7 @@ static void add_measurement(const struct ghp_program *program, const struct ghp_
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
         r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
         r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;
-        r->between_s -= own->measured_s + own->measured_wait_s;
+        r->between.measured_s -= own->measured_s + own->measured_wait_s;
         if (instr->layer >= 0)
             r->layers[instr->layer].measured_s += own->measured_s + own->measured_wait_s;
     }
@@ -59,7 +67,7 @@ enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_laye
     if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (profile != NULL) {
         GHP_TRY_GOTO(status, ghp_simulate(program, profile, &timing), fail);
-        add_prediction(program, &timing, r);
+        add_prediction(program, profile, &timing, r);
         ghp_timing_release(&timing);
     }
     add_measurement(program, watch, r);

@@ -15,15 +15,18 @@ struct ghp_term {
 
 struct ghp_residual { /* of one instruction */
     double predicted_start_s, predicted_s;
+    double
+        predicted_partners_s; /* part of predicted_s: waiting for partners (calibrated profiles) */
     double measured_start_s, measured_s; /* start in the last step, mean duration */
     double measured_wait_s;
+    double measured_own_s, measured_partners_s; /* over all workers: executor/partners.h; else 0 */
 };
 
 struct ghp_residuals {
     bool predicted; /* a profile gave predictions */
     struct ghp_term step;
     struct ghp_term phases[GHP_PHASE_COUNT];
-    double between_s; /* measured, outside any instruction */
+    struct ghp_term between; /* outside any instruction */
     int n_layers;
     struct ghp_term *layers; /* waiting included; owned */
     int n_instrs;

@@ -17,6 +17,14 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
+static json_t *hash(uint64_t value)
+{
+    char text[17];
+
+    ghp_hash_text(value, text);
+    return json_string(text);
+}
+
 static void put_option(const char *name, const char *value, void *context)
 {
     put(context, name, value != NULL ? json_string(value) : json_null());
@@ -36,12 +44,16 @@ static void put_what(json_t *o, const struct ghp_run *run)
     const struct ghp_plan *plan = run->plan;
 
     put(o, "plan", json_string(run->plan_path));
+    put(o, "what_if", plan->what_if.n > 0 ? ghp_edits_json(&plan->what_if) : json_null());
     put(o, "model", json_string(plan->model.name));
+    put(o, "model_hash", hash(plan->model_hash));
+    put(o, "profile_hash", hash(plan->profile_hash));
     put(o, "strategy", json_string(plan->strategy));
     put(o, "workers", json_integer(plan->extent.workers));
     put(o, "groups", json_integer(plan->groups));
     put(o, "group_size", json_integer(plan->group_size));
     put(o, "global_batch", json_integer(plan->extent.global_batch));
+    put(o, "bucket_bytes", json_integer(plan->bucket_bytes));
     put(o, "backend", json_string(run->backend));
     put(o, "precision", json_string(run->element_bytes == 8 ? "double" : "float"));
     put(o, "numerics", json_string(run->numerics));
@@ -57,8 +69,6 @@ static void put_what(json_t *o, const struct ghp_run *run)
 
 static void put_results(json_t *o, const struct ghp_run *run)
 {
-    char hash[17];
-
     put(o, "predicted_step_s",
         run->residuals->predicted ? real(run->residuals->step.predicted_s) : json_null());
     put(o, "measured_step_s", real(run->residuals->step.measured_s));
@@ -73,8 +83,7 @@ static void put_results(json_t *o, const struct ghp_run *run)
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
     put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
     put(o, "test_samples", run->has_accuracy ? json_integer(run->test_samples) : json_null());
-    ghp_hash_text(run->weights_hash, hash);
-    put(o, "weights_hash", json_string(hash));
+    put(o, "weights_hash", hash(run->weights_hash));
     put(o, "replicas_equal", json_boolean(run->different < 0));
     put(o, "losses", reals(run->losses, run->n_losses));
 }
@@ -128,7 +137,7 @@ static json_t *phases(const struct ghp_run *run)
     }
     o = json_object();
     put(o, "phase", json_string("between"));
-    put_term(o, run, (struct ghp_term){.measured_s = run->residuals->between_s});
+    put_term(o, run, run->residuals->between);
     json_array_append_new(array, o);
     return array;
 }
@@ -150,27 +159,44 @@ static json_t *layers(const struct ghp_run *run)
     return array;
 }
 
+/* What an instruction is: enough to find its price in a profile without the program. */
+static void put_instr(json_t *o, const struct ghp_run *run, const struct ghp_instr *instr)
+{
+    bool sends = instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+    char key[GHP_KEY_BYTES] = "";
+
+    if (instr->kind == GHP_INSTR_COMPUTE) ghp_local_key(&instr->local, key);
+    put(o, "instruction", json_string(ghp_instr_name(instr)));
+    put(o, "layer",
+        instr->layer >= 0 ? json_string(run->plan->model.layers[instr->layer].name) : json_null());
+    put(o, "stream", json_string(instr->stream == GHP_STREAM_COMM ? "communication" : "compute"));
+    put(o, "backward", json_boolean(instr->backward));
+    put(o, "key", instr->kind == GHP_INSTR_COMPUTE ? json_string(key) : json_null());
+    put(o, "collective", sends ? json_string(ghp_comm_name(instr->comm)) : json_null());
+    put(o, "ranks", json_integer(sends ? instr->ranks.count : 1));
+    put(o, "stride", json_integer(sends ? instr->ranks.stride : 1));
+    put(o, "bytes", json_integer(instr->bytes));
+    put(o, "copy_bytes", json_integer(instr->copy_bytes));
+}
+
 static json_t *instructions(const struct ghp_run *run)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < run->residuals->n_instrs; i++) {
-        const struct ghp_instr *instr = &run->program->instrs[i];
         const struct ghp_residual *r = &run->residuals->instrs[i];
         bool predicted = run->residuals->predicted;
         json_t *o = json_object();
 
-        put(o, "instruction", json_string(ghp_instr_name(instr)));
-        put(o, "layer",
-            instr->layer >= 0 ? json_string(run->plan->model.layers[instr->layer].name)
-                              : json_null());
-        put(o, "stream",
-            json_string(instr->stream == GHP_STREAM_COMM ? "communication" : "compute"));
+        put_instr(o, run, &run->program->instrs[i]);
         put(o, "predicted_start_s", predicted ? real(r->predicted_start_s) : json_null());
         put(o, "predicted_s", predicted ? real(r->predicted_s) : json_null());
+        put(o, "predicted_partners_s", predicted ? real(r->predicted_partners_s) : json_null());
         put(o, "measured_start_s", real(r->measured_start_s));
         put(o, "measured_s", real(r->measured_s));
         put(o, "measured_wait_s", real(r->measured_wait_s));
+        put(o, "measured_own_s", real(r->measured_own_s));
+        put(o, "measured_partners_s", real(r->measured_partners_s));
         json_array_append_new(array, o);
     }
     return array;

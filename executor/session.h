@@ -1,5 +1,6 @@
 /* executor/session.h - one run of ghp-run from its options to its report, on every worker alike.
  *
+ * Trains by one plan; or compares several (executor/ab.h), and then trains by the fastest where steps were asked for.
  * Opens things in phases; after each phase that can fail on one worker alone, all workers agree, so that a failure ends
  * all of them with one message. Inside the training loop nobody can agree: there a failure must end in abort, and
  * `in_loop` says so to main. */
@@ -12,7 +13,7 @@
 #include "executor/schedule.h"
 #include "executor/transport.h"
 
-enum { GHP_NOT_SET = -1 };
+enum { GHP_NOT_SET = -1, GHP_SESSION_PLANS = 16 }; /* most plans of a session */
 
 enum ghp_numerics_choice {
     GHP_NUMERICS_AUTO,
@@ -27,7 +28,8 @@ enum ghp_evaluate_choice {
 }; /* auto: data from files */
 
 struct ghp_session_options { /* as the command line says; defaults are ghp-run.c's */
-    const char *plan_path;
+    const char *plan_paths[GHP_SESSION_PLANS];
+    int n_plans;            /* >= 1; several are compared */
     const char *model_path; /* NULL: no check */
     const char *data;
     double split;          /* 0: none */
@@ -37,12 +39,17 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t warmup_steps;
     int64_t seed;
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
-    int numerics;         /* enum ghp_numerics_choice */
-    int precision;        /* enum ghp_precision_choice */
-    const char *backend;  /* NULL: the plan's */
-    int64_t threads;      /* GHP_NOT_SET: the cores that the plan gives the worker */
-    int bind;             /* enum ghp_bind_mode */
-    int evaluate;         /* enum ghp_evaluate_choice */
+    int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
+    int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */
+    double
+        ab_turn_s; /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
+    const char *run_folder; /* or NULL; of the compared plans' run files */
+    int numerics;           /* enum ghp_numerics_choice */
+    int precision;          /* enum ghp_precision_choice */
+    const char *backend;    /* NULL: the plan's */
+    int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
+    int bind;               /* enum ghp_bind_mode */
+    int evaluate;           /* enum ghp_evaluate_choice */
     const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every;                                /* 0: at epochs' ends only */
     bool resume, json;

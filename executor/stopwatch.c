@@ -7,11 +7,11 @@
 
 struct ghp_stopwatch {
     int n;
-    int64_t step, first;       /* present step; first that counts */
-    double start_s;            /* of the present step */
-    struct ghp_lap_mean *laps; /* [n][GHP_STOPWATCH_STEPS] */
-    struct ghp_lap *last;      /* [n] */
-    double step_s[GHP_STOPWATCH_STEPS];
+    int64_t step, first;                /* present step; first that counts */
+    double start_s;                     /* of the present step */
+    struct ghp_lap_mean *laps;          /* [n][GHP_STOPWATCH_STEPS] */
+    struct ghp_lap *last;               /* [n] */
+    double step_s[GHP_STOPWATCH_STEPS]; /* < 0: skipped */
 };
 
 enum ghp_status ghp_stopwatch_open(int n, struct ghp_stopwatch **watch)
@@ -84,6 +84,11 @@ void ghp_stopwatch_forget(struct ghp_stopwatch *w)
     w->first = w->step;
 }
 
+void ghp_stopwatch_skip(struct ghp_stopwatch *w)
+{
+    if (w->step > 0) w->step_s[(w->step - 1) % GHP_STOPWATCH_STEPS] = -1;
+}
+
 int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *w)
 {
     return w->step - w->first;
@@ -96,10 +101,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct range { /* of step lengths; places [0, n) of the rings count */
+struct range { /* of step lengths */
     double least_s, most_s;
-    int n;
-    int64_t first; /* step of the oldest kept */
+    int n;         /* steps kept, skipped ones too */
+    int64_t first; /* the oldest of them */
 };
 
 /* Lengths between the quartiles. With fewer than four steps: all of them. */
@@ -108,14 +113,23 @@ static struct range middling(const struct ghp_stopwatch *w)
     int64_t steps = ghp_stopwatch_steps(w);
     struct range r = {.n = steps < GHP_STOPWATCH_STEPS ? (int)steps : GHP_STOPWATCH_STEPS};
     double sorted[GHP_STOPWATCH_STEPS];
+    int n = 0;
 
     r.first = w->step - r.n;
-    for (int i = 0; i < r.n; i++)
-        sorted[i] = w->step_s[(r.first + i) % GHP_STOPWATCH_STEPS];
-    qsort(sorted, (size_t)r.n, sizeof(*sorted), by_value);
-    r.least_s = r.n > 0 ? sorted[r.n / 4] : 0;
-    r.most_s = r.n > 0 ? sorted[r.n - 1 - r.n / 4] : 0;
+    for (int i = 0; i < r.n; i++) {
+        double step_s = w->step_s[(r.first + i) % GHP_STOPWATCH_STEPS];
+
+        if (step_s >= 0) sorted[n++] = step_s;
+    }
+    qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
+    r.least_s = n > 0 ? sorted[n / 4] : 0;
+    r.most_s = n > 0 ? sorted[n - 1 - n / 4] : 0;
     return r;
+}
+
+static bool is_middling(const struct ghp_stopwatch *w, const struct range *r, int64_t place)
+{
+    return w->step_s[place] >= r->least_s && w->step_s[place] <= r->most_s;
 }
 
 /* Mean of laps (instr >= 0) or of step lengths (instr < 0, in run_s). */
@@ -129,7 +143,7 @@ static struct ghp_lap_mean mean_of(const struct ghp_stopwatch *w, int instr)
         int64_t place = (r.first + i) % GHP_STOPWATCH_STEPS;
         struct ghp_lap_mean one = {.run_s = w->step_s[place]};
 
-        if (one.run_s < r.least_s || one.run_s > r.most_s) continue;
+        if (!is_middling(w, &r, place)) continue;
         if (instr >= 0) one = w->laps[instr * GHP_STOPWATCH_STEPS + place];
         sum.run_s += one.run_s;
         sum.wait_s += one.wait_s;
@@ -147,6 +161,24 @@ double ghp_stopwatch_step_s(const struct ghp_stopwatch *w)
 struct ghp_lap_mean ghp_stopwatch_mean(const struct ghp_stopwatch *w, int instr)
 {
     return mean_of(w, instr);
+}
+
+void ghp_stopwatch_kept(const struct ghp_stopwatch *w, bool kept[GHP_STOPWATCH_STEPS])
+{
+    struct range r = middling(w);
+
+    memset(kept, 0, GHP_STOPWATCH_STEPS * sizeof(*kept));
+    for (int i = 0; i < r.n; i++) {
+        int64_t place = (r.first + i) % GHP_STOPWATCH_STEPS;
+
+        kept[place] = is_middling(w, &r, place);
+    }
+}
+
+void ghp_stopwatch_runs(const struct ghp_stopwatch *w, int instr, double run_s[GHP_STOPWATCH_STEPS])
+{
+    for (int place = 0; place < GHP_STOPWATCH_STEPS; place++)
+        run_s[place] = w->laps[instr * GHP_STOPWATCH_STEPS + place].run_s;
 }
 
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *w, int instr)

@@ -9,6 +9,8 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
+
 enum { GHP_STOPWATCH_STEPS = 64 };
 
 struct ghp_lap {  /* one instruction in one step; seconds since that step's start */
@@ -31,7 +33,8 @@ int64_t ghp_stopwatch_step(const struct ghp_stopwatch *watch);   /* number of th
 double ghp_stopwatch_start_s(const struct ghp_stopwatch *watch); /* when it started */
 void ghp_stopwatch_lap(struct ghp_stopwatch *watch, int instr, struct ghp_lap lap);
 void ghp_stopwatch_forget(
-    struct ghp_stopwatch *watch); /* drops what was measured so far (warm-up) */
+    struct ghp_stopwatch *watch);                     /* drops what was measured so far (warm-up) */
+void ghp_stopwatch_skip(struct ghp_stopwatch *watch); /* drops the step that ended last */
 
 struct ghp_lap_mean { /* over the steps of middling length */
     double run_s, wait_s;
@@ -40,8 +43,12 @@ struct ghp_lap_mean { /* over the steps of middling length */
 /* Length of those steps; 0 where nothing was measured. */
 double ghp_stopwatch_step_s(const struct ghp_stopwatch *watch);
 struct ghp_lap_mean ghp_stopwatch_mean(const struct ghp_stopwatch *watch, int instr);
+/* Which places of the ring hold steps of middling length, and what an instruction ran in each place's step. */
+void ghp_stopwatch_kept(const struct ghp_stopwatch *watch, bool kept[GHP_STOPWATCH_STEPS]);
+void ghp_stopwatch_runs(const struct ghp_stopwatch *watch, int instr,
+                        double run_s[GHP_STOPWATCH_STEPS]);
 /* The instruction's latest lap. */
 struct ghp_lap ghp_stopwatch_last(const struct ghp_stopwatch *watch, int instr);
-int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *watch); /* measured since forget */
+int64_t ghp_stopwatch_steps(const struct ghp_stopwatch *watch); /* since forget, skipped ones too */
 
 #endif

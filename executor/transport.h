@@ -21,7 +21,7 @@ struct ghp_reduction { /* sums; data and scratch in host memory */
     int64_t elements;      /* all_reduce: of the buffer; reduce_scatter: of each rank's result */
     int element_bytes;     /* 4 float, 8 double */
     void *scratch;         /* receive segment */
-    int64_t scratch_bytes; /* >= element_bytes * ranks; larger messages go in segments */
+    int64_t scratch_bytes; /* >= 2 * element_bytes * ranks; larger messages go in segments */
 };
 
 struct ghp_transport_ops {

@@ -7,7 +7,6 @@
 
 #include "executor/stopwatch.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +17,15 @@ enum {
     MESSAGE_TAG = 7,
     COMM_TAG = 1,
     TIMER_SLACK_NS = 1000, /* sleeps end when they should: the default adds 50 us to each */
-    SLEEP_FIRST_NS = 5000,
-    SLEEP_LAST_NS = 50000
+    SLEEP_FIRST_NS = 5000
 };
-static const double yielding_s = 300e-6; /* tests and yields at most this long before it sleeps */
-static const double crowded_s = 30e-6;   /* a yield of this length: the core is wanted by others */
+static const double testing_s =
+    20e-6; /* tests without a pause at most this long before it sleeps */
+
+/* Longest pause between tests [ns]: an exchange's end is waited for; reductions run beside a computing thread of the
+ * same core, which each test interrupts, and what arrives meanwhile waits in the socket. */
+static const long sleep_last_ns[GHP_STREAM_COUNT] = {
+    [GHP_STREAM_COMPUTE] = 50000, [GHP_STREAM_COMM] = 200000};
 
 static enum ghp_status check(int code, const char *what)
 {
@@ -35,47 +38,51 @@ static enum ghp_status check(int code, const char *what)
                     what, text);
 }
 
+/* The place of the next request in the present lane, which counts once the message is posted. */
+static MPI_Request *next_request(struct ghp_comm *comm, int64_t bytes, int peer, bool receives)
+{
+    struct ghp_mpi_posted *posted = &comm->posted[comm->lane];
+
+    GHP_ASSERT(posted->n < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
+    posted->peer[posted->n] = peer;
+    posted->receives[posted->n] = receives;
+    return &posted->requests[posted->n];
+}
+
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer)
 {
-    int i = comm->n_requests;
+    MPI_Request *request = next_request(comm, bytes, peer, true);
 
-    GHP_ASSERT(i < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
-    GHP_TRY(
-        check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]),
-              "receiving"));
-    comm->peer[i] = peer;
-    comm->receives[i] = true;
-    comm->n_requests = i + 1;
+    GHP_TRY(check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request),
+                  "receiving"));
+    comm->posted[comm->lane].n++;
     return GHP_OK;
 }
 
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer)
 {
-    int i = comm->n_requests;
+    MPI_Request *request = next_request(comm, bytes, peer, false);
 
-    GHP_ASSERT(i < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
-    GHP_TRY(check(
-        MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, &comm->requests[i]),
-        "sending"));
-    comm->peer[i] = peer;
-    comm->receives[i] = false;
-    comm->n_requests = i + 1;
+    GHP_TRY(check(MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request),
+                  "sending"));
+    comm->posted[comm->lane].n++;
     return GHP_OK;
 }
 
 /* The watchdog's message: who is missing. */
-static enum ghp_status fail_stalled(struct ghp_comm *comm)
+static enum ghp_status fail_stalled(struct ghp_comm *comm, struct ghp_mpi_posted *posted)
 {
     char missing[256] = "", unread[256] = "";
 
-    for (int i = 0; i < comm->n_requests; i++) {
+    for (int i = 0; i < posted->n; i++) {
         int done = 0;
-        int global = comm->ranks.first + comm->peer[i] * comm->ranks.stride;
-        char *list = comm->receives[i] ? missing : unread;
+        int global = comm->ranks.first + posted->peer[i] * comm->ranks.stride;
+        char *list = posted->receives[i] ? missing : unread;
         size_t used = strlen(list);
 
-        if (comm->requests[i] == MPI_REQUEST_NULL) continue;
-        if (MPI_Test(&comm->requests[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) continue;
+        if (posted->requests[i] == MPI_REQUEST_NULL) continue;
+        if (MPI_Test(&posted->requests[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
+            continue;
         if (used + 16 < sizeof(missing))
             snprintf(list + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", global);
     }
@@ -87,34 +94,31 @@ static enum ghp_status fail_stalled(struct ghp_comm *comm)
                     missing[0] != '\0' ? missing : "none", unread[0] != '\0' ? unread : "none");
 }
 
-/* Yields while that is quick; once a yield let somebody else compute for a while, or nothing came for long, sleeps: a
- * sleeper is woken in time even beside a computing thread, and takes nothing from it. */
-enum ghp_status ghp_mpi_wait(struct ghp_comm *comm)
+/* Tests for a moment, then sleeps between tests: a sleeper is woken in time even beside a computing thread, and takes
+ * little from it.  It never yields: on Linux since 6.6 a yield gives the whole time slice (3 ms) to whoever computes on
+ * the same core, and the link stands still meanwhile. */
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
 {
+    struct ghp_mpi_posted *posted = &comm->posted[lane];
     double begin = ghp_stopwatch_now_s(), now = begin;
-    long sleep_ns = SLEEP_FIRST_NS;
-    bool crowded = false;
+    long sleep_ns = SLEEP_FIRST_NS, last_ns = sleep_last_ns[comm->stream];
     int done = 0;
 
     for (;;) {
-        double before = now;
-
-        GHP_TRY(check(MPI_Testall(comm->n_requests, comm->requests, &done, MPI_STATUSES_IGNORE),
-                      "waiting"));
+        GHP_TRY(
+            check(MPI_Testall(posted->n, posted->requests, &done, MPI_STATUSES_IGNORE), "waiting"));
         if (done) break;
-        if (!crowded && before - begin < yielding_s) {
-            sched_yield();
+        if (now - begin < testing_s) {
             now = ghp_stopwatch_now_s();
-            crowded = now - before > crowded_s;
             continue;
         }
         struct timespec pause = {.tv_sec = 0, .tv_nsec = sleep_ns};
         nanosleep(&pause, NULL);
         now = ghp_stopwatch_now_s();
-        if (now - begin > comm->transport->watchdog_s) return fail_stalled(comm);
-        if (sleep_ns < SLEEP_LAST_NS) sleep_ns += sleep_ns / 4;
+        if (now - begin > comm->transport->watchdog_s) return fail_stalled(comm, posted);
+        if (sleep_ns < last_ns) sleep_ns += sleep_ns / 4;
     }
-    comm->n_requests = 0;
+    posted->n = 0;
     return GHP_OK;
 }
 
@@ -122,9 +126,11 @@ static void comm_close(struct ghp_comm *comm)
 {
     if (comm == NULL) return;
     if (comm->mpi != MPI_COMM_NULL && comm->mpi != MPI_COMM_WORLD) MPI_Comm_free(&comm->mpi);
-    free(comm->requests);
-    free(comm->receives);
-    free(comm->peer);
+    for (int i = 0; i < GHP_MPI_LANES; i++) {
+        free(comm->posted[i].requests);
+        free(comm->posted[i].receives);
+        free(comm->posted[i].peer);
+    }
     free(comm);
 }
 
@@ -184,11 +190,15 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
     c->count = ranks.count;
     c->index = ranks.count == 1 ? 0 : (t->rank - ranks.first) / ranks.stride;
     c->label = "no instruction";
-    c->requests = ghp_alloc(slots, sizeof(*c->requests));
-    c->peer = ghp_alloc(slots, sizeof(*c->peer));
-    c->receives = ghp_alloc(slots, sizeof(*c->receives));
-    if (c->requests == NULL || c->peer == NULL || c->receives == NULL)
-        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    for (int i = 0; i < GHP_MPI_LANES; i++) {
+        struct ghp_mpi_posted *posted = &c->posted[i];
+
+        posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
+        posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
+        posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
+        if (posted->requests == NULL || posted->peer == NULL || posted->receives == NULL)
+            GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    }
     GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
     c->next = t->comms;
     t->comms = c;
@@ -221,6 +231,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
 
     *transport = NULL;
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
     if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return GHP_FAIL(GHP_ERR_COMM,
                         "cannot start MPI; start with 'mpirun -n N', or alone for one worker");

@@ -15,7 +15,9 @@ enum {
     SUM_BLOCK = 512, /* elements added at a time, in cache */
     DIRECT_BYTES =
         2048, /* sums up to this size: everybody sends all to all and adds alone, one exchange */
-    AGREE_TEXT_BYTES = 512 /* of a failing rank's message */
+    SEGMENTS = 8,              /* of a long sum, */
+    SEGMENT_BYTES = 256 << 10, /* but none shorter than this */
+    AGREE_TEXT_BYTES = 512     /* of a failing rank's message */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -48,14 +50,22 @@ SUM_IN_RANK_ORDER(float)
 SUM_IN_RANK_ORDER(double)
 #undef SUM_IN_RANK_ORDER
 
-/* `sum` gives element size and scratch; n elements, pieces `stride` elements apart. */
-static void sum_pieces(const struct ghp_comm *comm, const struct ghp_reduction *sum, void *out,
-                       const void *own, const int64_t n_and_stride[2])
+/* What the other ranks sent: n elements of each, `stride` elements apart. */
+struct pieces {
+    int element_bytes;
+    int64_t n, stride;
+    const void *scratch;
+};
+
+static void sum_pieces(const struct ghp_comm *comm, struct pieces pieces, void *out,
+                       const void *own)
 {
-    if (sum->element_bytes == 8)
-        sum_double(comm, out, own, sum->scratch, n_and_stride);
+    const int64_t n_and_stride[2] = {pieces.n, pieces.stride};
+
+    if (pieces.element_bytes == 8)
+        sum_double(comm, out, own, pieces.scratch, n_and_stride);
     else
-        sum_float(comm, out, own, sum->scratch, n_and_stride);
+        sum_float(comm, out, own, pieces.scratch, n_and_stride);
 }
 
 static char *at(void *base, int64_t bytes)
@@ -76,7 +86,7 @@ struct exchange {
     int64_t bytes;                 /* of each piece, <= GHP_MPI_PIECE_BYTES */
 };
 
-static enum ghp_status exchange_pieces(struct ghp_comm *comm, const struct exchange *x)
+static enum ghp_status post_pieces(struct ghp_comm *comm, const struct exchange *x)
 {
     int p = comm->count, me = comm->index;
 
@@ -88,7 +98,13 @@ static enum ghp_status exchange_pieces(struct ghp_comm *comm, const struct excha
         int r = (me + i) % p;
         GHP_TRY(ghp_mpi_send(comm, from(x->in, r * x->in_stride), x->bytes, r));
     }
-    return ghp_mpi_wait(comm);
+    return GHP_OK;
+}
+
+static enum ghp_status exchange_pieces(struct ghp_comm *comm, const struct exchange *x)
+{
+    GHP_TRY(post_pieces(comm, x));
+    return ghp_mpi_wait(comm, comm->lane);
 }
 
 /* A whole exchange of any size, in pieces of what one message can hold. */
@@ -130,11 +146,55 @@ enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *
     return exchange_all(comm, &x, bytes_each);
 }
 
+/* How many elements of a sum of `bytes` go at once, a multiple of `unit`.  What does not go at once goes in segments of
+ * which the scratch holds two: one is on its way while the other is added. */
+static int64_t segment_elements(const struct ghp_reduction *sum, int64_t bytes, int64_t unit)
+{
+    int64_t e = sum->element_bytes, room = smaller(sum->scratch_bytes, GHP_MPI_PIECE_BYTES);
+    int64_t wanted = bytes / SEGMENTS > SEGMENT_BYTES ? bytes / SEGMENTS : SEGMENT_BYTES;
+    int64_t most = smaller(room, wanted) / e / unit * unit;
+
+    return most * e >= bytes ? most : smaller(room / 2, wanted) / e / unit * unit;
+}
+
+/* Part of a reduce-scatter: n elements of every rank's piece, from `done` on. */
+struct part {
+    int64_t done, n;
+    int64_t most; /* elements that fit */
+    char *scratch;
+};
+
+static struct part part_at(const struct ghp_comm *comm, const struct ghp_reduction *sum,
+                           int64_t most, int64_t i)
+{
+    int64_t room = most * comm->count * sum->element_bytes;
+
+    return (struct part){.done = i * most,
+                         .n = smaller(most, sum->elements - i * most),
+                         .most = most,
+                         .scratch = at(sum->scratch, i % GHP_MPI_LANES * room)};
+}
+
+static enum ghp_status post_part(struct ghp_comm *comm, const struct ghp_reduction *sum,
+                                 int64_t most, int64_t i)
+{
+    int64_t e = sum->element_bytes;
+    struct part part = part_at(comm, sum, most, i);
+    struct exchange x = {.in = from(sum->in, part.done * e),
+                         .out = part.scratch,
+                         .in_stride = sum->elements * e,
+                         .out_stride = most * e,
+                         .bytes = part.n * e};
+
+    comm->lane = (int)(i % GHP_MPI_LANES);
+    return post_pieces(comm, &x);
+}
+
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
     int64_t e = sum->element_bytes, p = comm->count;
-    int64_t most =
-        smaller(sum->scratch_bytes, GHP_MPI_PIECE_BYTES) / e / p; /* elements of one piece */
+    int64_t most = segment_elements(sum, sum->elements * e * p, p) / p; /* elements of one piece */
+    int64_t parts;
 
     if (sum->elements == 0) return GHP_OK;
     if (p == 1) {
@@ -142,18 +202,18 @@ enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_r
         return GHP_OK;
     }
     GHP_ASSERT(most >= 1);
-    for (int64_t done = 0; done < sum->elements; done += most) {
-        int64_t n = smaller(most, sum->elements - done);
-        const void *own = from(sum->in, (comm->index * sum->elements + done) * e);
-        struct exchange x = {.in = from(sum->in, done * e),
-                             .out = sum->scratch,
-                             .in_stride = sum->elements * e,
-                             .out_stride = most * e,
-                             .bytes = n * e};
+    parts = (sum->elements + most - 1) / most;
+    GHP_TRY(post_part(comm, sum, most, 0));
+    for (int64_t i = 0; i < parts; i++) {
+        struct part part = part_at(comm, sum, most, i);
+        const void *own = from(sum->in, (comm->index * sum->elements + part.done) * e);
 
-        GHP_TRY(exchange_pieces(comm, &x));
-        sum_pieces(comm, sum, at(sum->out, done * e), own, (const int64_t[2]){n, most});
+        if (i + 1 < parts) GHP_TRY(post_part(comm, sum, most, i + 1));
+        GHP_TRY(ghp_mpi_wait(comm, (int)(i % GHP_MPI_LANES)));
+        sum_pieces(comm, (struct pieces){sum->element_bytes, part.n, most, part.scratch},
+                   at(sum->out, part.done * e), own);
     }
+    comm->lane = 0;
     return GHP_OK;
 }
 
@@ -165,7 +225,9 @@ static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp
         .in = sum->out, .out = sum->scratch, .in_stride = 0, .out_stride = bytes, .bytes = bytes};
 
     GHP_TRY(exchange_pieces(comm, &x));
-    sum_pieces(comm, sum, sum->out, sum->out, (const int64_t[2]){sum->elements, sum->elements});
+    sum_pieces(comm,
+               (struct pieces){sum->element_bytes, sum->elements, sum->elements, sum->scratch},
+               sum->out, sum->out);
     return GHP_OK;
 }
 
@@ -175,52 +237,98 @@ static int64_t chunk_at(int64_t r, int64_t each, int64_t n)
     return smaller(r * each, n);
 }
 
-/* One segment: rank r sums chunk r, then sends it to the others. */
-static enum ghp_status all_reduce_segment(struct ghp_comm *comm, const struct ghp_reduction *sum,
-                                          int64_t first, int64_t n)
+/* A segment of an all-reduce: rank r sums chunk r of it, then sends the sum to the others. */
+struct segment {
+    char *data;
+    char *scratch;   /* chunks of the others, `each` elements apart */
+    int64_t n, each; /* elements of the segment, of a chunk */
+    int64_t own, own_at;
+    int element_bytes;
+};
+
+static struct segment segment_at(const struct ghp_comm *comm, const struct ghp_reduction *sum,
+                                 int64_t most, int64_t i)
+{
+    int64_t e = sum->element_bytes;
+    struct segment s = {.data = at(sum->out, i * most * e),
+                        .scratch = at(sum->scratch, i % GHP_MPI_LANES * most * e),
+                        .n = smaller(most, sum->elements - i * most),
+                        .element_bytes = sum->element_bytes};
+
+    s.each = (s.n + comm->count - 1) / comm->count;
+    s.own_at = chunk_at(comm->index, s.each, s.n);
+    s.own = chunk_at(comm->index + 1, s.each, s.n) - s.own_at;
+    return s;
+}
+
+static enum ghp_status post_scatter(struct ghp_comm *comm, struct segment s)
 {
     int p = comm->count, me = comm->index;
-    int64_t e = sum->element_bytes, each = (n + p - 1) / p;
-    char *data = at(sum->out, first * e);
-    int64_t begin = chunk_at(me, each, n), own = chunk_at(me + 1, each, n) - begin;
+    int64_t e = s.element_bytes;
 
-    for (int i = 1; i < p && own > 0; i++) {
+    comm->lane = 0;
+    for (int i = 1; i < p && s.own > 0; i++) {
         int r = (me - i + p) % p;
-        GHP_TRY(ghp_mpi_receive(comm, at(sum->scratch, r * each * e), own * e, r));
+        GHP_TRY(ghp_mpi_receive(comm, s.scratch + r * s.each * e, s.own * e, r));
     }
     for (int i = 1; i < p; i++) {
         int r = (me + i) % p;
-        int64_t to = chunk_at(r, each, n), m = chunk_at(r + 1, each, n) - to;
-        if (m > 0) GHP_TRY(ghp_mpi_send(comm, data + to * e, m * e, r));
+        int64_t to = chunk_at(r, s.each, s.n), m = chunk_at(r + 1, s.each, s.n) - to;
+        if (m > 0) GHP_TRY(ghp_mpi_send(comm, s.data + to * e, m * e, r));
     }
-    GHP_TRY(ghp_mpi_wait(comm));
-    if (own > 0)
-        sum_pieces(comm, sum, data + begin * e, data + begin * e, (const int64_t[2]){own, each});
+    return GHP_OK;
+}
 
+static enum ghp_status post_gather(struct ghp_comm *comm, struct segment s)
+{
+    int p = comm->count, me = comm->index;
+    int64_t e = s.element_bytes;
+
+    comm->lane = 1;
     for (int i = 1; i < p; i++) {
         int r = (me - i + p) % p;
-        int64_t to = chunk_at(r, each, n), m = chunk_at(r + 1, each, n) - to;
-        if (m > 0) GHP_TRY(ghp_mpi_receive(comm, data + to * e, m * e, r));
+        int64_t to = chunk_at(r, s.each, s.n), m = chunk_at(r + 1, s.each, s.n) - to;
+        if (m > 0) GHP_TRY(ghp_mpi_receive(comm, s.data + to * e, m * e, r));
     }
-    for (int i = 1; i < p && own > 0; i++)
-        GHP_TRY(ghp_mpi_send(comm, data + begin * e, own * e, (me + i) % p));
-    return ghp_mpi_wait(comm);
+    for (int i = 1; i < p && s.own > 0; i++)
+        GHP_TRY(ghp_mpi_send(comm, s.data + s.own_at * e, s.own * e, (me + i) % p));
+    return GHP_OK;
+}
+
+/* While a segment is added and sent back, the next is already on its way: the link does not wait for the adding. */
+static enum ghp_status all_reduce_segments(struct ghp_comm *comm, const struct ghp_reduction *sum,
+                                           int64_t most)
+{
+    int64_t segments = (sum->elements + most - 1) / most;
+
+    GHP_TRY(post_scatter(comm, segment_at(comm, sum, most, 0)));
+    for (int64_t i = 0; i < segments; i++) {
+        struct segment s = segment_at(comm, sum, most, i);
+        char *own = s.data + s.own_at * s.element_bytes;
+
+        GHP_TRY(ghp_mpi_wait(comm, 0));
+        if (i + 1 < segments) GHP_TRY(post_scatter(comm, segment_at(comm, sum, most, i + 1)));
+        if (s.own > 0)
+            sum_pieces(comm, (struct pieces){s.element_bytes, s.own, s.each, s.scratch}, own, own);
+        GHP_TRY(ghp_mpi_wait(comm, 1));
+        GHP_TRY(post_gather(comm, s));
+    }
+    GHP_TRY(ghp_mpi_wait(comm, 1));
+    comm->lane = 0;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
-    int64_t e = sum->element_bytes, bytes = sum->elements * e;
-    int64_t segment =
-        smaller(sum->scratch_bytes, GHP_MPI_PIECE_BYTES) / e / comm->count * comm->count;
+    int64_t bytes = sum->elements * sum->element_bytes, most;
 
     GHP_ASSERT(sum->in == sum->out);
     if (comm->count == 1 || sum->elements == 0) return GHP_OK;
-    GHP_ASSERT(segment >= comm->count);
     if (bytes <= DIRECT_BYTES && bytes * comm->count <= sum->scratch_bytes)
         return all_reduce_direct(comm, sum);
-    for (int64_t first = 0; first < sum->elements; first += segment)
-        GHP_TRY(all_reduce_segment(comm, sum, first, smaller(segment, sum->elements - first)));
-    return GHP_OK;
+    most = segment_elements(sum, bytes, comm->count);
+    GHP_ASSERT(most >= comm->count);
+    return all_reduce_segments(comm, sum, most);
 }
 
 /* Dissemination: after round i everyone has heard, through others, of 2^(i+1) ranks. */
@@ -233,7 +341,7 @@ enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm)
 
         GHP_TRY(ghp_mpi_receive(comm, &in, 1, (me - distance + p) % p));
         GHP_TRY(ghp_mpi_send(comm, &out, 1, (me + distance) % p));
-        GHP_TRY(ghp_mpi_wait(comm));
+        GHP_TRY(ghp_mpi_wait(comm, comm->lane));
     }
     return GHP_OK;
 }

@@ -6,18 +6,26 @@
 
 #include <mpi.h>
 
+/* Messages on their way that are waited for together. */
+struct ghp_mpi_posted {
+    int n;
+    int *peer;             /* of each request; 2 count entries */
+    bool *receives;        /* whether the request is a receive */
+    MPI_Request *requests; /* 2 count entries */
+};
+
+enum { GHP_MPI_LANES = 2 }; /* one being waited for while the next is on its way */
+
 struct ghp_comm {
     struct ghp_transport *transport; /* borrowed */
     struct ghp_comm *next;           /* in the transport's list */
     struct ghp_ranks ranks;
     enum ghp_stream stream;
-    MPI_Comm mpi;          /* MPI_COMM_NULL where count is 1 */
-    int count, index;      /* ranks, and this one's place among them */
-    int n_requests;        /* posted: receives first */
-    int *peer;             /* of each request; 2 count entries */
-    bool *receives;        /* whether the request is a receive */
-    MPI_Request *requests; /* 2 count entries */
-    const char *label;     /* borrowed; what the watchdog names */
+    MPI_Comm mpi;     /* MPI_COMM_NULL where count is 1 */
+    int count, index; /* ranks, and this one's place among them */
+    struct ghp_mpi_posted posted[GHP_MPI_LANES];
+    int lane;          /* where the next message is posted */
+    const char *label; /* borrowed; what the watchdog names */
 };
 
 struct ghp_transport {
@@ -27,12 +35,14 @@ struct ghp_transport {
     struct ghp_comm *world; /* in comms */
 };
 
-/* Waits for all posted requests of a communicator: first by testing, then by testing between short sleeps.
+/* Waits for all messages posted in one lane: first by testing, then by testing between short sleeps. Those of the other
+ * lane go on meanwhile.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
-enum ghp_status ghp_mpi_wait(struct ghp_comm *comm);
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES. */
+/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the order
+ * in which they were posted, whatever their lanes. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
 

@@ -1,5 +1,7 @@
-/* planner/alternatives.c - one search a layer, with a share of the time. */
+/* planner/alternatives.c - one row a split, then one search a layer with a share of the time. */
 #include "planner/alternatives.h"
+
+#include "planner/terms.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,42 +9,106 @@
 
 struct runner_up {
     const struct ghp_alternatives_job *job;
+    const struct ghp_model *model;
     int layer;
-    int *choice;   /* the plan's, n_layers */
-    int *trial;    /* scratch */
-    int best;      /* choice of the layer, -1: none */
-    double step_s; /* with it */
+    const int *choice;         /* the plan's, n_layers */
+    int *trial, *best;         /* scratch; the runner-up, where step_s is finite */
+    struct ghp_split *splits;  /* scratch */
+    struct ghp_term *terms;    /* scratch */
+    double step_s;             /* of the runner-up */
+    struct ghp_alternative *a; /* filled */
 };
 
-/* Simulates a plan with the plan's buckets and keeps it where it is the best yet. */
+static struct ghp_split split_of(const struct runner_up *r, int v, int choice)
+{
+    return r->job->instance->choices[r->job->instance->first_choice[v] + choice];
+}
+
+static size_t plan_bytes(const struct runner_up *r)
+{
+    return (size_t)r->job->instance->n_layers * sizeof(int);
+}
+
+static bool fits(const struct runner_up *r, int64_t peak_bytes)
+{
+    return r->job->limit_bytes == 0 || peak_bytes <= r->job->limit_bytes;
+}
+
+/* Keeps a plan where it is the best yet. */
+static void keep(struct runner_up *r, const int *choice, double step_s)
+{
+    if (step_s >= r->step_s) return;
+    r->step_s = step_s;
+    memcpy(r->best, choice, plan_bytes(r));
+}
+
+/* Simulates a plan with the plan's buckets and keeps it where it fits and is the best yet. */
 static enum ghp_status weigh(struct runner_up *r, const int *choice)
 {
     double step_s;
     int64_t peak;
 
     GHP_TRY(ghp_search_judge(r->job->instance, choice, r->job->bucket_bytes, &step_s, &peak));
-    if (r->job->limit_bytes > 0 && peak > r->job->limit_bytes) return GHP_OK;
-    if (step_s >= r->step_s) return GHP_OK;
-    r->step_s = step_s;
-    r->best = choice[r->layer];
+    if (fits(r, peak)) keep(r, choice, step_s);
     return GHP_OK;
 }
 
-/* Every other split of the layer, all other layers as they are. */
-static enum ghp_status change_alone(struct runner_up *r)
+/* ---- every split ---- */
+
+/* The row of the layer's split in r->trial. */
+static enum ghp_status cost_choice(struct runner_up *r, struct ghp_choice_cost *cost)
 {
     const struct ghp_instance *in = r->job->instance;
+    struct ghp_lowering how = *in->how;
+    struct ghp_program program = {0};
+    struct ghp_timing timing = {0};
+    enum ghp_status status;
 
-    memcpy(r->trial, r->choice, (size_t)in->n_layers * sizeof *r->trial);
-    for (int i = 0; i < in->n_choices[r->layer]; ++i) {
-        if (i == r->choice[r->layer]) continue;
+    how.bucket_bytes = r->job->bucket_bytes;
+    ghp_instance_splits(in, r->trial, r->splits);
+    GHP_TRY_GOTO(status, ghp_lower(&how, r->splits, 0, &program), done);
+    GHP_TRY_GOTO(status, ghp_simulate(&program, in->profile, &timing), done);
+    memset(r->terms, 0, (size_t)in->n_layers * sizeof *r->terms);
+    ghp_terms_of(&program, &timing, in->n_layers, r->terms);
+    const struct ghp_term *term = &r->terms[r->layer];
+    *cost = (struct ghp_choice_cost){
+        .split = r->splits[r->layer],
+        .step_s = timing.step_s,
+        .forward_s = term->forward_s,
+        .backward_s = term->backward_s,
+        .exchange_s = ghp_terms_around(&program, &timing, r->model, r->layer),
+        .reduce_s = term->reduce_s,
+        .exposed_s = term->exposed_s,
+        .update_s = term->update_s,
+        .peak_bytes = program.peak_bytes,
+    };
+done:
+    ghp_timing_release(&timing);
+    ghp_program_release(&program);
+    return status;
+}
+
+/* Every split of the layer, all other layers as they are. */
+static enum ghp_status change_alone(struct runner_up *r)
+{
+    const int n = r->job->instance->n_choices[r->layer];
+
+    r->a->choices = ghp_alloc((size_t)n, sizeof *r->a->choices);
+    if (r->a->choices == NULL) return GHP_NO_MEMORY();
+    memcpy(r->trial, r->choice, plan_bytes(r));
+    for (int i = 0; i < n; ++i) {
+        struct ghp_choice_cost *cost = &r->a->choices[i];
+
         r->trial[r->layer] = i;
-        GHP_TRY(weigh(r, r->trial));
+        GHP_TRY(cost_choice(r, cost));
+        r->a->n_choices = i + 1;
+        if (i != r->choice[r->layer] && fits(r, cost->peak_bytes)) keep(r, r->trial, cost->step_s);
     }
     return GHP_OK;
 }
 
-/* The best plan without the layer's split. */
+/* ---- the best plan without the split ---- */
+
 static enum ghp_status search_others(struct runner_up *r, double deadline_s)
 {
     struct ghp_domain domain = {0};
@@ -57,14 +123,51 @@ static enum ghp_status search_others(struct runner_up *r, double deadline_s)
 
     GHP_TRY(ghp_domain_init(r->job->instance, &domain));
     ghp_domain_drop(&domain, r->layer, r->choice[r->layer]);
-    memcpy(r->trial, r->choice, (size_t)r->job->instance->n_layers * sizeof *r->trial);
-    r->trial[r->layer] = r->best >= 0 ? r->best : r->choice[r->layer];
+    memcpy(r->trial, isfinite(r->step_s) ? r->best : r->choice, plan_bytes(r));
     status = ghp_search_run(&job, &result);
     if (status == GHP_OK && result.feasible) status = weigh(r, result.kept[0].choice);
     ghp_search_release(&result);
     ghp_domain_release(&domain);
     return status;
 }
+
+/* Takes back the changes of other layers that the runner-up is no faster for. */
+static enum ghp_status drop_idle_changes(struct runner_up *r)
+{
+    for (int v = 0; v < r->job->instance->n_layers; ++v) {
+        double step_s;
+        int64_t peak;
+
+        if (v == r->layer || r->best[v] == r->choice[v]) continue;
+        if (ghp_now_s() > r->job->deadline_s) return GHP_OK;
+        memcpy(r->trial, r->best, plan_bytes(r));
+        r->trial[v] = r->choice[v];
+        GHP_TRY(ghp_search_judge(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
+        if (!fits(r, peak) || step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;
+        memcpy(r->best, r->trial, plan_bytes(r));
+        r->step_s = step_s;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status record(struct runner_up *r)
+{
+    int n = 0;
+
+    r->a->layer = r->layer;
+    r->a->split = split_of(r, r->layer, r->best[r->layer]);
+    r->a->step_s = r->step_s;
+    for (int v = 0; v < r->job->instance->n_layers; ++v)
+        n += v != r->layer && r->best[v] != r->choice[v];
+    r->a->changes = ghp_alloc((size_t)n, sizeof *r->a->changes);
+    if (r->a->changes == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < r->job->instance->n_layers; ++v)
+        if (v != r->layer && r->best[v] != r->choice[v])
+            r->a->changes[r->a->n_changes++] = (struct ghp_change){v, split_of(r, v, r->best[v])};
+    return GHP_OK;
+}
+
+/* ---- all layers ---- */
 
 static bool is_weighted(const struct ghp_model *model, int v)
 {
@@ -75,41 +178,57 @@ static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *
 {
     double now_s = ghp_now_s();
 
-    r->best = -1;
+    r->a = &plan->alternatives[plan->n_alternatives];
     r->step_s = INFINITY;
+    ++plan->n_alternatives; /* owned by the plan from here on */
     GHP_TRY(change_alone(r));
-    if (now_s < r->job->deadline_s)
+    if (now_s < r->job->deadline_s) {
         GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
-    if (r->best < 0) return GHP_OK; /* one split only, or no other fits the memory */
-    plan->alternatives[plan->n_alternatives++] = (struct ghp_alternative){
-        .layer = r->layer,
-        .split = r->job->instance->choices[r->job->instance->first_choice[r->layer] + r->best],
-        .step_s = r->step_s,
-    };
+        if (isfinite(r->step_s)) GHP_TRY(drop_idle_changes(r));
+    }
+    if (isfinite(r->step_s)) return record(r);
+    --plan->n_alternatives; /* no other split fits the memory */
+    ghp_alternative_release(r->a);
+    return GHP_OK;
+}
+
+static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
+{
+    int left = 0;
+
+    for (int v = 0; v < plan->model.n_layers; ++v)
+        left += is_weighted(&plan->model, v);
+    for (int v = 0; v < plan->model.n_layers; ++v) {
+        if (!is_weighted(&plan->model, v) || r->job->instance->n_choices[v] < 2) continue;
+        r->layer = v;
+        GHP_TRY(find_one(r, left--, plan));
+    }
     return GHP_OK;
 }
 
 enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan)
 {
     size_t layers = (size_t)plan->model.n_layers;
-    struct runner_up r = {.job = job};
+    struct runner_up r = {.job = job, .model = &plan->model};
+    int *choice = ghp_alloc(layers, sizeof *choice);
     enum ghp_status status = GHP_OK;
-    int left = 0;
 
     plan->alternatives = ghp_alloc(layers, sizeof *plan->alternatives);
-    r.choice = ghp_alloc(layers, sizeof *r.choice);
+    r.choice = choice;
     r.trial = ghp_alloc(layers, sizeof *r.trial);
-    if (plan->alternatives == NULL || r.choice == NULL || r.trial == NULL) status = GHP_NO_MEMORY();
-    for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v) {
-        r.choice[v] = ghp_instance_find(job->instance, v, plan->splits[v]);
-        left += is_weighted(&plan->model, v);
-    }
-    for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v) {
-        if (!is_weighted(&plan->model, v) || job->instance->n_choices[v] < 2) continue;
-        r.layer = v;
-        status = find_one(&r, left--, plan);
-    }
-    free(r.choice);
+    r.best = ghp_alloc(layers, sizeof *r.best);
+    r.splits = ghp_alloc(layers, sizeof *r.splits);
+    r.terms = ghp_alloc(layers, sizeof *r.terms);
+    if (plan->alternatives == NULL || choice == NULL || r.trial == NULL || r.best == NULL ||
+        r.splits == NULL || r.terms == NULL)
+        status = GHP_NO_MEMORY();
+    for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v)
+        choice[v] = ghp_instance_find(job->instance, v, plan->splits[v]);
+    if (status == GHP_OK) status = find_all(&r, plan);
+    free(choice);
     free(r.trial);
+    free(r.best);
+    free(r.splits);
+    free(r.terms);
     return status;
 }

@@ -1,10 +1,11 @@
-/* planner/alternatives.h - the runner-up of each conv2d and linear layer: what another split would cost.
+/* planner/alternatives.h - every other split of each conv2d and linear layer, and the best plan without the chosen one.
  *
- * With the layer's own split forbidden the others are searched again, for as long as the time lasts; layers that are
- * not reached keep all other splits, and the best single change is given.  Each number is a simulated step with the
- * plan's bucket size: a runner-up, not a proof.
+ * `choices`: each split that the layer can take, all other layers as planned.  The runner-up: with the layer's own
+ * split forbidden the others are searched again, for as long as the time lasts; layers that are not reached keep all
+ * other splits, and the best single change is given.  What changes along is listed, and only where it makes the
+ * runner-up faster.  Each number is a simulated step with the plan's bucket size: a runner-up, not a proof.
  *
- * Tested  tests/planner/test_make.c */
+ * Tested  tests/planner/test_make.c, test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_H
 #define GHP_PLANNER_ALTERNATIVES_H
 
@@ -17,7 +18,7 @@ struct ghp_alternatives_job {
     double deadline_s;
 };
 
-/* Fills plan->alternatives for plan->splits.
+/* Fills plan->alternatives for plan->splits, but for the break-even values.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and pricing */
 enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job,

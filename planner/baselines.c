@@ -166,6 +166,47 @@ static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *
     return GHP_OK;
 }
 
+/* 64 well-mixed bits of a number (the finaliser of SplitMix64). */
+static uint64_t mixed(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* Draws a split for every conv2d and linear layer, all of a layer's splits being as likely. */
+static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_text, int *forced)
+{
+    const struct ghp_instance *in = domain->instance;
+    char *end = NULL;
+    uint64_t seed = strtoull(seed_text, &end, 10);
+
+    if (*seed_text < '0' || *seed_text > '9' || *end != '\0')
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --force 'random:%s'; give a whole number as seed, such as "
+                        "random:1",
+                        seed_text);
+    for (int v = 0; v < in->n_layers; ++v)
+        if (is_weighted(&in->how->model->layers[v]))
+            forced[v] = (int)(mixed(mixed(seed) + (uint64_t)v) % (uint64_t)in->n_choices[v]);
+    return GHP_OK;
+}
+
+static enum ghp_status read_entry(const struct ghp_domain *domain, char *entry, int *forced)
+{
+    char *equals = strchr(entry, '=');
+
+    if (equals == NULL && strncmp(entry, "random:", 7) == 0) return draw(domain, entry + 7, forced);
+    if (equals == NULL || equals == entry)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --force entry '%s'; write PATTERN=SPLIT, such as 'fc*=out:4', "
+                        "or random:SEED",
+                        entry);
+    *equals = '\0';
+    return apply_entry(domain, entry, equals + 1, forced);
+}
+
 enum ghp_status ghp_force_restrict(const char *text, struct ghp_domain *domain)
 {
     int n = domain->instance->n_layers;
@@ -182,18 +223,8 @@ enum ghp_status ghp_force_restrict(const char *text, struct ghp_domain *domain)
     for (int v = 0; v < n; ++v)
         forced[v] = -1;
     for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK;
-         entry = strtok_r(NULL, ",", &rest)) {
-        char *equals = strchr(entry, '=');
-
-        if (equals == NULL || equals == entry) {
-            status = GHP_FAIL(
-                GHP_ERR_USAGE,
-                "cannot read --force entry '%s'; write PATTERN=SPLIT, such as 'fc*=out:4'", entry);
-            break;
-        }
-        *equals = '\0';
-        status = apply_entry(domain, entry, equals + 1, forced);
-    }
+         entry = strtok_r(NULL, ",", &rest))
+        status = read_entry(domain, entry, forced);
     for (int v = 0; v < n && status == GHP_OK; ++v)
         if (forced[v] >= 0) ghp_domain_fix(domain, v, forced[v]);
     free(forced);

@@ -183,6 +183,32 @@ static void cost_row(const struct walk *w, int v)
         }
 }
 
+/* Takes one state's sums `before + row` into the states after it: one a choice where the layer stays in the frontier,
+ * all into one where it leaves.  `from` is the first origin. */
+static void keep_each(double *restrict value, int *restrict origin, const double *restrict row,
+                      double before, int from, int n)
+{
+    for (int j = 0; j < n; ++j) {
+        double sum = before + row[j];
+        bool less = sum < value[j];
+
+        value[j] = less ? sum : value[j];
+        origin[j] = less ? from + j : origin[j];
+    }
+}
+
+static void keep_least(double *value, int *origin, const double *row, double before, int from,
+                       int n)
+{
+    for (int j = 0; j < n; ++j) {
+        double sum = before + row[j];
+
+        if (!(sum < *value)) continue;
+        *value = sum;
+        *origin = from + j;
+    }
+}
+
 static void take_layer(struct ghp_frontier *f, int v, const double *before)
 {
     const struct ghp_frontier_step *s = &f->steps[v];
@@ -197,15 +223,8 @@ static void take_layer(struct ghp_frontier *f, int v, const double *before)
     for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
         if (!(before[state] < INFINITY)) continue;
         cost_row(&w, v);
-        for (int j = 0; j < n; ++j) {
-            double sum = before[state] + f->row[j];
-            int to = w.after + (s->stays ? j : 0);
-
-            if (sum < value[to]) {
-                value[to] = sum;
-                origin[to] = state * n + j;
-            }
-        }
+        (s->stays ? keep_each : keep_least)(&value[w.after], &origin[w.after], f->row,
+                                            before[state], state * n, n);
     }
 }
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MAX_FILES = 64 };
+
 static struct {
     bool verify, explain, json;
     const char *profile;
@@ -44,6 +46,8 @@ static const struct ghp_tool tool = {
     .usage =
         "ghp-inspect FILE [--json]\n"
         "       ghp-inspect PROFILE MODEL [--json]          the profile by the model's layers\n"
+        "       ghp-inspect RUN [RUN...] [--json]           where the error of the prediction "
+        "sits\n"
         "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
         "costs\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
@@ -190,7 +194,14 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
 static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
 {
     (void)path2;
-    return ghp_inspect_run(report, path);
+    return ghp_inspect_run(report, path, "ghp.run/1");
+}
+
+static enum ghp_status show_comparison(struct ghp_display *report, const char *path,
+                                       const char *path2)
+{
+    (void)path2;
+    return ghp_inspect_run(report, path, "ghp.ab/1");
 }
 
 static const struct kind {
@@ -203,7 +214,27 @@ static const struct kind {
     {"ghp.profile/1", show_profile, "ghp.model/1"},
     {"ghp.plan/1", show_plan, "ghp.plan/1"},
     {"ghp.run/1", show_run, NULL},
+    {"ghp.ab/1", show_comparison, NULL},
 };
+
+/* Several runs together. */
+static enum ghp_status show_runs(struct ghp_display *report, const char *const *paths, int n)
+{
+    char format[64];
+
+    if (set.verify || set.explain || set.profile != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--verify, --explain and --profile are about plans; give "
+                                       "one plan, or leave them out");
+    for (int i = 0; i < n; ++i) {
+        GHP_TRY(format_of(paths[i], format, sizeof format));
+        if (strcmp(format, "ghp.run/1") != 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "only runs are shown together, but %s is of format '%s'; give a "
+                            "profile and a model, two plans, or runs",
+                            paths[i], format);
+    }
+    return ghp_inspect_residual(report, paths, n);
+}
 
 /* The kind of FILE, and whether the options and FILE2 fit it. */
 static enum ghp_status choose(const char *path, const char *path2, const struct kind **kind)
@@ -241,17 +272,33 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
     return GHP_OK;
 }
 
-static enum ghp_status run(const char *path, const char *path2)
+/* Whether the files are several runs, or more than any other kind may be. */
+static enum ghp_status are_runs(const char *const *files, int n, bool *runs)
 {
-    const struct kind *kind;
+    char format[64] = "";
+
+    *runs = n > 2;
+    if (n != 2 || set.explain) return GHP_OK;
+    GHP_TRY(format_of(files[0], format, sizeof format));
+    if (strcmp(format, "ghp.run/1") != 0) return GHP_OK;
+    GHP_TRY(format_of(files[1], format, sizeof format));
+    *runs = strcmp(format, "ghp.run/1") == 0;
+    return GHP_OK;
+}
+
+static enum ghp_status run(const char *const *files, int n)
+{
+    const struct kind *kind = NULL;
     struct ghp_display report;
     enum ghp_status status, ended;
     char message[1024];
+    bool runs;
 
-    GHP_TRY(choose(path, path2, &kind));
+    GHP_TRY(are_runs(files, n, &runs));
+    if (!runs) GHP_TRY(choose(files[0], files[1], &kind));
     ghp_display_begin(&report, set.json);
-    ghp_display_text(&report, "format", kind->format);
-    status = kind->show(&report, path, path2);
+    if (!runs) ghp_display_text(&report, "format", kind->format);
+    status = runs ? show_runs(&report, files, n) : kind->show(&report, files[0], files[1]);
     if (status == GHP_OK) return ghp_display_end(&report);
     snprintf(message, sizeof message, "%s", ghp_status_message());
     report.json = false; /* nothing is printed after a failure */
@@ -262,12 +309,12 @@ static enum ghp_status run(const char *path, const char *path2)
 
 int main(int argc, char **argv)
 {
-    const char *files[2] = {NULL, NULL};
+    const char *files[MAX_FILES] = {NULL};
     enum ghp_status status;
     int n = 0;
 
     ghp_log_open(tool.name, true);
-    status = ghp_opts_parse(&tool, argc, argv, files, 2, &n);
+    status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK && n < 1)
         status = GHP_FAIL(GHP_ERR_USAGE,
@@ -279,7 +326,7 @@ int main(int argc, char **argv)
         files[0] = files[1];
         files[1] = layer;
     }
-    if (status == GHP_OK) status = run(files[0], files[1]);
+    if (status == GHP_OK) status = run(files, n);
     if (status != GHP_OK) fprintf(stderr, "ghp-inspect: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);
 }

@@ -4,8 +4,12 @@
 #include "core/log.h"
 #include "core/opts.h"
 #include "core/units.h"
-#include "planner/make.h"
+#include "planner/calibrate_report.h"
+#include "planner/inspect.h"
+#include "planner/sensitivity.h"
 #include "planner/summary.h"
+#include "planner/sweep.h"
+#include "planner/what_if.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +20,18 @@ static const char *const strategy_names[] = {
 #undef STRATEGY_TEXT
         NULL};
 static const char *const precision_names[] = {"profile", "float", "double", NULL};
+enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
+
 static const char *const solver_names[] = {"auto", "branch", "milp", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
-    const char *profile, *machine, *force, *bucket, *output;
-    int64_t workers, batch, memory_bytes, groups;
+    const char *profile, *machine, *force, *bucket, *output, *sweep, *svg;
+    int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int strategy, precision, solver;
     double time_limit_s, gap;
-    bool no_simplify, json;
+    bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
+    struct ghp_opt_list edits;
 } set = {.bucket = "auto", .time_limit_s = 30};
 
 static const struct ghp_opt options[] = {
@@ -55,7 +62,12 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.machine,
      .argument = "MACHINE",
-     .help = "another machine than the profile's: its nodes and links"},
+     .help = "another machine than the profile's; links without figures keep the profile's"},
+    {.name = "set",
+     .kind = GHP_OPT_LIST,
+     .target = &set.edits,
+     .argument = "KEY=VALUE",
+     .help = "what if: edits the profile or its machine before planning (may be repeated)"},
     {.name = "memory",
      .kind = GHP_OPT_BYTES,
      .target = &set.memory_bytes,
@@ -63,6 +75,25 @@ static const struct ghp_opt options[] = {
      .min = 1,
      .max = 1LL << 60,
      .help = "limit on one worker's arena, such as 4GiB; without it none"},
+    {.kind = GHP_OPT_HEADING, .help = "A sweep over worker counts, in place of one plan"},
+    {.name = "sweep",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.sweep,
+     .argument = "workers=1,2,4,...,N",
+     .help = "predicted scaling, ghp beside data, model and OWT; nodes follow the workers as in the "
+             "profile; --time-limit holds for each count"},
+    {.name = "batch-per-worker",
+     .kind = GHP_OPT_INT,
+     .target = &set.batch_per_worker,
+     .argument = "b",
+     .min = 1,
+     .max = 1LL << 30,
+     .help = "samples of each worker (weak scaling), in place of --batch (strong scaling)"},
+    {.name = "svg",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.svg,
+     .argument = "FILE",
+     .help = "draw the sweep's speed-ups"},
     {.kind = GHP_OPT_HEADING, .help = "Which plans"},
     {.name = "strategy",
      .kind = GHP_OPT_CHOICE,
@@ -73,7 +104,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.force,
      .argument = "PATTERN=SPLIT,...",
-     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max'; the rest is optimised"},
+     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max', or random:SEED for "
+             "splits drawn by chance; the rest is optimised"},
     {.name = "groups",
      .kind = GHP_OPT_INT,
      .target = &set.groups,
@@ -113,30 +145,52 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 0.5,
      .help = "stop at a plan that is at most this fraction slower than the bound; 0: the best"},
+    {.name = "no-break-even",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.no_break_even,
+     .help = "do not look for the bandwidth, latency, batch and memory at which choices flip"},
+    {.name = "sensitivity",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.sensitivity,
+     .help = "plan anew at other bandwidths, latencies, speeds, batches and memories: how far each "
+             "may move before another plan is better; takes up to --time-limit again"},
     {.name = "solver",
      .kind = GHP_OPT_CHOICE,
      .target = &set.solver,
      .choices = solver_names,
      .help = "branch: bounds by dynamic programming; milp: GLPK; auto: branch where the graph is "
              "narrow enough"},
+    {.kind = GHP_OPT_HEADING, .help = "Correcting a profile by runs"},
+    {.name = "calibrate",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.calibrate,
+     .help = "correct the profile by the RUNs (files of ghp-run --run) instead of planning; exit 3 "
+             "where that does not predict held-out runs better"},
+    {.name = "force-calibrate",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.force_calibrate,
+     .help = "write the corrected profile even then"},
     {.kind = GHP_OPT_HEADING, .help = "Output"},
     {.name = "output",
      .letter = 'o',
      .kind = GHP_OPT_TEXT,
      .target = &set.output,
      .argument = "PLAN",
-     .help = "plan file for ghp-run; without it only the table is printed"},
+     .help = "plan file for ghp-run, with --calibrate the corrected profile; without it only the "
+             "table is printed"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
      .help = "one JSON object in place of the tables"},
 };
 
-static const struct ghp_tool tool = {
+static struct ghp_tool tool = {
     .name = "ghp-plan",
     .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
                "good they are",
-    .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]",
+    .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]\n"
+             "       ghp-plan MODEL RUN... --calibrate --profile PROFILE [-o CORRECTED]\n"
+             "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,4,...,N --batch B",
     .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 --batch 1024 "
                "-o vgg16.plan.json",
     .opts = options,
@@ -148,13 +202,45 @@ static void add_option(const char *name, const char *value, void *object)
     if (value != NULL) json_object_set_new(object, name, json_string(value));
 }
 
-static enum ghp_status check_options(int n_positional)
+/* What a sweep leaves no room for, and what is for sweeps only. */
+static enum ghp_status check_sweep(void)
 {
-    if (n_positional != 1)
+    if (set.sweep == NULL) {
+        if (set.svg != NULL || set.batch_per_worker > 0)
+            return GHP_FAIL(GHP_ERR_USAGE, "--%s is for sweeps; add --sweep workers=1,2,4,...,N",
+                            set.svg != NULL ? "svg" : "batch-per-worker");
+        return GHP_OK;
+    }
+    if (set.workers > 0 || set.output != NULL || set.groups > 0 ||
+        set.strategy != GHP_STRATEGY_AUTO)
+        return GHP_FAIL(GHP_ERR_USAGE, "--sweep makes many plans and writes none; leave --workers, "
+                                       "--output, --groups and --strategy out");
+    if ((set.batch > 0) == (set.batch_per_worker > 0))
+        return GHP_FAIL(GHP_ERR_USAGE, "a sweep needs one batch: give --batch B (of all workers) "
+                                       "or --batch-per-worker b");
+    return GHP_OK;
+}
+
+static enum ghp_status check_options(const char *const *files, int n_files)
+{
+    if (n_files < 1)
         return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
+    if (n_files > 1 && !set.calibrate)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "one argument too many: '%s'; name one model, or add --calibrate to "
+                        "correct the profile by runs",
+                        files[1]);
+    if (set.force_calibrate && !set.calibrate)
+        return GHP_FAIL(GHP_ERR_USAGE, "--force-calibrate needs --calibrate and runs; add them");
     if (set.profile == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "no profile given; add --profile PROFILE, made by ghp-profile");
+    if (set.calibrate && (set.machine != NULL || set.force != NULL || set.memory_bytes > 0))
+        return GHP_FAIL(GHP_ERR_USAGE, "--calibrate makes no plan; leave --machine, --force and "
+                                       "--memory out, and plan by the corrected profile");
+    if (set.calibrate) return GHP_OK;
+    GHP_TRY(check_sweep());
+    if (set.sweep != NULL) return GHP_OK;
     if (set.workers == 0) return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
     if (set.batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
@@ -176,78 +262,160 @@ static enum ghp_status read_bucket(int64_t *bytes)
     return GHP_OK;
 }
 
-/* Replaces the profile's machine, and its width of numbers where it has no measurements of another one. */
-static enum ghp_status adapt_profile(struct ghp_profile *profile)
+/* Sets the profile's width of numbers where it has no measurements of another one. */
+static enum ghp_status set_precision(struct ghp_profile *profile)
 {
     int element_bytes = set.precision == 2 ? 8 : set.precision == 1 ? 4 : profile->element_bytes;
 
-    if (set.machine != NULL) {
-        struct ghp_machine machine = {0};
-
-        GHP_TRY(ghp_machine_load(set.machine, &machine));
-        ghp_machine_release(&profile->machine);
-        profile->machine = machine;
-    }
     if (element_bytes != profile->element_bytes && (profile->n_ops > 0 || profile->n_comms > 0))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "profile '%s' was measured with %d-byte numbers; measure one with "
                         "ghp-profile --precision %s",
                         set.profile, profile->element_bytes, precision_names[set.precision]);
-    if (set.machine == NULL && element_bytes == profile->element_bytes) return GHP_OK;
+    if (element_bytes == profile->element_bytes) return GHP_OK;
     profile->element_bytes = element_bytes;
     return ghp_profile_seal(profile);
+}
+
+/* The profile as the options want it, for so many workers. */
+static enum ghp_status open_profile(struct ghp_wishes *wishes, struct ghp_profile *profile,
+                                    struct ghp_edits *edits)
+{
+    struct ghp_what_if what_if = {.machine_name = set.machine,
+                                  .set = set.edits.item,
+                                  .n_set = set.edits.n,
+                                  .workers = wishes->extent.workers};
+    struct ghp_machine machine = {0};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_profile_load(set.profile, profile));
+    GHP_TRY(set_precision(profile));
+    if (set.sweep != NULL && set.machine == NULL)
+        what_if.workers_per_node = ghp_what_if_workers_per_node(profile);
+    if (set.machine == NULL && set.edits.n == 0 && what_if.workers_per_node == 0) return GHP_OK;
+    if (set.machine != NULL) {
+        GHP_TRY(ghp_machine_load(set.machine, &machine));
+        what_if.machine = &machine;
+    }
+    status = ghp_what_if_apply(&what_if, profile, edits);
+    ghp_machine_release(&machine);
+    wishes->what_if = edits;
+    if (wishes->memory_bytes == 0) wishes->memory_bytes = ghp_what_if_memory(&what_if, profile);
+    return status;
 }
 
 static enum ghp_status print_result(const struct ghp_plan *plan)
 {
     json_t *config;
 
-    if (!set.json) return ghp_summary_print(plan, stdout);
+    if (!set.json) {
+        struct ghp_display report;
+
+        GHP_TRY(ghp_summary_print(plan, stdout));
+        ghp_display_begin(&report, false);
+        ghp_inspect_sensitivity(&report, plan);
+        return ghp_display_end(&report);
+    }
     config = json_object();
     ghp_opts_each(&tool, add_option, config);
     return ghp_summary_json(plan, config, stdout);
 }
 
-static enum ghp_status make_plan(const char *model_path)
+static struct ghp_wishes read_wishes(const char *model_path)
 {
-    struct ghp_profile profile = {0};
-    struct ghp_plan plan = {0};
-    struct ghp_wishes wishes = {.model_path = model_path,
-                                .profile_path = set.profile,
-                                .profile = &profile,
-                                .extent = {.workers = (int)set.workers, .global_batch = set.batch},
-                                .strategy = (enum ghp_strategy)set.strategy,
-                                .force = set.force,
-                                .groups = (int)set.groups,
-                                .memory_bytes = set.memory_bytes,
-                                .time_limit_s = set.time_limit_s,
-                                .gap = set.gap,
-                                .simplify = !set.no_simplify,
-                                .solver = (enum ghp_solver)set.solver};
+    return (struct ghp_wishes){.model_path = model_path,
+                               .profile_path = set.profile,
+                               .extent = {.workers = (int)set.workers, .global_batch = set.batch},
+                               .strategy = (enum ghp_strategy)set.strategy,
+                               .force = set.force,
+                               .groups = (int)set.groups,
+                               .memory_bytes = set.memory_bytes,
+                               .time_limit_s = set.time_limit_s,
+                               .gap = set.gap,
+                               .simplify = !set.no_simplify,
+                               .break_even = !set.no_break_even,
+                               .solver = (enum ghp_solver)set.solver};
+}
+
+static enum ghp_status make_sweep(const char *model_path)
+{
+    struct ghp_wishes wishes = read_wishes(model_path);
+    struct ghp_sweep_range range;
+    struct ghp_sweep_job job = {.wishes = &wishes,
+                                .range = &range,
+                                .batch = set.batch > 0 ? set.batch : set.batch_per_worker,
+                                .weak = set.batch == 0,
+                                .open = open_profile};
+    struct ghp_sweep sweep = {0};
+    json_t *config = NULL;
     enum ghp_status status;
 
     GHP_TRY(read_bucket(&wishes.bucket_bytes));
-    GHP_TRY_GOTO(status, ghp_profile_load(set.profile, &profile), done);
-    GHP_TRY_GOTO(status, adapt_profile(&profile), done);
+    GHP_TRY(ghp_sweep_parse(set.sweep, &range));
+    GHP_TRY(ghp_sweep_run(&job, &sweep));
+    status = set.svg != NULL ? ghp_sweep_chart(set.svg, &sweep) : GHP_OK;
+    if (status == GHP_OK && set.json) {
+        config = json_object();
+        ghp_opts_each(&tool, add_option, config);
+        status = ghp_sweep_json(&sweep, config, stdout);
+    } else if (status == GHP_OK)
+        status = ghp_sweep_print(&sweep, stdout);
+    ghp_sweep_release(&sweep);
+    return status;
+}
+
+static enum ghp_status make_plan(const char *model_path)
+{
+    struct ghp_profile profile = {0};
+    struct ghp_edits edits = {0};
+    struct ghp_plan plan = {0};
+    struct ghp_wishes wishes = read_wishes(model_path);
+    enum ghp_status status;
+
+    wishes.profile = &profile;
+    GHP_TRY(read_bucket(&wishes.bucket_bytes));
+    GHP_TRY_GOTO(status, open_profile(&wishes, &profile, &edits), done);
     GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
+    if (set.sensitivity) GHP_TRY_GOTO(status, ghp_sensitivity_find(&wishes, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:
     ghp_plan_release(&plan);
+    ghp_edits_release(&edits);
     ghp_profile_release(&profile);
     return status;
 }
 
+static enum ghp_status calibrate(const char *const *files, int n_files)
+{
+    struct ghp_calibrate_wishes wishes = {.model_path = files[0],
+                                          .profile_path = set.profile,
+                                          .run_paths = files + 1,
+                                          .n_runs = n_files - 1,
+                                          .output = set.output,
+                                          .workers = set.workers,
+                                          .batch = set.batch,
+                                          .force = set.force_calibrate,
+                                          .json = set.json};
+
+    return ghp_calibrate_files(&wishes);
+}
+
 int main(int argc, char **argv)
 {
-    const char *positional[1] = {NULL};
-    int n_positional = 0;
-    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, positional, 1, &n_positional);
+    const char *files[MAX_FILES] = {NULL};
+    int n_files = 0;
+    enum ghp_status status;
 
+    tool.notes = ghp_what_if_help();
+    status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n_files);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK && ghp_opts_done()) return 0;
-    if (status == GHP_OK) status = check_options(n_positional);
-    if (status == GHP_OK) status = make_plan(positional[0]);
+    if (status == GHP_OK) status = check_options(files, n_files);
+    if (status == GHP_OK)
+        status = set.calibrate       ? calibrate(files, n_files)
+                 : set.sweep != NULL ? make_sweep(files[0])
+                                     : make_plan(files[0]);
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);
 }

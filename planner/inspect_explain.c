@@ -4,63 +4,14 @@
  * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
 #include "planner/inspect.h"
 
+#include "planner/terms.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MIB (1.0 / 1048576)
-
-struct term {
-    double forward_s, backward_s, exchange_s, reduce_s, update_s;
-    double sent_bytes;
-};
-
-/* Shares out one bucket's reduction. */
-static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr,
-                          double seconds, struct term *terms)
-{
-    int buffer = program->buckets[instr->bucket].buffer;
-    double sent = (double)ghp_instr_sent_bytes(instr);
-    int64_t sum = 0;
-
-    for (int i = 0; i < program->n_buffers; ++i)
-        if (program->buffers[i].storage == buffer && i != buffer) sum += program->buffers[i].bytes;
-    for (int i = 0; i < program->n_buffers && sum > 0; ++i) {
-        const struct ghp_buffer *b = &program->buffers[i];
-        double share = (double)b->bytes / (double)sum;
-
-        if (b->storage != buffer || i == buffer || b->layer < 0) continue;
-        terms[b->layer].reduce_s += seconds * share;
-        terms[b->layer].sent_bytes += sent * share;
-    }
-}
-
-static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
-                      double seconds, int n_layers, struct term *terms)
-{
-    struct term *term =
-        &terms[instr->layer >= 0 ? instr->layer : n_layers - 1]; /* the metrics are the loss's */
-
-    if (instr->kind == GHP_INSTR_ALL_REDUCE) {
-        add_reduction(program, instr, seconds, terms);
-        return;
-    }
-    term->sent_bytes += (double)ghp_instr_sent_bytes(instr);
-    switch (instr->kind) {
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: term->exchange_s += seconds; break;
-    case GHP_INSTR_METRIC_REDUCE: term->reduce_s += seconds; break;
-    case GHP_INSTR_UPDATE: term->update_s += seconds; break;
-    case GHP_INSTR_LOAD: term->forward_s += seconds; break;
-    case GHP_INSTR_ACCUMULATE: term->backward_s += seconds; break;
-    default:
-        if (instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_STATS)
-            term->forward_s += seconds;
-        else
-            term->backward_s += seconds;
-    }
-}
 
 /* The best other split of a layer, or NULL. */
 static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int layer)
@@ -78,7 +29,7 @@ static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int 
 }
 
 static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
-                     const struct term *term)
+                     const struct ghp_term *term)
 {
     const struct ghp_alternative *other = runner_up(plan, layer);
     double sum_s =
@@ -94,6 +45,7 @@ static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int l
     ghp_sheet_real(sheet, term->backward_s);
     ghp_sheet_real(sheet, term->exchange_s);
     ghp_sheet_real(sheet, term->reduce_s);
+    ghp_sheet_real(sheet, term->exposed_s);
     ghp_sheet_real(sheet, term->update_s);
     ghp_sheet_real(sheet, sum_s);
     ghp_sheet_int(sheet, (int64_t)llround(term->sent_bytes));
@@ -102,7 +54,7 @@ static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int l
 }
 
 static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
-                      const struct term *terms, int only)
+                      const struct ghp_term *terms, int only)
 {
     static const struct ghp_column columns[] = {
         {"layer", "layer", "", 't', 0, 0},
@@ -111,6 +63,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {"backward_s", "backward", "ms", 'r', 1e3, 4},
         {"exchange_s", "exchange", "ms", 'r', 1e3, 4},
         {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
+        {"exposed_s", "exposed", "ms", 'r', 1e3, 4},
         {"update_s", "update", "ms", 'r', 1e3, 4},
         {"sum_s", "sum", "ms", 'r', 1e3, 4},
         {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
@@ -123,7 +76,8 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
                    plan->predicted.step_s * 1e3);
     ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch "
                           "norms' sums; reduce: its "
-                          "share of the gradient reduction, which overlaps");
+                          "share of the gradient reduction, which overlaps; exposed: what "
+                          "computation waits before the layer for it; not in the sum");
     if (plan->n_alternatives > 0)
         ghp_sheet_note(
             sheet,
@@ -196,20 +150,54 @@ static void put_instrs(struct ghp_display *report, const struct ghp_program *pro
     ghp_display_sheet(report, sheet);
 }
 
+/* Why this plan and not data parallelism, and which instruction makes most of the error. */
+static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
+                     const struct ghp_program *program, const struct ghp_timing *timing)
+{
+    const struct ghp_certificate *c = &plan->certificate;
+    double square_s = timing->error_s * timing->error_s, most = 0;
+    int worst = -1;
+
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_real(report, "error_s", plan->predicted.error_s);
+    ghp_display_text(report, "margin", c->margin);
+    ghp_display_text(report, "preferred", c->preferred);
+    if (c->margin != NULL) ghp_display_line(report, "margin: %s", c->margin);
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_price *price = &timing->instrs[i].price;
+        double half_s = price->spread * price->seconds / 2;
+
+        if (half_s <= most) continue;
+        most = half_s;
+        worst = i;
+    }
+    if (worst < 0) return;
+    ghp_display_line(report,
+                     "error of this plan's step: %.4f ms, %.0f %% of its square from '%s' of %s "
+                     "(spread %.1f %%)",
+                     timing->error_s * 1e3, 100 * most * most / square_s,
+                     ghp_instr_name(&program->instrs[worst]),
+                     program->instrs[worst].layer >= 0
+                         ? plan->model.layers[program->instrs[worst].layer].name
+                         : "the metrics",
+                     100 * timing->instrs[worst].price.spread);
+}
+
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                                const struct ghp_program *program)
 {
-    struct term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
+    struct ghp_term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
     enum ghp_status status = GHP_OK;
     struct ghp_timing timing = {0};
 
     if (terms == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_simulate(program, &plan->profile, &timing), out);
-    for (int i = 0; i < program->n_instrs; ++i)
-        add_instr(program, &program->instrs[i], timing.instrs[i].price.seconds,
-                  plan->model.n_layers, terms);
-    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_terms_of(program, &timing, plan->model.n_layers, terms);
+    put_head(report, plan, program, &timing);
     put_terms(report, plan, terms, layer);
+    if (layer >= 0) ghp_inspect_choices(report, plan, layer);
+    ghp_inspect_break_even(report, plan, layer);
+    if (layer < 0) ghp_inspect_sensitivity(report, plan);
     if (layer >= 0) {
         put_layouts(report, plan, layer);
         put_instrs(report, program, &timing, layer);
@@ -229,10 +217,7 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
     struct ghp_program program;
     enum ghp_status status;
 
-    if (layer != NULL && index < 0)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "model '%s' has no layer '%s'; see its layers with ghp-inspect --explain",
-                        plan->model.name, layer);
+    if (layer != NULL && index < 0) return ghp_inspect_no_layer(&plan->model, layer);
     GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
     status = explain(report, plan, index, &program);
     ghp_program_release(&program);

@@ -4,6 +4,7 @@
 #include "core/embed.h"
 #include "core/file.h"
 #include "core/units.h"
+#include "planner/what_if.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +42,12 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
                    ghp_machine_workers_per_node(machine, plan->extent.workers), place.n_cores,
                    place.n_cores == 1 ? "" : "s",
                    place.oversubscribed ? ", cores shared with others" : "");
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_sheet_note(sheet, "what if: %s",
+                       ghp_edits_text(&plan->what_if, edits, sizeof edits));
+    }
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);
         char names[256], split[64], in[64], out[64];
@@ -225,22 +232,12 @@ enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_pl
         put_baselines(report, plan);
         put_phases(report, &timing);
         status = put_memory(report, plan, &program);
+        ghp_inspect_sensitivity(report, plan);
         put_certificate(report, plan);
         ghp_timing_release(&timing);
     }
     ghp_program_release(&program);
     return status;
-}
-
-/* Gives the profile the machine of the plan. */
-static enum ghp_status take_machine(const struct ghp_plan *plan, struct ghp_profile *profile)
-{
-    struct ghp_machine machine;
-
-    GHP_TRY(ghp_machine_copy(&plan->profile.machine, &machine));
-    ghp_machine_release(&profile->machine);
-    profile->machine = machine;
-    return ghp_profile_seal(profile);
 }
 
 /* Loads from `path`, else from the folder of `plan_path`. */
@@ -279,15 +276,12 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
         GHP_TRY(ghp_profile_load(path, profile));
     else
         GHP_TRY(load_near(plan_path, plan->profile_path, profile));
+    status = ghp_what_if_repeat(plan, profile);
     ghp_hash_text(plan->profile_hash, said);
     ghp_hash_text(profile->hash, found);
-    status = profile->hash == plan->profile_hash ? GHP_OK : GHP_ERR_INPUT;
-    if (take_machine(plan, profile) != GHP_OK) {
-        ghp_profile_release(profile);
-        return GHP_NO_MEMORY();
-    }
-    if (status == GHP_OK || profile->hash == plan->profile_hash) return GHP_OK;
+    if (status == GHP_OK && profile->hash == plan->profile_hash) return GHP_OK;
     ghp_profile_release(profile);
+    if (status != GHP_OK) return status;
     return GHP_FAIL(
         GHP_ERR_INPUT,
         "the plan was made for another profile (hash %s, not %s); name the right one with "

@@ -123,7 +123,7 @@ struct op_row {
     int64_t scratch_bytes;
     enum ghp_source source;
     const char *algorithm;
-    bool any;
+    bool any, calibrated;
 };
 
 /* Statistics count with the pass that waits for them. */
@@ -165,7 +165,7 @@ static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_
     ghp_sheet_int(sheet, ghp_local_weight_elements(local) * element_bytes);
     ghp_sheet_int(sheet, row->scratch_bytes);
     ghp_sheet_real(sheet, row->any ? row->spread : NAN);
-    ghp_sheet_text(sheet, row->any ? ghp_source_name(row->source) : "missing");
+    ghp_sheet_text(sheet, row->any ? ghp_source_text(row->source, row->calibrated) : "missing");
     ghp_sheet_text(sheet, row->algorithm);
 }
 
@@ -180,6 +180,7 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
         for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; ++i) {
             const struct ghp_op_entry *op = &profile->ops[i];
 
+            row.calibrated |= op->calibrated;
             add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source},
                      op->scratch_bytes);
             if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD)
@@ -291,7 +292,7 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_real(sheet, c->seconds);
         ghp_sheet_real(sheet, c->seconds > 0 ? share * (double)c->bytes / c->seconds : NAN);
         ghp_sheet_real(sheet, c->spread);
-        ghp_sheet_text(sheet, ghp_source_name(c->source));
+        ghp_sheet_text(sheet, ghp_source_text(c->source, c->calibrated));
     }
     ghp_display_sheet(report, sheet);
 }
@@ -317,6 +318,9 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
     if (profile->law.flops_per_s > 0)
         ghp_sheet_note(sheet, "law of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
                        profile->law.flops_per_s, profile->law.memory_Bps);
+    if (profile->law.batch_half > 0)
+        ghp_sheet_note(sheet, "half of the flop/s are reached at %.4g samples of a worker",
+                       profile->law.batch_half);
     for (int i = 0; i < 4; ++i) {
         bool free_of_cost = !(rates[i]->bandwidth_Bps > 0);
 
@@ -325,9 +329,23 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->latency_s);
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->bandwidth_Bps);
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->spread);
-        ghp_sheet_text(sheet, free_of_cost ? "free" : ghp_source_name(rates[i]->source));
+        ghp_sheet_text(
+            sheet, free_of_cost ? "free" : ghp_source_text(rates[i]->source, rates[i]->calibrated));
     }
     ghp_display_sheet(report, sheet);
+}
+
+static void note_calibration(struct ghp_sheet *sheet, const struct ghp_calibration *c)
+{
+    if (c == NULL) return;
+    ghp_sheet_note(sheet,
+                   "calibrated %s by %d run(s), %d factors: error of a step %.1f %% before, %.1f "
+                   "%% after, on average",
+                   c->created, c->n_runs, c->n_factors, 100 * c->before.mean, 100 * c->after.mean);
+    ghp_sheet_note(sheet,
+                   "and beside each instruction %.2f us, waiting for partners %.2f us in an "
+                   "exchange, %.2f us in a reduction",
+                   1e6 * c->instruction_s, 1e6 * c->exchange_s, 1e6 * c->reduction_s);
 }
 
 enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp_profile *profile,
@@ -347,6 +365,7 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
                        profile->workers, (unsigned long long)profile->hash);
         if (profile->created[0] != '\0')
             ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);
+        note_calibration(sheet, profile->calibration);
         ghp_sheet_note(
             sheet,
             "activation: the output; gradient: of the input; batch norms' sums count with forward "

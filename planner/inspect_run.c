@@ -7,6 +7,7 @@
 
 #include "core/json_lines.h"
 #include "core/table.h"
+#include "planner/record.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,10 +24,15 @@ struct ending {
 };
 
 static const struct ending endings[] = {
-    {"images_per_s", "1/s", 1, 1}, {"_per_s", "1/s", 1, 3},
-    {"_s", "ms", 1e3, 3},          {"_bytes", "MiB", 1.0 / 1048576, 3},
-    {"_Bps", "GB/s", 1e-9, 3},     {"error", "%", 100, 1},
-    {"share", "%", 100, 1},        {NULL, "", 1, 6},
+    {"images_per_s", "1/s", 1, 1},
+    {"_per_s", "1/s", 1, 3},
+    {"_s", "ms", 1e3, 3},
+    {"_bytes", "MiB", 1.0 / 1048576, 3},
+    {"_Bps", "GB/s", 1e-9, 3},
+    {"error", "%", 100, 1},
+    {"share", "%", 100, 1},
+    {"spread", "%", 100, 1},
+    {NULL, "", 1, 6},
 };
 
 static const struct ending *ending_of(const char *key)
@@ -157,13 +163,12 @@ static enum ghp_status print_values(json_t *root)
     return status;
 }
 
-/* The single values of the root, then its lists of records. */
-static enum ghp_status print_run(json_t *root)
+/* The lists of records. */
+static enum ghp_status print_lists(json_t *root)
 {
     const char *key;
     json_t *value;
 
-    GHP_TRY(print_values(root));
     json_object_foreach(root, key, value)
     {
         if (json_is_array(value) && json_is_object(json_array_get(value, 0)))
@@ -172,18 +177,35 @@ static enum ghp_status print_run(json_t *root)
     return GHP_OK;
 }
 
-enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path)
+/* Where the error sits, if the file says enough for that. */
+static enum ghp_status print_residual(struct ghp_display *report, const struct ghp_json *doc,
+                                      const char *path)
+{
+    report->sheets += !report->json; /* the values */
+    if (!ghp_record_is_whole(doc)) {
+        ghp_display_line(report, "where the error sits is not known: an older ghp-run wrote this "
+                                 "file; train by the plan again with ghp-run --run");
+        return GHP_OK;
+    }
+    if (!json_is_number(json_object_get(doc->root, "predicted_step_s"))) return GHP_OK;
+    return ghp_inspect_residual(report, &path, 1);
+}
+
+enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_json doc;
 
-    GHP_TRY(ghp_json_load(path, "ghp.run/1", &doc));
+    GHP_TRY(ghp_json_load(path, format, &doc));
     if (report->json) {
         json_decref(report->root); /* the file is the answer */
         report->root = json_incref(doc.root);
     } else {
-        status = print_run(doc.root);
+        status = print_values(doc.root);
     }
+    if (status == GHP_OK && strcmp(format, "ghp.run/1") == 0)
+        status = print_residual(report, &doc, path);
+    if (status == GHP_OK && !report->json) status = print_lists(doc.root);
     ghp_json_release(&doc);
     return status;
 }

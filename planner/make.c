@@ -3,6 +3,7 @@
 
 #include "core/units.h"
 #include "planner/alternatives.h"
+#include "planner/break_even.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASELINES = 3, BUCKET_SIZES = 11 };
+enum { BASELINES = 3, BUCKET_SIZES = 11, RUNNER_UP_ROUNDS = 3 };
 
 /* What travels through the making. */
 struct making {
@@ -19,8 +20,11 @@ struct making {
     struct ghp_lowering how;
     struct ghp_instance instance;
     struct ghp_search_result baseline[BASELINES]; /* data, model, owt */
+    int64_t baseline_bucket[BASELINES];           /* the fastest that was tried with its plan: */
+    int baseline_kept[BASELINES];                 /* this one of the plans kept */
     struct ghp_search_result own;                 /* the plan's search */
     struct ghp_domain domain;                     /* what it may choose from */
+    struct ghp_prediction fastest;                /* before a simpler plan was taken */
     double began_s;
 };
 
@@ -152,8 +156,8 @@ static enum ghp_status solve_baseline(struct making *m, int index, struct ghp_sp
     struct ghp_search_result *r = &m->baseline[index];
     struct ghp_domain domain = {0};
     enum ghp_status status;
-    int64_t bucket;
-    int kept;
+    int64_t *bucket = &m->baseline_bucket[index];
+    int *kept = &m->baseline_kept[index];
 
     b->strategy = copy_text(ghp_strategy_name(baselines[index]));
     if (b->strategy == NULL) return GHP_NO_MEMORY();
@@ -161,8 +165,9 @@ static enum ghp_status solve_baseline(struct making *m, int index, struct ghp_sp
     status = ghp_strategy_restrict(baselines[index], &domain);
     if (status == GHP_OK) status = search(m, &domain, 0.1 * (index + 1), r);
     if (status == GHP_OK && !r->feasible) status = fail_memory(m, r);
-    if (status == GHP_OK) status = tune_bucket(m, r, &kept, &bucket);
-    if (status == GHP_OK) status = predict(m, r->kept[kept].choice, bucket, splits, &b->predicted);
+    if (status == GHP_OK) status = tune_bucket(m, r, kept, bucket);
+    if (status == GHP_OK)
+        status = predict(m, r->kept[*kept].choice, *bucket, splits, &b->predicted);
     b->feasible = status == GHP_OK;
     ghp_domain_release(&domain);
     return status == GHP_OK ? GHP_OK : note_reason(b, status);
@@ -230,33 +235,70 @@ static int split_layers(const struct ghp_plan *plan)
     return n;
 }
 
-/* Takes data parallelism where the plan is not surely faster; whether it did. */
-static enum ghp_status simplify(struct making *m, bool *taken)
+/* What two predictions may both be off by, at least one of them. */
+static double margin_error_s(const struct making *m)
+{
+    return fmax(m->fastest.error_s, m->plan->baselines[0].predicted.error_s);
+}
+
+/* Takes data parallelism where the plan is not surely faster. */
+static enum ghp_status simplify(struct making *m)
 {
     const struct ghp_baseline *data = &m->plan->baselines[0];
     struct ghp_prediction *p = &m->plan->predicted;
-    double margin_s = data->predicted.step_s - p->step_s,
-           error_s = fmax(p->error_s, data->predicted.error_s);
+    double margin_s = data->predicted.step_s - p->step_s;
     char text[256];
-    int64_t bucket;
-    int kept;
 
-    *taken = false;
     if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO ||
         m->wishes->force != NULL || !data->feasible)
         return GHP_OK;
-    if (split_layers(m->plan) == 0) return GHP_OK;
-    if (margin_s > error_s) return GHP_OK;
+    if (split_layers(m->plan) == 0 || margin_s > margin_error_s(m)) return GHP_OK;
     snprintf(text, sizeof text,
              "data parallelism: simpler, and the fastest plan's margin of %.3g ms is within the "
              "prediction's error of %.3g ms",
-             1e3 * margin_s, 1e3 * error_s);
-    GHP_TRY(tune_bucket(m, &m->baseline[0], &kept, &bucket));
-    GHP_TRY(predict(m, m->baseline[0].kept[kept].choice, bucket, m->plan->splits, p));
-    m->plan->bucket_bytes = bucket;
+             1e3 * margin_s, 1e3 * margin_error_s(m));
+    m->plan->bucket_bytes = m->baseline_bucket[0];
+    GHP_TRY(predict(m, m->baseline[0].kept[m->baseline_kept[0]].choice, m->plan->bucket_bytes,
+                    m->plan->splits, p));
     m->plan->certificate.preferred = copy_text(text);
-    *taken = true;
     return m->plan->certificate.preferred == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* Which of the two was taken, and why. */
+static const char *margin_verdict(const struct making *m)
+{
+    bool within = m->plan->baselines[0].predicted.step_s - m->fastest.step_s <= margin_error_s(m);
+
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL)
+        return "this plan was asked for";
+    if (m->plan->certificate.preferred != NULL)
+        return "within the error, so the simpler plan was taken: data parallelism";
+    if (split_layers(m->plan) == 0) return "the fastest plan is data parallelism";
+    return !within ? "beyond the error, so the faster plan was taken"
+                   : "within the error, but the faster plan was asked for";
+}
+
+/* The margin over data parallelism, what it is worth, and what followed. */
+static enum ghp_status set_margin(struct making *m)
+{
+    const struct ghp_baseline *data = &m->plan->baselines[0];
+    double margin_s = data->predicted.step_s - m->fastest.step_s;
+    char text[512];
+
+    if (data->feasible)
+        snprintf(
+            text, sizeof text,
+            "%.6g ms a step against %.6g ms by data parallelism: %.4g ms (%.2f %%) less; error "
+            "of a prediction %.3g ms (half the interquartile range of each entry that was "
+            "timed, as if independent; laws have none; %.0f %% of the time was measured): %s",
+            1e3 * m->fastest.step_s, 1e3 * data->predicted.step_s, 1e3 * margin_s,
+            100 * margin_s / data->predicted.step_s, 1e3 * margin_error_s(m),
+            100 * m->fastest.measured_share, margin_verdict(m));
+    else
+        snprintf(text, sizeof text, "%.6g ms a step; data parallelism is not possible: %.300s",
+                 1e3 * m->fastest.step_s, data->reason);
+    m->plan->certificate.margin = copy_text(text);
+    return m->plan->certificate.margin == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
 static enum ghp_status set_groups(struct making *m)
@@ -291,6 +333,7 @@ static enum ghp_status name_plan(struct making *m)
     plan->strategy = copy_text(strategy);
     plan->model_path = copy_text(m->wishes->model_path);
     plan->profile_path = copy_text(m->wishes->profile_path);
+    if (m->wishes->what_if != NULL) GHP_TRY(ghp_edits_copy(m->wishes->what_if, &plan->what_if));
     plan->memory_limit_bytes = m->wishes->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = m->wishes->profile->hash;
@@ -299,29 +342,107 @@ static enum ghp_status name_plan(struct making *m)
                : GHP_OK;
 }
 
+/* Takes a baseline that is faster: with each layer reduced alone none is, but buckets help one plan more than another. */
+static enum ghp_status take_faster_baseline(struct making *m)
+{
+    struct ghp_plan *plan = m->plan;
+
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL) return GHP_OK;
+    for (int b = 0; b < BASELINES; ++b) {
+        const struct ghp_baseline *base = &plan->baselines[b];
+
+        if (!base->feasible ||
+            base->predicted.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME))
+            continue;
+        plan->bucket_bytes = m->baseline_bucket[b];
+        GHP_TRY(predict(m, m->baseline[b].kept[m->baseline_kept[b]].choice, plan->bucket_bytes,
+                        plan->splits, &plan->predicted));
+    }
+    return GHP_OK;
+}
+
+/* ---- alternatives ---- */
+
+static void release_alternatives(struct ghp_plan *plan)
+{
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        ghp_alternative_release(&plan->alternatives[i]);
+    free(plan->alternatives);
+    plan->alternatives = NULL;
+    plan->n_alternatives = 0;
+}
+
+/* share   of the time limit that the searches may take */
+static enum ghp_status find_alternatives(struct making *m, double share)
+{
+    struct ghp_alternatives_job job = {
+        .instance = &m->instance,
+        .bucket_bytes = m->plan->bucket_bytes,
+        .limit_bytes = m->wishes->memory_bytes,
+        .deadline_s = fmin(deadline(m, 1), ghp_now_s() + share * m->wishes->time_limit_s)};
+
+    release_alternatives(m->plan);
+    return ghp_alternatives_find(&job, m->plan);
+}
+
+/* The proof is about layers reduced alone; with buckets a runner-up may be faster than the plan.  Whether one was taken
+ * in its place. */
+static enum ghp_status take_runner_up(struct making *m, bool *taken)
+{
+    struct ghp_plan *plan = m->plan;
+    const struct ghp_alternative *best = NULL;
+    struct ghp_lowering how = m->how;
+
+    *taken = false;
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL ||
+        plan->certificate.preferred != NULL)
+        return GHP_OK;
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        if (plan->alternatives[i].step_s < plan->predicted.step_s * (1 - GHP_BRANCH_SAME) &&
+            (best == NULL || plan->alternatives[i].step_s < best->step_s))
+            best = &plan->alternatives[i];
+    if (best == NULL) return GHP_OK;
+    ghp_alternative_splits(best, plan->splits, (size_t)plan->model.n_layers, plan->splits);
+    how.bucket_bytes = plan->bucket_bytes;
+    GHP_TRY(ghp_plan_predict(&how, plan->splits, m->wishes->profile, &plan->predicted));
+    free(plan->certificate.status);
+    *taken = true;
+    return set_certificate(m, plan->predicted.step_s);
+}
+
+static enum ghp_status note_no_break_even(struct ghp_plan *plan)
+{
+    plan->break_even_search = copy_text("off, as asked");
+    return plan->break_even_search == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
 /* From the finished search to the plan. */
 static enum ghp_status finish(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
-    bool simpler;
-    double fastest_s;
+    bool changed;
     int kept;
 
     GHP_TRY(tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
     GHP_TRY(
         predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits, &plan->predicted));
-    fastest_s = plan->predicted.step_s;
-    GHP_TRY(set_certificate(m, fastest_s));
-    GHP_TRY(simplify(m, &simpler));
-    GHP_TRY(set_groups(m));
+    GHP_TRY(take_faster_baseline(m));
+    GHP_TRY(set_certificate(m, plan->predicted.step_s));
+    m->fastest = plan->predicted;
+    GHP_TRY(simplify(m));
     GHP_TRY(name_plan(m));
+    for (int round = 0; round < RUNNER_UP_ROUNDS && !m->wishes->decision_only; ++round) {
+        GHP_TRY(find_alternatives(m, round == 0 ? 0.1 : 0.05));
+        GHP_TRY(take_runner_up(m, &changed));
+        if (!changed) break;
+        m->fastest = plan->predicted;
+    }
+    GHP_TRY(set_margin(m));
+    GHP_TRY(set_groups(m));
     GHP_TRY(take_subset(m));
-    struct ghp_alternatives_job job = {
-        .instance = &m->instance,
-        .bucket_bytes = plan->bucket_bytes,
-        .limit_bytes = m->wishes->memory_bytes,
-        .deadline_s = fmin(deadline(m, 1), ghp_now_s() + 0.1 * m->wishes->time_limit_s)};
-    return ghp_alternatives_find(&job, plan);
+    if (m->wishes->decision_only) return GHP_OK;
+    return m->wishes->break_even ? ghp_break_even_find(m->wishes->profile, plan)
+                                 : note_no_break_even(plan);
 }
 
 /* A baseline as a plan of its own: what was found for the table. */

@@ -2,7 +2,7 @@
  *
  * The order: the three baselines; the search over everything that the wishes leave open, from the baselines' plans;
  * bucket sizes on the best plans met; data parallelism in place of a plan that is not surely faster; the runner-up of
- * each conv2d and linear layer.
+ * each conv2d and linear layer, and where that is faster under buckets than the plan, it instead; break-even values.
  *
  * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
  * afterwards: its status then says so.
@@ -28,8 +28,11 @@ struct ghp_wishes {
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
     double time_limit_s;  /* of all searches together */
     double gap;           /* relative; a plan this near to the bound will do; 0: the best */
-    bool simplify; /* data parallelism where the best plan is not faster by more than its error */
+    bool simplify;   /* data parallelism where the best plan is not faster by more than its error */
+    bool break_even; /* say at which values each layer's choice flips; planner/break_even.h */
+    bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
+    const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
 };
 
 /* Makes the plan.

@@ -127,12 +127,12 @@ void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_l
     }
     load->reduce[in->n_items] = metric_s;
     load->idle[in->n_items - 1] = metric_s > 0 ? 0 : 1;
-    for (int k = 0; k < GHP_WORK_COUNT; ++k)
-        for (int s = 0; s < in->n_slots; ++s)
+    for (int s = 0; s < in->n_slots; ++s) /* side by side: each sum waits for its own last one */
+        for (int k = 0; k < GHP_WORK_COUNT; ++k)
             load->work[k][s + 1] += load->work[k][s];
     for (int i = 0; i < in->n_items; ++i)
         load->reduce[i + 1] += load->reduce[i];
-    for (int p = 1; p < in->n_points; ++p)
+    for (int p = 1; p < in->n_points && in->has_memory; ++p)
         load->live[p] += load->live[p - 1];
 }
 

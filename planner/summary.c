@@ -5,6 +5,7 @@
 #include "core/units.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,9 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
+    if (plan->what_if.n > 0)
+        ghp_table_note(t, "what if: %s",
+                       ghp_edits_text(&plan->what_if, splits, sizeof splits));
     for (int b = 0; b < plan->n_baselines; ++b)
         if (!plan->baselines[b].feasible)
             ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
@@ -221,6 +225,31 @@ static void put_certificate(json_t *object, const struct ghp_certificate *c)
     json_object_set_new(object, "nodes", json_integer(c->nodes));
     json_object_set_new(object, "seconds", json_real(c->seconds));
     if (c->preferred != NULL) json_object_set_new(object, "preferred", json_string(c->preferred));
+    if (c->margin != NULL) json_object_set_new(object, "margin", json_string(c->margin));
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text != NULL) json_object_set_new(object, key, json_string(text));
+}
+
+/* As in the plan file, but that a side without an end has no key. */
+static json_t *sensitivity_object(const struct ghp_plan *plan)
+{
+    json_t *object = json_object();
+
+    for (int i = 0; i < plan->n_sensitivity; ++i) {
+        const struct ghp_sensitivity *s = &plan->sensitivity[i];
+        json_t *one = json_object();
+
+        json_object_set_new(one, "nominal", json_real(s->nominal));
+        if (!isnan(s->low)) json_object_set_new(one, "low", json_real(s->low));
+        if (!isnan(s->high)) json_object_set_new(one, "high", json_real(s->high));
+        set_text(one, "below", s->below);
+        set_text(one, "above", s->above);
+        json_object_set_new(object, ghp_quantity_name(s->quantity), one);
+    }
+    return object;
 }
 
 static json_t *splits_object(const struct ghp_plan *plan)
@@ -269,10 +298,14 @@ enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, F
     json_object_set_new(object, "group_size", json_integer(plan->group_size));
     json_object_set_new(object, "bucket_bytes", json_integer(plan->bucket_bytes));
     json_object_set_new(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes));
+    if (plan->what_if.n > 0)
+        json_object_set_new(object, "what_if", ghp_edits_json(&plan->what_if));
     put_prediction(object, plan, &plan->predicted);
     put_certificate(object, &plan->certificate);
     json_object_set_new(object, "baselines", baselines_object(plan));
     json_object_set_new(object, "splits", splits_object(plan));
+    if (plan->n_sensitivity > 0)
+        json_object_set_new(object, "sensitivity", sensitivity_object(plan));
     if (options != NULL) json_object_set_new(object, "options", options);
     status = ghp_json_text_of(object, &text);
     json_decref(object);

@@ -19,7 +19,7 @@ struct field {
 };
 
 enum field_id {
-    FLOPS, BANDWIDTH, LATENCY, INTRA_BANDWIDTH, INTRA_LATENCY, MEMORY, MEMORY_BANDWIDTH, NODES,
+    FLOPS, BANDWIDTH, LATENCY, INTRA_BANDWIDTH, INTRA_LATENCY, MEMORY, MEMORY_BANDWIDTH, BATCH_HALF, NODES,
     CORES, COMPUTE_SLOWDOWN, COMM_SLOWDOWN, LINK_SLOWDOWN, FIELDS
 };
 
@@ -31,6 +31,7 @@ static const struct field fields[FIELDS] = {
     [INTRA_LATENCY] = {.key = "intra_latency", .max = 10},
     [MEMORY] = {.key = "memory", .max = 1e18, .positive = true, .value = 1099511627776.0},
     [MEMORY_BANDWIDTH] = {.key = "memory_bandwidth", .max = 1e15},
+    [BATCH_HALF] = {.key = "batch_half", .max = 1e9},
     [NODES] = {.key = "nodes", .max = GHP_ANALYTIC_NODES},
     [CORES] = {.key = "cores", .min = 1, .max = CORES_MAX, .value = 1},
     [COMPUTE_SLOWDOWN] = {.key = "compute_slowdown", .min = 1, .max = 1000, .value = 1},
@@ -145,6 +146,7 @@ enum ghp_status ghp_analytic_parse(const char *text, struct ghp_analytic *analyt
     if (got[INTRA_LATENCY].given) analytic->intra.latency_s = got[INTRA_LATENCY].value;
     analytic->memory_bytes = (int64_t)got[MEMORY].value;
     analytic->memory_Bps = got[MEMORY_BANDWIDTH].value;
+    analytic->batch_half = got[BATCH_HALF].value;
     analytic->nodes = got[NODES].value > 0 ? (int)got[NODES].value : GHP_ANALYTIC_NODES;
     analytic->cores = (int)got[CORES].value;
     analytic->overlap.compute = got[COMPUTE_SLOWDOWN].value;
@@ -186,6 +188,7 @@ static enum ghp_status fill(const struct ghp_analytic *analytic, const char *num
     profile->workers = 0;
     profile->law.flops_per_s = analytic->flops_per_s;
     profile->law.memory_Bps = analytic->memory_Bps;
+    profile->law.batch_half = analytic->batch_half;
     profile->copy = rate;
     profile->update = rate;
     profile->load = rate;

@@ -6,6 +6,7 @@
  *     intra_bandwidth, intra_latency   link inside a node [as between nodes]    [bytes/s], [s]
  *     memory              of one node [1TiB]                                    [bytes, or 64GiB]
  *     memory_bandwidth    traffic of ops without FLOPs, copies, updates; 0 is free [0]   [bytes/s]
+ *     batch_half          samples of a worker at which half of F is reached; 0: F at any [0]
  *     nodes               equal nodes; 0: as many as workers, so that no two share a link [0]
  *     cores               of one node [1 without nodes; required with them]
  *     compute_slowdown, comm_slowdown, link_slowdown   while both streams are busy [1], >= 1
@@ -24,6 +25,7 @@ struct ghp_analytic {
     struct ghp_link inter, intra; /* bandwidth > 0, latency >= 0 */
     int64_t memory_bytes;         /* of a node, > 0 */
     double memory_Bps;            /* >= 0 */
+    double batch_half;            /* [samples] >= 0 */
     int nodes;                    /* >= 1 */
     int cores;                    /* of a node, >= 1 */
     struct ghp_overlap overlap;   /* >= 1 each */

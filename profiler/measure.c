@@ -1,6 +1,8 @@
 /* profiler/measure.c - samples, medians, and what the ranks tell each other. */
 #include "profiler/measure.h"
 
+#include "executor/contest.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +20,6 @@ double ghp_measure_now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double ghp_measure_quantile(const double *ascending, int n, double q)
-{
-    double at = q * (double)(n - 1);
-    int below = (int)at;
-
-    if (below >= n - 1) return ascending[n - 1];
-    return ascending[below] + (at - below) * (ascending[below + 1] - ascending[below]);
-}
-
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -41,10 +34,10 @@ struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples)
 
     memcpy(values, samples->values, sizeof values);
     qsort(values, (size_t)samples->n, sizeof *values, ascending);
-    timed.seconds = ghp_measure_quantile(values, samples->n, 0.5);
+    timed.seconds = ghp_contest_quantile(values, samples->n, 0.5);
     if (timed.seconds > 0)
-        timed.spread = (ghp_measure_quantile(values, samples->n, 0.75) -
-                        ghp_measure_quantile(values, samples->n, 0.25)) /
+        timed.spread = (ghp_contest_quantile(values, samples->n, 0.75) -
+                        ghp_contest_quantile(values, samples->n, 0.25)) /
                        timed.seconds;
     return timed;
 }
@@ -63,22 +56,45 @@ struct word {
     int64_t status;
 };
 
+/* All ranks' words, or the failure of any of them. */
+static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status, double value,
+                            struct word *all)
+{
+    struct word mine = {.value = value, .status = status};
+    enum ghp_status result = m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
+
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+        if (all[r].status != GHP_OK)
+            result = status != GHP_OK
+                         ? status
+                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
+    return result;
+}
+
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value)
 {
-    struct word mine = {.value = *value, .status = status};
     struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
     enum ghp_status result = GHP_OK;
 
     /* without this memory a rank cannot take part: all others learn it from the watchdog */
     if (all == NULL) return GHP_NO_MEMORY();
-    result = m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
-    for (int r = 0; r < m->size && result == GHP_OK; ++r) {
-        if (all[r].status != GHP_OK)
-            result = status != GHP_OK
-                         ? status
-                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
+    result = hear(m, status, *value, all);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
         if (all[r].value > *value) *value = all[r].value;
-    }
+    free(all);
+    return result;
+}
+
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value)
+{
+    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
+    enum ghp_status result = GHP_OK;
+    double sum = 0;
+
+    if (all == NULL) return GHP_NO_MEMORY();
+    result = hear(m, status, *value, all);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r) sum += all[r].value;
+    if (result == GHP_OK) *value = sum / m->size;
     free(all);
     return result;
 }

@@ -73,6 +73,10 @@ enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task ta
  * Collective over m->world */
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
 
+/* The mean of all ranks' values, the same bits on all; fails as ghp_measure_max does.
+ * Collective over m->world */
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value);
+
 /* Whether this thread's message only says that another rank failed. */
 bool ghp_measure_is_echo(void);
 
@@ -83,9 +87,6 @@ enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status s
 
 /* Seconds since some fixed moment, never backwards. */
 double ghp_measure_now_s(void);
-
-/* Quantile q in [0, 1] of n >= 1 ascending values, between neighbours by a straight line. */
-double ghp_measure_quantile(const double *ascending, int n, double q);
 
 /* Median and spread of n >= 1 samples. */
 struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples);

@@ -65,7 +65,7 @@ static enum ghp_status exchange_open(struct exchange *x)
 {
     const struct ghp_agenda_comm *what = x->what;
     struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
-    int64_t least = (int64_t)x->m->element_bytes * what->count;
+    int64_t least = (int64_t)2 * x->m->element_bytes * what->count;
 
     GHP_TRY(x->m->transport_ops->group(x->m->transport, ranks, GHP_STREAM_COMPUTE, &x->comm));
     x->m->transport_ops->label(x->comm, ghp_comm_name(what->op));

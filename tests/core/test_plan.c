@@ -29,10 +29,76 @@ static struct ghp_profile law(void)
     CHECK_STATUS(ghp_profile_init(&profile, "analytic", "exact", 4), GHP_OK);
     profile.machine.nodes = 8;
     profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9};
-    profile.law = (struct ghp_law){1e9, 0};
-    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_LAW};
+    profile.law = (struct ghp_law){.flops_per_s = 1e9};
+    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_LAW, false};
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     return profile;
+}
+
+/* A runner-up with all that a plan can say of it: values found, not found, and equal as it is. */
+static void add_alternative(struct ghp_plan *plan)
+{
+    const double step_s = plan->predicted.step_s;
+    const size_t layers = (size_t)plan->model.n_layers;
+    struct ghp_alternative *a = ghp_alloc(1, sizeof *a);
+    struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
+    struct ghp_profile whole = law();
+    struct ghp_lowering how = ghp_plan_lowering(plan, &whole);
+    struct ghp_prediction rival = {0};
+
+    *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}};
+    a->n_changes = 1;
+    a->changes = ghp_alloc(1, sizeof *a->changes);
+    a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"), {GHP_SPLIT_CHANNEL, 2}};
+    ghp_alternative_splits(a, plan->splits, layers, splits);
+    CHECK_STATUS(ghp_plan_predict(&how, splits, &whole, &rival), GHP_OK);
+    a->step_s = rival.step_s;
+    free(splits);
+    ghp_profile_release(&whole);
+    a->n_choices = 2;
+    a->choices = ghp_alloc(2, sizeof *a->choices);
+    a->choices[0] = (struct ghp_choice_cost){
+        {GHP_SPLIT_DATA, 1}, step_s, 1e-3, 2e-3, 0.1, 0.2, 0.3, 1e-5, 4096};
+    a->choices[1] =
+        (struct ghp_choice_cost){{GHP_SPLIT_IN, 2}, step_s * 1.5, 1, 2, 3, 4, 5, 6, 8192};
+    a->n_break_even = 2;
+    a->break_even[0] =
+        (struct ghp_break_even){GHP_QUANTITY_INTER_BANDWIDTH, 1.25e9, 1.0 / 3 * 1e9, NAN};
+    a->break_even[1] = (struct ghp_break_even){GHP_QUANTITY_BATCH, 16, 16, 16};
+    plan->alternatives = a;
+    plan->n_alternatives = 1;
+    plan->break_even_search = copy_text("1 of 1 layers");
+    plan->certificate.margin = copy_text("beyond the error");
+    plan->n_sensitivity = 1;
+    plan->sensitivity = ghp_alloc(1, sizeof *plan->sensitivity);
+    plan->sensitivity[0] = (struct ghp_sensitivity){GHP_QUANTITY_COMPUTE, 1, NAN, 2.0 / 3 + 1, NULL,
+                                                    copy_text("c in:2")};
+}
+
+/* What add_alternative made, after a file. */
+static void check_alternative(const struct ghp_plan *plan)
+{
+    const struct ghp_alternative *a = &plan->alternatives[0];
+
+    CHECK_EQ(plan->n_alternatives, 1);
+    CHECK(a->layer == 1 && ghp_split_same(a->split, (struct ghp_split){GHP_SPLIT_IN, 2}));
+    CHECK(a->n_changes == 1 && a->n_choices == 2 && a->n_break_even == 2);
+    CHECK_EQ(a->changes[0].layer, ghp_model_find(&plan->model, "r"));
+    CHECK_EQ(a->choices[1].split.degree, 2);
+    CHECK_NEAR(a->choices[0].exchange_s, 0.1, 0);
+    CHECK_NEAR(a->choices[0].exposed_s, 0.3, 0);
+    CHECK_EQ(a->choices[1].peak_bytes, 8192);
+    CHECK_EQ(a->break_even[0].quantity, GHP_QUANTITY_INTER_BANDWIDTH);
+    CHECK_NEAR(a->break_even[0].low, 1.0 / 3 * 1e9, 0);
+    CHECK(isnan(a->break_even[0].high));
+    CHECK_NEAR(a->break_even[1].high, 16, 0);
+    CHECK_TEXT(plan->break_even_search, "1 of 1 layers");
+    CHECK_TEXT(plan->certificate.margin, "beyond the error");
+    CHECK_EQ(plan->n_sensitivity, 1);
+    CHECK_EQ(plan->sensitivity[0].quantity, GHP_QUANTITY_COMPUTE);
+    CHECK(isnan(plan->sensitivity[0].low) && plan->sensitivity[0].below == NULL);
+    CHECK_NEAR(plan->sensitivity[0].high, 2.0 / 3 + 1, 0);
+    CHECK_TEXT(plan->sensitivity[0].above, "c in:2");
 }
 
 /* A plan of 4 workers: the linear layer split over 2. */
@@ -69,9 +135,7 @@ static struct ghp_plan make_plan(void)
     plan.baselines[1] = (struct ghp_baseline){.strategy = copy_text("model"),
                                               .reason = copy_text("needs more memory")};
     plan.n_alternatives = 1;
-    plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
-    plan.alternatives[0] =
-        (struct ghp_alternative){1, {GHP_SPLIT_IN, 2}, plan.predicted.step_s * 1.5};
+    add_alternative(&plan);
     plan.memory_limit_bytes = plan.predicted.peak_bytes;
     ghp_program_release(&program);
     ghp_profile_release(&whole);
@@ -93,6 +157,7 @@ static void test_round_trip(void)
     CHECK_TEXT(second, first);
     CHECK_STATUS(ghp_plan_verify(&again, &again.profile), GHP_OK);
     CHECK_STATUS(ghp_plan_verify(&again, &whole), GHP_OK);
+    check_alternative(&again);
     CHECK_EQ(again.n_baselines, 2);
     CHECK_TEXT(again.baselines[1].reason, "needs more memory");
     CHECK_EQ(again.splits[ghp_model_find(&again.model, "l")].degree, 2);
@@ -144,6 +209,19 @@ static const struct edit edits[] = {
     {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
     {"\"plans\": 3", "\"plans\": -3", "'certificate.plans'", false},
     {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
+    {"\"high\": \"none\"", "\"high\": \"never\"", "give a number or \"none\"", false},
+    {"\"high\": \"none\"", "\"high\": -1.0", "'alternatives[0].break_even[0].high'", false},
+    {"\"quantity\": \"global_batch\"", "\"quantity\": \"batch\"", "use one of inter_bandwidth_Bps",
+     false},
+    {"\"exposed_s\": 0.3", "\"exposed\": 0.3", "did you mean 'exposed_s'", false},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"r\", \"split\": \"full\", \"degree\": 2}", "alternatives.predicted_step_s",
+     true},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"q\", \"split\": \"channel\", \"degree\": 2}", "the model has no layer 'q'",
+     false},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"r\", \"split\": \"in\", \"degree\": 2}", "'r'", false},
 };
 
 static void test_edits(void)

@@ -29,6 +29,30 @@ static double fill_laps(const struct ghp_program *program, struct ghp_stopwatch 
     return sum_s;
 }
 
+/* A skipped step counts nowhere, however short. */
+static void test_skip(const struct ghp_program *program, struct ghp_stopwatch *watch)
+{
+    double before_s = ghp_stopwatch_mean(watch, 3).run_s, step_s;
+
+    CHECK_NEAR(before_s, 4e-3, 1e-12);
+    ghp_stopwatch_forget(watch);
+    fill_laps(program, watch);
+    step_s = ghp_stopwatch_step_s(watch);
+    ghp_stopwatch_begin(watch);
+    for (int i = 0; i < program->n_instrs; i++)
+        ghp_stopwatch_lap(watch, i,
+                          (struct ghp_lap){.step = ghp_stopwatch_step(watch), .finish_s = 1});
+    ghp_stopwatch_end(watch);
+    ghp_stopwatch_skip(watch);
+    CHECK_NEAR(ghp_stopwatch_mean(watch, 3).run_s, before_s, 1e-12);
+    CHECK(ghp_stopwatch_step_s(watch) == step_s);
+    ghp_stopwatch_forget(watch);
+    ghp_stopwatch_begin(watch);
+    ghp_stopwatch_end(watch);
+    ghp_stopwatch_skip(watch); /* nothing else is left */
+    CHECK(ghp_stopwatch_step_s(watch) == 0 && ghp_stopwatch_mean(watch, 3).run_s == 0);
+}
+
 int main(void)
 {
     struct ghp_model model = {0};
@@ -63,10 +87,11 @@ int main(void)
         layers_s += r.layers[i].measured_s;
     CHECK_NEAR(predicted_s, r.step.predicted_s, 1e-9 * r.step.predicted_s);
     CHECK_NEAR(measured_s, laps_s, 1e-9);
-    CHECK_NEAR(measured_s + r.between_s, r.step.measured_s, 1e-9);
+    CHECK_NEAR(measured_s + r.between.measured_s, r.step.measured_s, 1e-9);
     CHECK_NEAR(layers_s, laps_s, 1e-9);
     CHECK_NEAR(r.instrs[3].measured_s, 4e-3, 1e-12);
     CHECK_NEAR(ghp_term_error((struct ghp_term){.predicted_s = 3, .measured_s = 4}), -0.25, 1e-15);
+    test_skip(&program, watch);
     ghp_residuals_release(&r);
     ghp_stopwatch_forget(watch);
     CHECK_EQ(ghp_stopwatch_steps(watch), 0);

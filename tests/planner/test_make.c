@@ -69,6 +69,30 @@ static void test_networks(void)
     }
 }
 
+/* Latency binds and buckets decide: what is fastest with each layer alone need not be fastest with buckets, yet no
+ * baseline with its bucket is faster than the plan. */
+static void test_bucketed_baselines(void)
+{
+    struct ghp_wishes wishes = wishes_for(MODEL("resnet50"), 4096, 4096);
+    struct ghp_profile fast;
+    struct ghp_plan plan;
+
+    if (!CHECK_STATUS(analytic_profile(6e12, 12.5e9, 2e-6, &fast), GHP_OK)) return;
+    wishes.profile = &fast;
+    wishes.bucket_bytes = GHP_BUCKET_AUTO;
+    wishes.time_limit_s = 5;
+    wishes.decision_only = true;
+    if (CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) {
+        for (int b = 0; b < plan.n_baselines; ++b)
+            CHECK(!plan.baselines[b].feasible ||
+                  plan.predicted.step_s <= plan.baselines[b].predicted.step_s * (1 + 1e-9));
+        CHECK_EQ(plan.n_alternatives, 0);
+        CHECK_STATUS(ghp_plan_verify(&plan, &fast), GHP_OK);
+        ghp_plan_release(&plan);
+    }
+    ghp_profile_release(&fast);
+}
+
 /* A tighter limit never makes a faster plan, and what is named as the least does. */
 static void test_memory(void)
 {
@@ -194,6 +218,30 @@ static void test_simplify(void)
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
 }
 
+/* Reductions that wait for partners are worth few buckets: what is slower layer by layer may be the fastest in one. */
+static void test_costly_reductions(void)
+{
+    struct ghp_wishes wishes = wishes_for(MODEL("lenet5"), 4, 64);
+    struct ghp_plan plan;
+
+    wishes.bucket_bytes = GHP_BUCKET_AUTO;
+    profile.calibration = ghp_calibration_open(0, 0);
+    profile.calibration->created = strdup("");
+    profile.calibration->exchange_s = 1e-4;
+    profile.calibration->reduction_s = 1e-2;
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    for (int simplify = 0; simplify < 2; ++simplify) {
+        wishes.simplify = simplify == 1;
+        if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) continue;
+        check_plan(&plan);
+        CHECK(plan.bucket_bytes > 0);
+        ghp_plan_release(&plan);
+    }
+    ghp_calibration_close(profile.calibration);
+    profile.calibration = NULL;
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+}
+
 /* With slowdowns, or a fixed bucket, or little time, the bound still holds and the gap is said. */
 static void test_gap(void)
 {
@@ -227,11 +275,13 @@ int main(void)
 {
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
     test_networks();
+    test_bucketed_baselines();
     test_memory();
     test_groups();
     test_one_worker();
     test_strategies();
     test_simplify();
+    test_costly_reductions();
     test_gap();
     ghp_profile_release(&profile);
     return check_end();

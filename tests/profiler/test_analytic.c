@@ -19,6 +19,7 @@ static void test_defaults(void)
     CHECK_EQ(a.cores, 1);
     CHECK_EQ(a.memory_bytes, INT64_C(1) << 40);
     CHECK_NEAR(a.memory_Bps, 0, 0);
+    CHECK_NEAR(a.batch_half, 0, 0);
     CHECK_NEAR(a.overlap.compute, 1, 0);
     CHECK_NEAR(a.overlap.comm, 1, 0);
     CHECK_NEAR(a.overlap.link, 1, 0);
@@ -29,7 +30,7 @@ static void test_all(void)
     struct ghp_analytic a = {0};
 
     CHECK_STATUS(ghp_analytic_parse("latency=0,F=1e9,bandwidth=1e6,intra_bandwidth=1e8,"
-                                    "intra_latency=1e-6,memory=2GiB,memory_bandwidth=1e10,nodes=4,"
+                                    "intra_latency=1e-6,memory=2GiB,memory_bandwidth=1e10,batch_half=1.5,nodes=4,"
                                     "cores=8,compute_slowdown=1.5,comm_slowdown=1.25,"
                                     "link_slowdown=2",
                                     &a),
@@ -39,6 +40,7 @@ static void test_all(void)
     CHECK_NEAR(a.intra.latency_s, 1e-6, 0);
     CHECK_EQ(a.memory_bytes, INT64_C(2) << 30);
     CHECK_NEAR(a.memory_Bps, 1e10, 0);
+    CHECK_NEAR(a.batch_half, 1.5, 0);
     CHECK_EQ(a.nodes, 4);
     CHECK_EQ(a.cores, 8);
     CHECK_NEAR(a.overlap.compute, 1.5, 0);
@@ -66,6 +68,7 @@ static void test_bad(void)
         {"F=1,bandwidth=1,latency=0,nodes=1.5,cores=1", "whole number"},
         {"F=1,bandwidth=1,latency=0,link_slowdown=0.5", "at least 1"},
         {"F=1,bandwidth=1,latency=0,memory=lots", "lots"},
+        {"F=1,bandwidth=1,latency=0,batch_half=-1", "at least 0"},
     };
     struct ghp_analytic a = {0};
 
@@ -123,6 +126,45 @@ static void test_ring(void)
     ghp_profile_release(&profile);
 }
 
+/* Half of the rate at batch_half samples, near all of it at many; the file keeps the law and names it only where it is
+ * given. */
+static void test_batch_half(void)
+{
+    static const struct {
+        int64_t samples;
+        double times; /* of the seconds at the full rate */
+    } cases[] = {{1, 4}, {3, 2}, {12, 1.25}, {3000, 1.001}};
+    char path[] = "/tmp/ghp-analytic-XXXXXX";
+    struct ghp_analytic a = {0};
+    struct ghp_profile plain = {0}, profile = {0}, read = {0};
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_STATUS(ghp_analytic_parse("F=1e9,bandwidth=1,latency=0", &a), GHP_OK);
+    CHECK_STATUS(ghp_analytic_profile(&a, "fast", 4, &plain), GHP_OK);
+    CHECK_STATUS(ghp_analytic_parse("F=1e9,bandwidth=1,latency=0,batch_half=3", &a), GHP_OK);
+    CHECK_STATUS(ghp_analytic_profile(&a, "fast", 4, &profile), GHP_OK);
+    CHECK(plain.hash != profile.hash);
+    CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_load(path, &read), GHP_OK);
+    CHECK(read.hash == profile.hash);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct ghp_local local = {.op = GHP_OP_LINEAR, .n = cases[i].samples, .c = 1000, .h = 1,
+                                  .w = 1, .k = 500, .p = 1, .q = 1};
+        struct ghp_price full = {0}, half = {0};
+
+        CHECK_STATUS(ghp_profile_op(&plain, &local, GHP_PASS_FORWARD, &full), GHP_OK);
+        CHECK_STATUS(ghp_profile_op(&read, &local, GHP_PASS_FORWARD, &half), GHP_OK);
+        CHECK_NEAR(full.seconds, 1e-3 * (double)cases[i].samples, 1e-12);
+        CHECK_NEAR(half.seconds / full.seconds, cases[i].times, 1e-12);
+    }
+    ghp_profile_release(&read);
+    ghp_profile_release(&profile);
+    ghp_profile_release(&plain);
+    unlink(path);
+}
+
 int main(void)
 {
     test_defaults();
@@ -130,5 +172,6 @@ int main(void)
     test_bad();
     test_profile();
     test_ring();
+    test_batch_half();
     return check_end();
 }

@@ -9,16 +9,12 @@ static struct ghp_measure m;
 
 static void test_quantiles(void)
 {
-    static const double values[5] = {1, 2, 3, 4, 5};
     struct ghp_samples five = {5, {5, 1, 4, 2, 3}}, pair = {2, {3, 1}}, one = {1, {7}};
     struct ghp_timed timed = ghp_measure_summary(&five);
 
     CHECK_NEAR(timed.seconds, 3, 0);
     CHECK_NEAR(timed.spread, 2.0 / 3, 1e-15);
     CHECK_EQ(timed.samples, 5);
-    CHECK_NEAR(ghp_measure_quantile(values, 5, 0), 1, 0);
-    CHECK_NEAR(ghp_measure_quantile(values, 5, 1), 5, 0);
-    CHECK_NEAR(ghp_measure_quantile(values, 5, 0.125), 1.5, 1e-15);
     CHECK_NEAR(ghp_measure_summary(&pair).seconds, 2, 0);
     CHECK_NEAR(ghp_measure_summary(&one).seconds, 7, 0);
     CHECK_NEAR(ghp_measure_summary(&one).spread, 0, 0);

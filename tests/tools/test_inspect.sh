@@ -101,6 +101,7 @@ cat >run.json <<'JSON'
 JSON
 says '^measured_step_s +125\.000 +ms' run.json
 says '^forward +110\.000 +100\.000 +10\.0' run.json
+says 'older ghp-run wrote this' run.json
 says '^peak_bytes +1\.000 +MiB' run.json
 says '"format": "ghp.run/1"' run.json --json
 

@@ -1,0 +1,285 @@
+/* executor/setup.c - see setup.h. */
+#include "executor/setup.h"
+
+#include "core/log.h"
+#include "executor/parameters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum ghp_status ghp_setup_agree(struct ghp_setup *s, enum ghp_status status, const char *what)
+{
+    s->session->transport_ops->label(s->world, what);
+    return s->session->transport_ops->agree(s->world, status);
+}
+
+/* ---- the plans, and whether they are for us ---- */
+
+static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_entrant *e)
+{
+    struct ghp_model model = {0};
+    enum ghp_status status = GHP_OK;
+
+    if (s->options->model_path == NULL) return GHP_OK;
+    GHP_TRY(ghp_model_load(s->options->model_path, &model));
+    if (model.hash != e->plan.model_hash)
+        status = GHP_FAIL(
+            GHP_ERR_INPUT,
+            "'%s' was made for another model ('%s') than '%s'; plan that model with ghp-plan",
+            e->path, e->plan.model.name, s->options->model_path);
+    ghp_model_release(&model);
+    return status;
+}
+
+/* Plans are compared only where nothing but the plan differs. */
+static enum ghp_status check_alike(const struct ghp_entrant *first, const struct ghp_entrant *e)
+{
+    if (e->plan.model_hash != first->plan.model_hash)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is for another model ('%s') than '%s' ('%s'); compare plans of one "
+                        "model",
+                        e->path, e->plan.model.name, first->path, first->plan.model.name);
+    if (e->plan.extent.global_batch != first->plan.extent.global_batch)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is for a global batch of %lld, '%s' for one of %lld; plan both for "
+                        "the same --batch",
+                        e->path, (long long)e->plan.extent.global_batch, first->path,
+                        (long long)first->plan.extent.global_batch);
+    return GHP_OK;
+}
+
+static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_entrant *e)
+{
+    GHP_TRY(ghp_plan_load(e->path, &e->plan));
+    if (s->size != e->plan.extent.workers)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is for %d worker(s), but %d were started; start it with mpirun -n "
+                        "%d, or plan for %d",
+                        e->path, e->plan.extent.workers, s->size, e->plan.extent.workers, s->size);
+    GHP_TRY(ghp_plan_check(&e->plan));
+    GHP_TRY(check_model(s, e));
+    return check_alike(&s->entrants[0], e);
+}
+
+static enum ghp_status open_plans(struct ghp_setup *s)
+{
+    s->n_entrants = s->options->n_plans;
+    GHP_ASSERT(s->n_entrants >= 1 && s->n_entrants <= GHP_SESSION_PLANS);
+    for (int i = 0; i < s->n_entrants; i++) {
+        s->entrants[i].path = s->options->plan_paths[i];
+        GHP_TRY(open_plan(s, &s->entrants[i]));
+    }
+    return GHP_OK;
+}
+
+/* ---- where ---- */
+
+/* Workers of this node: what mpirun says, else all. */
+static int workers_here(const struct ghp_setup *s)
+{
+    const char *text = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    long n = text != NULL ? strtol(text, NULL, 10) : 0;
+
+    return n >= 1 && n <= s->size ? (int)n : s->size;
+}
+
+static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
+{
+    if (a->nodes != b->nodes || a->cores != b->cores || a->n_pus != b->n_pus) return false;
+    for (int i = 0; i < a->n_pus; i++)
+        if (a->pus[i] != b->pus[i]) return false;
+    return true;
+}
+
+/* Bound once, as the first plan says: the others must name the same cores, or their workers would not be where they would
+ * be without the comparison. */
+static enum ghp_status bind(struct ghp_setup *s)
+{
+    const struct ghp_machine *first = &s->entrants[0].plan.profile.machine;
+    struct ghp_crew crew = {.workers = s->size, .rank = s->rank, .here = s->here};
+
+    for (int i = 1; i < s->n_entrants && s->options->bind != GHP_BIND_NONE; i++)
+        if (!same_cores(first, &s->entrants[i].plan.profile.machine))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' is for a machine with other nodes or cores than '%s'; plan both "
+                            "for one machine, or give --bind none",
+                            s->entrants[i].path, s->entrants[0].path);
+    return ghp_binding_set(first, crew, (enum ghp_bind_mode)s->options->bind, &s->binding);
+}
+
+/* ---- who computes ---- */
+
+static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
+                                                    const struct ghp_entrant *e, int element_bytes)
+{
+    const struct ghp_backend_ops *ops;
+
+    if (s->options->backend != NULL) return ghp_backend_find(s->options->backend);
+    ops = ghp_backend_find(e->plan.profile.backend);
+    if (ops != NULL && ops->has_precision(element_bytes)) return ops;
+    ops = ghp_backend_find("onednn"); /* a profile by law names no backend */
+    return ops != NULL && ops->has_precision(element_bytes) ? ops : ghp_backend_find("reference");
+}
+
+static int choose_precision(const struct ghp_setup *s, const struct ghp_entrant *e)
+{
+    return s->options->precision == GHP_PRECISION_OF_PLAN ? e->plan.profile.element_bytes
+           : s->options->precision == GHP_PRECISION_8     ? 8
+                                                          : 4;
+}
+
+static enum ghp_status check_same_backend(const struct ghp_setup *s,
+                                          const struct ghp_backend_ops *ops)
+{
+    for (int i = 1; i < s->n_entrants; i++) {
+        const struct ghp_entrant *e = &s->entrants[i];
+
+        if (choose_precision(s, e) != s->element_bytes)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' asks for another precision than '%s'; give --precision for both",
+                            e->path, s->entrants[0].path);
+        if (choose_backend(s, e, s->element_bytes) != ops)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' asks for another backend than '%s'; give --backend for both",
+                            e->path, s->entrants[0].path);
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status open_backend(struct ghp_setup *s)
+{
+    const struct ghp_session_options *o = s->options;
+    const struct ghp_backend_ops *ops;
+    struct ghp_backend_config config;
+
+    s->element_bytes = choose_precision(s, &s->entrants[0]);
+    ops = choose_backend(s, &s->entrants[0], s->element_bytes);
+    if (ops == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "unknown backend '%s'; use onednn or reference", o->backend);
+    if (!ops->has_precision(s->element_bytes))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "the backend '%s' has no %s precision; use --backend reference", ops->name,
+                        s->element_bytes == 8 ? "double" : "float");
+    GHP_TRY(check_same_backend(s, ops));
+    s->exact = o->numerics == GHP_NUMERICS_AUTO ? o->verify_steps != GHP_NOT_SET
+                                                : o->numerics == GHP_NUMERICS_EXACT;
+    s->threads = o->threads == GHP_NOT_SET ? s->binding.n_cores : (int)o->threads;
+    config = (struct ghp_backend_config){
+        .element_bytes = s->element_bytes, .threads = s->threads, .exact = s->exact};
+    GHP_TRY(ops->open(&config, &s->team.backend));
+    s->team.backend_ops = ops;
+    s->team.transport_ops = s->session->transport_ops;
+    s->team.transport = s->session->transport;
+    return GHP_OK;
+}
+
+/* ---- what to train ---- */
+
+static enum ghp_status open_recipe(struct ghp_setup *s)
+{
+    const struct ghp_session_options *o = s->options;
+    const struct ghp_plan *plan = &s->entrants[0].plan;
+    struct ghp_data_request request = {.spec = o->data,
+                                       .split = o->split,
+                                       .seed = (uint64_t)o->seed,
+                                       .global_batch = plan->extent.global_batch,
+                                       .shape = plan->model.layers[0].out,
+                                       .classes = plan->model.classes};
+
+    GHP_TRY(ghp_data_open(&request, &s->recipe.data));
+    GHP_TRY(ghp_order_init(&s->recipe.order, ghp_data_count(s->recipe.data, GHP_DATA_TRAIN),
+                           request.global_batch, request.seed));
+    s->recipe.schedule = (struct ghp_schedule){.kind = (enum ghp_schedule_kind)o->schedule,
+                                               .base = o->learning_rate,
+                                               .warmup_steps = o->warmup_steps};
+    s->recipe.momentum = o->momentum;
+    s->recipe.weight_decay = o->weight_decay;
+    return GHP_OK;
+}
+
+static void say_setup(const struct ghp_setup *s)
+{
+    ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s", s->entrants[0].plan.model.name,
+             s->team.backend_ops->name, s->element_bytes == 8 ? "double" : "float",
+             s->exact ? "exact" : "fast", s->threads, s->binding.text);
+    ghp_note("%s", ghp_data_text(s->recipe.data));
+    if (s->binding.oversubscribed)
+        ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
+    if (s->options->fault != GHP_FAULT_NONE)
+        ghp_warn("the fault '%s' is on: this training is wrong on purpose",
+                 ghp_fault_names[s->options->fault]);
+}
+
+enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
+{
+    const struct ghp_transport_ops *ops = session->transport_ops;
+
+    s->session = session;
+    s->options = session->options;
+    s->rank = ops->rank(session->transport);
+    s->size = ops->size(session->transport);
+    s->here = workers_here(s);
+    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){0, s->size, 1}, GHP_STREAM_COMPUTE,
+                       &s->world));
+    GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
+    GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
+    GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
+    GHP_TRY(ghp_setup_agree(s, open_recipe(s), "opening the data"));
+    say_setup(s);
+    return GHP_OK;
+}
+
+void ghp_setup_release(struct ghp_setup *s)
+{
+    for (int i = 0; i < s->n_entrants; i++)
+        ghp_entrant_close(&s->entrants[i]);
+    ghp_order_release(&s->recipe.order);
+    ghp_data_close(s->recipe.data);
+    if (s->team.backend != NULL) s->team.backend_ops->close(s->team.backend);
+    for (int i = 0; i < s->n_entrants; i++)
+        ghp_plan_release(&s->entrants[i].plan);
+    *s = (struct ghp_setup){0};
+}
+
+/* ---- a plan's worker ---- */
+
+static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *profile)
+{
+    return profile->element_bytes == s->element_bytes &&
+           strcmp(profile->backend, s->team.backend_ops->name) == 0 &&
+           strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
+}
+
+enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
+{
+    e->comparable = is_comparable(s, &e->plan.profile);
+    e->work = (struct ghp_work){.model = &e->plan.model,
+                                .splits = e->plan.splits,
+                                .extent = e->plan.extent,
+                                .rank = s->rank,
+                                .element_bytes = s->element_bytes,
+                                .bucket_bytes = e->plan.bucket_bytes,
+                                .seed = (uint64_t)s->options->seed,
+                                .fault = (enum ghp_fault)s->options->fault,
+                                .groups = e->plan.groups,
+                                .profile = e->comparable ? &e->plan.profile : NULL};
+    GHP_TRY(
+        ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));
+    GHP_TRY(ghp_worker_connect(e->worker));
+    return ghp_setup_agree(s, GHP_OK, "connecting");
+}
+
+enum ghp_status ghp_entrant_allocate(struct ghp_setup *s, struct ghp_entrant *e)
+{
+    enum ghp_status status = ghp_worker_allocate(e->worker);
+
+    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
+    return ghp_setup_agree(s, ghp_parameters_init(e->worker, (uint64_t)s->options->seed),
+                           "making the first weights");
+}
+
+void ghp_entrant_close(struct ghp_entrant *e)
+{
+    ghp_worker_close(e->worker);
+    e->worker = NULL;
+}
