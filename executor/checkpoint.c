@@ -2,7 +2,7 @@
 #include "executor/checkpoint.h"
 
 #include "executor/parameters.h"
-#include "executor/safetensors.h"
+#include "core/safetensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>

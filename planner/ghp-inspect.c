@@ -16,7 +16,7 @@ enum { MAX_FILES = 64 };
 
 static struct {
     bool verify, explain, json;
-    const char *profile;
+    const char *profile, *export_onnx, *weights;
 } set;
 
 static const struct ghp_opt options[] = {
@@ -34,6 +34,16 @@ static const struct ghp_opt options[] = {
      .target = &set.profile,
      .argument = "PROFILE",
      .help = "the profile that prices a plan; without it the one that the plan names"},
+    {.name = "export-onnx",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.export_onnx,
+     .argument = "FILE.onnx",
+     .help = "write the network of a model or plan as ONNX"},
+    {.name = "weights",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.weights,
+     .argument = "CHECKPOINT",
+     .help = "with --export-onnx: the weights, in safetensors; without it ones and zeros"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -51,11 +61,13 @@ static const struct ghp_tool tool = {
         "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
         "costs\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
-        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs",
+        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
+        "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
-    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. A model may be in ONNX (FILE.onnx).",
+    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. "
+             "A model may be in ONNX (FILE.onnx).",
 };
 
 /* The file's "format", copied into text; of an ONNX file, a model's. */
@@ -78,13 +90,17 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
 
 static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
 {
+    enum ghp_status status = GHP_OK;
     struct ghp_model model;
 
     (void)path2;
     GHP_TRY(ghp_model_load(path, &model));
-    ghp_inspect_model(report, &model);
+    if (set.export_onnx != NULL)
+        status = ghp_inspect_export(report, &model, set.export_onnx, set.weights);
+    else
+        ghp_inspect_model(report, &model);
     ghp_model_release(&model);
-    return GHP_OK;
+    return status;
 }
 
 static enum ghp_status show_machine(struct ghp_display *report, const char *path, const char *path2)
@@ -179,7 +195,9 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
     enum ghp_status status;
 
     GHP_TRY(ghp_plan_load(path, &plan));
-    if (set.verify)
+    if (set.export_onnx != NULL)
+        status = ghp_inspect_export(report, &plan.model, set.export_onnx, set.weights);
+    else if (set.verify)
         status = verify_plan(report, &plan, path);
     else if (set.explain)
         status = ghp_inspect_explain(report, &plan, path2);
@@ -253,6 +271,13 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "or run file of this version",
             path, format);
     plan = strcmp(format, "ghp.plan/1") == 0;
+    if (set.export_onnx == NULL && set.weights != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--weights goes with --export-onnx; give both");
+    if (set.export_onnx != NULL && (path2 != NULL || set.verify || set.explain ||
+                                    (!plan && strcmp(format, "ghp.model/1") != 0)))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--export-onnx writes one model or plan; give it alone, without --verify "
+                        "and --explain");
     if (!plan && (set.verify || set.explain || set.profile != NULL))
         return GHP_FAIL(
             GHP_ERR_USAGE,
