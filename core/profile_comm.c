@@ -143,7 +143,7 @@ static bool in_table(const struct ghp_profile *profile, int i, const struct ghp_
            e->stride == like->stride;
 }
 
-/* The entries around `bytes` in the table that starts at `start`. */
+/* The entries around `bytes` in the table that starts at `start`; beyond its end the last two. */
 static struct ghp_pick_comm pick_around(const struct ghp_profile *profile, int start, int64_t bytes)
 {
     const struct ghp_comm_entry *like = &profile->comms[start];
@@ -151,6 +151,8 @@ static struct ghp_pick_comm pick_around(const struct ghp_profile *profile, int s
 
     while (in_table(profile, i + 1, like) && profile->comms[i + 1].bytes <= bytes)
         ++i;
+    if (!in_table(profile, i + 1, like) && i > start && profile->comms[i].bytes < bytes)
+        return (struct ghp_pick_comm){2, {&profile->comms[i - 1], &profile->comms[i]}};
     if (profile->comms[i].bytes >= bytes || !in_table(profile, i + 1, like))
         return (struct ghp_pick_comm){1, {&profile->comms[i]}};
     return (struct ghp_pick_comm){2, {&profile->comms[i], &profile->comms[i + 1]}};
@@ -204,6 +206,17 @@ static double between_s(const struct ghp_comm_entry *a, const struct ghp_comm_en
     return a->seconds * pow(b->seconds / a->seconds, part);
 }
 
+/* Seconds beyond the table's end b: on the straight line through its last two entries, which is the link's rate as it
+ * was measured; never less than at the end, never more than in proportion to it. */
+static double beyond_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
+                       int64_t bytes)
+{
+    double rise = (b->seconds - a->seconds) / (double)(b->bytes - a->bytes);
+    double line = b->seconds + rise * (double)(bytes - b->bytes);
+
+    return fmin(fmax(line, b->seconds), b->seconds * (double)bytes / (double)b->bytes);
+}
+
 static enum ghp_source worse(enum ghp_source a, enum ghp_source b)
 {
     return a > b ? a : b;
@@ -237,14 +250,18 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
         price->source = entry->source;
         price->seconds = entry->seconds;
     }
+    bool beyond = pick.n == 2 && pick.entry[1]->bytes < bytes;
     if (pick.n == 2) {
-        price->seconds = between_s(entry, pick.entry[1], bytes);
+        price->seconds =
+            beyond ? beyond_s(entry, pick.entry[1], bytes) : between_s(entry, pick.entry[1], bytes);
         price->spread = fmax(entry->spread, pick.entry[1]->spread);
         price->source = worse(GHP_SOURCE_INTERPOLATED, worse(entry->source, pick.entry[1]->source));
     }
     if (pick.n > 0 && entry->count == ranks.count && entry->stride == ranks.stride &&
-        (pick.n == 2 || entry->bytes == bytes))
+        (pick.n == 2 || entry->bytes == bytes)) {
+        if (beyond) price->source = GHP_SOURCE_LAW;
         return GHP_OK;
+    }
 
     /* the law, scaled so that it meets the entries where they are */
     price->source = GHP_SOURCE_LAW;

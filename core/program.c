@@ -39,20 +39,26 @@ static bool overlap_in_time(const struct ghp_buffer *a, const struct ghp_buffer 
     return a->first_point <= b->last_point && b->first_point <= a->last_point;
 }
 
+struct placed { /* what the search for gaps reads of a buffer, close together */
+    int64_t offset, end;
+    int first_point, last_point;
+};
+
 /* Lowest gap that fits among the placed buffers (sorted by offset) that live at a common point. */
-static int64_t find_gap(const struct ghp_program *program, const int *placed, int n_placed,
-                        const struct ghp_buffer *buffer, int64_t base)
+static int64_t find_gap(const struct placed *placed, int n_placed, const struct ghp_buffer *buffer,
+                        int64_t base)
 {
     int64_t best_at = -1, best_size = INT64_MAX, end = base;
     for (int i = 0; i < n_placed; i++) {
-        const struct ghp_buffer *other = &program->buffers[placed[i]];
-        if (!overlap_in_time(buffer, other)) continue;
+        const struct placed *other = &placed[i];
+        if (buffer->first_point > other->last_point || other->first_point > buffer->last_point)
+            continue;
         int64_t gap = other->offset - end;
         if (gap >= buffer->bytes && gap < best_size) {
             best_at = end;
             best_size = gap;
         }
-        if (other->offset + other->bytes > end) end = other->offset + other->bytes;
+        if (other->end > end) end = other->end;
     }
     return best_at >= 0 ? best_at : end;
 }
@@ -61,7 +67,7 @@ enum ghp_status ghp_program_place(struct ghp_program *program)
 {
     int n = program->n_buffers, n_order = 0, n_placed = 0;
     struct order *order = ghp_alloc((size_t)n + 1, sizeof *order);
-    int *placed = ghp_alloc((size_t)n + 1, sizeof *placed);
+    struct placed *placed = ghp_alloc((size_t)n + 1, sizeof *placed);
     int64_t *live = ghp_alloc((size_t)program->n_points + 1, sizeof *live);
     if (order == NULL || placed == NULL || live == NULL) {
         free(order);
@@ -84,12 +90,13 @@ enum ghp_status ghp_program_place(struct ghp_program *program)
     int64_t peak = base;
     for (int i = 0; i < n_order; i++) {
         struct ghp_buffer *b = &program->buffers[order[i].buffer];
-        b->offset = find_gap(program, placed, n_placed, b, base);
+        b->offset = find_gap(placed, n_placed, b, base);
         if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
         int at = n_placed++;
-        for (; at > 0 && program->buffers[placed[at - 1]].offset > b->offset; at--)
+        for (; at > 0 && placed[at - 1].offset > b->offset; at--)
             placed[at] = placed[at - 1];
-        placed[at] = order[i].buffer;
+        placed[at] =
+            (struct placed){b->offset, b->offset + b->bytes, b->first_point, b->last_point};
     }
     program->peak_bytes = peak;
     ghp_program_live(program, live);
@@ -108,9 +115,11 @@ void ghp_program_live(const struct ghp_program *program, int64_t *live)
     for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
         if (!owns(program, i)) continue;
-        for (int p = b->first_point; p <= b->last_point; p++)
-            live[p] += b->bytes;
+        live[b->first_point] += b->bytes;
+        if (b->last_point + 1 < program->n_points) live[b->last_point + 1] -= b->bytes;
     }
+    for (int p = 1; p < program->n_points; p++)
+        live[p] += live[p - 1];
 }
 
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer)

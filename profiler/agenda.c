@@ -176,6 +176,15 @@ static int by_kind(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
+/* Small ones first: what a budget does not reach is then the large end of tables, which their law continues. */
+static int by_bytes(const void *a, const void *b)
+{
+    const struct ghp_agenda_comm *x = a, *y = b;
+
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? 1 : -1;
+    return by_kind(a, b);
+}
+
 static bool same_kind(const struct ghp_agenda_comm *x, const struct ghp_agenda_comm *y)
 {
     return x->op == y->op && x->count == y->count && x->stride == y->stride;
@@ -227,6 +236,8 @@ static enum ghp_status thin_comms(struct ghp_agenda *agenda, int element_bytes)
     agenda->comms = thinned.comms;
     agenda->n_comms = thinned.n_comms;
     agenda->max_comms = thinned.max_comms;
+    if (agenda->n_comms > 0)
+        qsort(agenda->comms, (size_t)agenda->n_comms, sizeof *agenda->comms, by_bytes);
     return status;
 }
 

@@ -26,7 +26,7 @@ static const char *const precision_names[] = {"float", "double", NULL};
 static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
-    const char *batch, *analytic, *hwloc, *output;
+    const char *batch, *analytic, *hwloc, *output, *like;
     int backend, numerics, precision, bind;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
@@ -65,6 +65,9 @@ static const struct ghp_opt options[] = {
      .argument = "SECONDS", .help = "least length of one sample; twice that where ranks share cores"},
     {.name = "bucket", .kind = GHP_OPT_BYTES, .target = &set.bucket_bytes, .min = 1,
      .max = 1LL << 40, .help = "reductions are measured up to this size at least"},
+    {.name = "like", .kind = GHP_OPT_TEXT, .target = &set.like, .argument = "PROFILE",
+     .help = "take operations over from a profile of the same processors, ranks and threads; only what crosses links "
+             "is measured"},
     {.name = "fresh", .kind = GHP_OPT_FLAG, .target = &set.fresh,
      .help = "measure anew, where the output file would be continued"},
     {.name = "watchdog", .kind = GHP_OPT_REAL, .target = &set.watchdog_s, .min = 1, .max = 1e6,
@@ -424,6 +427,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .sample_s = set.sample_s,
         .budget_s = set.budget_s,
         .fresh = set.fresh,
+        .like = set.like,
         .output = set.output,
         .intra = {set.intra_latency_s, set.intra_Bps},
         .inter = {set.inter_latency_s, set.inter_Bps},

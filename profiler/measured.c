@@ -197,6 +197,10 @@ static enum ghp_status collect(struct run *run)
 
     if (status == GHP_OK && run->m.rank == 0 && !request->fresh)
         status = ghp_resume_load(request->output, run->profile, &resumed);
+    if (status == GHP_OK && run->m.rank == 0 && !resumed && request->like != NULL) {
+        status = ghp_resume_like(request->like, run->profile);
+        if (status == GHP_OK) ghp_resume_mark(run->profile, &run->agenda);
+    }
     GHP_TRY(ghp_measure_max(&run->m, status, &unused));
     if (resumed) {
         ghp_resume_mark(run->profile, &run->agenda);
@@ -246,13 +250,14 @@ done:
 static enum ghp_status measure_rates(struct run *run)
 {
     const struct ghp_profile *old = run->profile;
-    unsigned char known = old->update.source == GHP_SOURCE_MEASURED && old->update.bandwidth_Bps > 0;
+    unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED && old->update.bandwidth_Bps > 0,
+                              old->overlap.compute >= 1};
     int64_t samples = run->request->batches[0] / run->result->workers;
 
-    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, &known, 1));
-    if (known) return GHP_OK;
-    GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
-    return measure_overlap(run);
+    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 2));
+    if (!known[0])
+        GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
+    return known[0] && known[1] ? GHP_OK : measure_overlap(run);
 }
 
 /* Rank 0's file, with laws as far as they are known. */

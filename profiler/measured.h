@@ -28,6 +28,7 @@ struct ghp_measured_request {
     double sample_s;       /* how long one sample lasts, > 0; twice as long where workers share cores */
     double budget_s;       /* for everything, > 0 */
     bool fresh;            /* an existing file is replaced, not continued */
+    const char *like;      /* profile whose operations are taken over; NULL: none */
     const char *output;    /* profile file */
     struct ghp_link intra, inter; /* where no collective tells */
     int64_t memory_bytes;  /* of a node; 0: as hwloc says */

@@ -35,7 +35,7 @@ static enum ghp_status check_same(const char *path, const struct ghp_profile *ol
                        fresh->element_bytes == 8 ? "double" : "float");
     if (old->workers != fresh->workers)
         return differs_in_count(path, "ranks", old->workers, fresh->workers);
-    if (old->machine.nodes != fresh->machine.nodes)
+    if (fresh->machine.nodes > 0 && old->machine.nodes != fresh->machine.nodes)
         return differs_in_count(path, "nodes", old->machine.nodes, fresh->machine.nodes);
     if (old->machine.cores != fresh->machine.cores)
         return differs_in_count(path, "cores a node", old->machine.cores, fresh->machine.cores);
@@ -63,15 +63,12 @@ static void drop_estimates(struct ghp_profile *profile)
     profile->n_comms = kept;
 }
 
-enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, bool *resumed)
+/* An earlier profile in the place of the fresh one, where it was measured alike. */
+static enum ghp_status take_over(const char *path, struct ghp_profile *fresh)
 {
     struct ghp_profile old = {0};
-    struct stat info;
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status = ghp_profile_load(path, &old);
 
-    *resumed = stat(path, &info) == 0 && S_ISREG(info.st_mode);
-    if (!*resumed) return GHP_OK;
-    status = ghp_profile_load(path, &old);
     if (status != GHP_OK) {
         ghp_status_prefix("cannot continue '%s' (give --fresh to replace it)", path);
         return status;
@@ -84,6 +81,37 @@ enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, boo
     drop_estimates(&old);
     ghp_profile_release(fresh);
     *fresh = old;
+    return ghp_profile_seal(fresh);
+}
+
+enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, bool *resumed)
+{
+    struct stat info;
+
+    *resumed = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return *resumed ? take_over(path, fresh) : GHP_OK;
+}
+
+enum ghp_status ghp_resume_like(const char *path, struct ghp_profile *fresh)
+{
+    struct ghp_machine own = {0};
+    struct ghp_link intra = fresh->machine.intra, inter = fresh->machine.inter;
+    int nodes = fresh->machine.nodes;
+
+    GHP_TRY(ghp_machine_copy(&fresh->machine, &own));
+    fresh->machine.nodes = 0; /* how the ranks lie on nodes matters to collectives alone: any number will do */
+    enum ghp_status status = take_over(path, fresh);
+    if (status != GHP_OK) {
+        fresh->machine.nodes = nodes;
+        ghp_machine_release(&own);
+        return status;
+    }
+    ghp_machine_release(&fresh->machine);
+    fresh->machine = own;
+    fresh->machine.intra = intra;
+    fresh->machine.inter = inter;
+    fresh->n_comms = 0;
+    fresh->overlap = (struct ghp_overlap){0};
     return ghp_profile_seal(fresh);
 }
 

@@ -163,8 +163,13 @@ static void test_comms(void)
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_NEAR(comm_s(&profile, 1 << 16, four, GHP_SOURCE_MEASURED), 1e-3, 0);
     CHECK_NEAR(comm_s(&profile, 1 << 18, four, GHP_SOURCE_INTERPOLATED), 2e-3, 1e-15);
-    CHECK_NEAR(comm_s(&profile, 1 << 22, four, GHP_SOURCE_LAW),
-               4e-3 * law_s(&profile, 1 << 22, four) / law_s(&profile, 1 << 20, four), 1e-15);
+    /* beyond the end: the line through (64 KiB, 1 ms) and (1 MiB, 4 ms) */
+    CHECK_NEAR(comm_s(&profile, 1 << 22, four, GHP_SOURCE_LAW), 13.6e-3, 1e-15);
+    /* a table of one entry has no line: in proportion to the law */
+    CHECK_NEAR(comm_s(&profile, 1 << 18, (struct ghp_ranks){0, 8, 1}, GHP_SOURCE_LAW),
+               law_s(&profile, 1 << 18, (struct ghp_ranks){0, 8, 1}) /
+                   law_s(&profile, 1 << 16, (struct ghp_ranks){0, 8, 1}),
+               1e-12);
     CHECK_NEAR(comm_s(&profile, 1 << 10, four, GHP_SOURCE_LAW),
                1e-3 * law_s(&profile, 1 << 10, four) / law_s(&profile, 1 << 16, four), 1e-15);
     /* another count: the nearest table's ratio to its law */

@@ -86,14 +86,20 @@ static void test_comms(int ranks)
     CHECK_STATUS(ghp_agenda_collect(&wanted, &agenda), GHP_OK);
     CHECK_EQ(agenda.n_comms > 0, ranks > 1);
     for (int i = 0; i < agenda.n_comms; ++i) {
-        const struct ghp_agenda_comm *a = &agenda.comms[i], *before = a - 1;
-        bool fresh = i == 0 || before->op != a->op || before->count != a->count ||
-                     before->stride != a->stride;
+        const struct ghp_agenda_comm *a = &agenda.comms[i];
+        bool fresh = true;
 
+        for (int j = 0; j < i; ++j) {
+            const struct ghp_agenda_comm *b = &agenda.comms[j];
+            bool same = b->op == a->op && b->count == a->count && b->stride == a->stride;
+
+            fresh = fresh && !same;
+            CHECK(!same || b->bytes < a->bytes);
+        }
         kinds += fresh;
+        CHECK(i == 0 || a->bytes >= a[-1].bytes); /* small ones first */
         CHECK(a->count >= 2 && a->count * a->stride <= ranks);
         CHECK(a->bytes > 0);
-        CHECK(fresh || a->bytes > before->bytes);
         if (a->op != GHP_COMM_ALL_REDUCE) CHECK_EQ(a->bytes % (a->count * 4), 0);
     }
     /* all_reduce over 4, 2 and 2 apart; the three others over 2 and over 4 */

@@ -67,6 +67,31 @@ static void test_continue(void)
     ghp_profile_release(&profile);
 }
 
+/* Operations of the same processors on other links: they stay, with this run's nodes; what crosses links goes. */
+static void test_like(void)
+{
+    struct ghp_profile profile = {0};
+
+    open_profile(&profile);
+    profile.machine.nodes = 2;
+    profile.machine.inter.bandwidth_Bps = 5e7;
+    profile.overlap = (struct ghp_overlap){1, 1, 1};
+    CHECK_STATUS(ghp_resume_like(path, &profile), GHP_OK);
+    CHECK_EQ(profile.n_ops, 2);
+    CHECK_EQ(profile.n_comms, 0);
+    CHECK_EQ(profile.machine.nodes, 2);
+    CHECK_NEAR(profile.machine.inter.bandwidth_Bps, 5e7, 0);
+    CHECK_NEAR(profile.overlap.compute, 0, 0);
+    ghp_profile_release(&profile);
+
+    open_profile(&profile);
+    profile.workers = 4;
+    CHECK_STATUS(ghp_resume_like(path, &profile), GHP_ERR_INPUT);
+    CHECK_MESSAGE("ranks 2, not 4");
+    CHECK_STATUS(ghp_resume_like("/tmp/ghp-no-such-profile", &profile), GHP_ERR_IO);
+    ghp_profile_release(&profile);
+}
+
 static void test_absent(void)
 {
     struct ghp_profile profile = {0};
@@ -131,6 +156,7 @@ int main(void)
     close(fd);
     write_file();
     test_continue();
+    test_like();
     test_absent();
     test_differs();
     test_broken();

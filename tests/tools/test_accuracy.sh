@@ -1,0 +1,68 @@
+#!/bin/bash
+# ghp-test: timeout=60 label=script
+# What ghp-lab-report makes of comparisons: errors, their summary, regret by the interval's lower end; bad input.
+set -u
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+report=$GHP_BIN/ghp-lab-report
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# comparison WORKERS PLAN...: a ghp.ab/1 object; PLAN is NAME:STRATEGY:PREDICTED:MEASURED:RATIO:LOW:HIGH
+comparison() {
+    local workers=$1 comma='' name strategy predicted measured ratio low high plan
+    shift
+    printf '{"format": "ghp.ab/1", "workers": %s, "global_batch": 64, "foreign_share": 0.01, "plans": [' "$workers"
+    for plan; do
+        IFS=: read -r name strategy predicted measured ratio low high <<<"$plan"
+        printf '%s{"plan": "x/%s.plan.json", "strategy": "%s", "predicted_step_s": %s, "measured_step_s": %s, "spread": 0.02,' \
+            "$comma" "$name" "$strategy" "$predicted" "$measured"
+        printf ' "error": %s, "ratio": %s, "ratio_low": %s, "ratio_high": %s}' \
+            "$(awk -v p="$predicted" -v m="$measured" 'BEGIN { print p / m - 1 }')" "$ratio" "$low" "$high"
+        comma=', '
+    done
+    printf ']}\n'
+}
+
+mkdir -p "$work/2x1@1gbit/net" "$work/4x1@1gbit/net" "$work/4x1@1gbit/empty"
+comparison 2 auto:auto:0.11:0.1:1:1:1 data:data:0.18:0.2:2:1.9:2.1 random-1:given:0.3:0.3:3:2.9:3.1 \
+    >"$work/2x1@1gbit/net/all.json"
+comparison 2 auto:auto:0.11:0.1:1:1:1 data:data:0.18:0.2:2:1.9:2.1 >"$work/2x1@1gbit/net/pairs.json"
+# here OWT measured best, and ghp's choice is surely slower than 1.03 times it: 1 / 0.96
+comparison 4 auto:auto:0.1:0.1:1:1:1 data:data:0.2:0.2:2:1.9:2.1 owt:owt:0.12:0.096:0.95:0.94:0.96 \
+    >"$work/4x1@1gbit/net/all.json"
+cp "$work/4x1@1gbit/net/all.json" "$work/4x1@1gbit/net/pairs.json"
+
+"$report" "$work"/*/*/ >"$work/out" || fail "no report"
+grep -Eq '^2x1@1gbit +net +64 +auto +110.0 +100.0 +2.0 +\+10.0 +1.0$' "$work/out" || fail "error of ghp's plan"
+grep -Eq '^2x1@1gbit +net +64 +data +180.0 +200.0 +2.0 +-10.0 +1.0$' "$work/out" || fail "error of data"
+grep -Eq '^2 +all +3 +6.7 +10.0$' "$work/out" || fail "summary of two workers"
+grep -Eq '^2 +by chance +1 +0.0 +0.0$' "$work/out" || fail "summary of plans by chance"
+grep -Eq '^more +owt +1 +25.0 +25.0$' "$work/out" || fail "summary of four workers"
+grep -Eq '^2x1@1gbit +net +auto +same +- +- +0.500 +0.476 +0.526 +1.0 *$' "$work/out" || fail "regret where ghp is best"
+grep -Eq '^4x1@1gbit +net +owt +1.053 +1.042 +1.064 .* over$' "$work/out" || fail "regret over the limit"
+grep -q '^1 cell(s) with a regret over the limits$' "$work/out" || fail "count of regrets"
+[ "$("$report" --best "$work/4x1@1gbit/net/all.json")" = x/owt.plan.json ] || fail "the best plan"
+
+# refused EXIT TEXT ARGUMENT...
+refused() {
+    local code=$1 text=$2
+    shift 2
+    "$report" "$@" >"$work/out" 2>"$work/err"
+    [ $? -eq "$code" ] || fail "exit code of: $*"
+    grep -q "$text" "$work/err" || fail "message of: $*: $(cat "$work/err")"
+}
+refused 1 'all.json' "$work/4x1@1gbit/empty"
+refused 2 'CLUSTER/NETWORK'
+echo '{"format": "ghp.ab/1", "plans": []}' >"$work/4x1@1gbit/empty/all.json"
+refused 1 'no plans' "$work/4x1@1gbit/empty"
+comparison 2 data:data:0.18:0.2:2:1.9:2.1 >"$work/4x1@1gbit/empty/all.json"
+cp "$work/4x1@1gbit/empty/all.json" "$work/4x1@1gbit/empty/pairs.json"
+refused 1 'not the first' "$work/4x1@1gbit/empty"
+bash -n "$GHP_SOURCE/bench/lab/accuracy" || fail "bench/lab/accuracy does not parse"
+(cd "$GHP_SOURCE" && bench/lab/accuracy --nonsense 2>/dev/null)
+[ $? -eq 2 ] || fail "an unknown option of bench/lab/accuracy"
+echo "ok"
