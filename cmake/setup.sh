@@ -3,8 +3,8 @@
 
 # Debian's packages: to build and run, and more to check.
 GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libglpk-dev
-    libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev"
-GHP_CHECK_PACKAGES="clang libclang-rt-dev libomp-dev python3-jsonschema libxml2-utils groff-base"
+    libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev libonnx-dev libprotobuf-c-dev protobuf-c-compiler"
+GHP_CHECK_PACKAGES="clang libclang-rt-dev libomp-dev python3-jsonschema libxml2-utils groff-base libonnx-testdata"
 
 # Everything of MPI that a test machine needs: root in containers, more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -1,5 +1,6 @@
 /* core/local.c - local shapes, their keys, and what they cost in operations and bytes. */
 #include "core/local.h"
+#include "core/gather.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +23,12 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
         .n_inputs = l->n_inputs,
         .window = l->window,
         .norm = l->norm,
+        .activation = l->activation,
+        .view = l->view,
+        .border = l->border,
     };
+    if (l->op == GHP_OP_VIEW && split.kind == GHP_SPLIT_CHANNEL)
+        local.view.sizes[0] /= split.degree; /* the channels: ghp_gather_keeps_channels */
     if (l->op == GHP_OP_CONV2D && split.kind == GHP_SPLIT_CHANNEL)
         local.window.groups /= split.degree;
     if (l->op == GHP_OP_INPUT) {
@@ -66,12 +72,23 @@ void ghp_local_key(const struct ghp_local *local, char key[GHP_KEY_BYTES])
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL:
         at += (size_t)put_window(key + at, left, w);
+        if (w->dilation_h > 1 || w->dilation_w > 1)
+            at += (size_t)snprintf(key + at, GHP_KEY_BYTES - at, " d%" PRId64 "x%" PRId64,
+                                   w->dilation_h, w->dilation_w);
         snprintf(key + at, GHP_KEY_BYTES - at, "%s",
                  local->op == GHP_OP_AVG_POOL && w->count_pad ? " padded" : "");
         break;
     case GHP_OP_LINEAR: snprintf(key + at, left, " k%" PRId64, local->k); break;
     case GHP_OP_LRN: snprintf(key + at, left, " size%" PRId64, local->norm.size); break;
+    case GHP_OP_ACTIVATION:
+        snprintf(key + at, left, " %s", ghp_function_name(local->activation.function));
+        break;
     case GHP_OP_ADD: snprintf(key + at, left, " inputs%d", local->n_inputs); break;
+    case GHP_OP_VIEW:
+    case GHP_OP_PAD:
+        snprintf(key + at, left, " k%" PRId64 " o%" PRId64 "x%" PRId64 " x%016" PRIx64, local->k,
+                 local->p, local->q, ghp_gather_hash(local));
+        break;
     case GHP_OP_CONCAT:
         for (int i = 0; i < local->n_inputs && at < GHP_KEY_BYTES; i++)
             at += (size_t)snprintf(key + at, GHP_KEY_BYTES - at, "%s%" PRId64,
@@ -103,6 +120,11 @@ bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass)
     bool weighted = op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
     if (!ghp_op_needs_input(op) || (weighted && pass == GHP_PASS_BACKWARD_DATA)) return false;
     return op != GHP_OP_BATCH_NORM || pass != GHP_PASS_BACKWARD_WEIGHT; /* its sums say it all */
+}
+
+int ghp_local_whole_inputs(const struct ghp_local *local)
+{
+    return local->op == GHP_OP_ADD || local->op == GHP_OP_MUL ? local->n_inputs : 1;
 }
 
 int64_t ghp_local_in_elements(const struct ghp_local *local)
@@ -139,13 +161,13 @@ int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int e
 {
     int64_t in = ghp_local_in_elements(local), out = ghp_local_out_elements(local);
     int64_t saved = ghp_local_saved_bytes(local, element_bytes);
-    int64_t inputs = local->op == GHP_OP_ADD ? local->n_inputs : 1;
+    int64_t inputs = ghp_local_whole_inputs(local);
     switch (pass) {
     case GHP_PASS_FORWARD:
         return (inputs * in + out + ghp_local_weight_elements(local)) * element_bytes + saved;
     case GHP_PASS_BACKWARD_DATA:
         return (inputs * in + out + ghp_local_weight_elements(local) +
-                (ghp_op_needs_input(local->op) ? in : 0) +
+                (ghp_op_needs_input(local->op) ? inputs * in : 0) +
                 (ghp_op_needs_output(local->op) ? out : 0)) *
                    element_bytes +
                saved;

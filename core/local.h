@@ -27,10 +27,13 @@ struct ghp_local {
     int64_t n;       /* samples on this worker */
     int64_t c, h, w; /* local input channels (all inputs' sum for concat), height, width */
     int64_t k, p, q; /* local output channels, height, width */
-    int n_inputs;    /* add, concat */
+    int n_inputs;    /* add, mul, concat */
     int64_t slice[GHP_MAX_INPUTS]; /* concat: local channels of each input */
     struct ghp_window window;      /* groups are local */
     struct ghp_norm norm;
+    struct ghp_activation activation;
+    struct ghp_view view; /* of the local channels */
+    struct ghp_border border;
 };
 
 enum { GHP_KEY_BYTES = 256 };
@@ -45,6 +48,7 @@ int64_t ghp_local_flops(const struct ghp_local *local,
                         enum ghp_pass pass); /* conv2d and linear: 2 per multiply-add; others 0 */
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass,
                         int element_bytes); /* least memory traffic */
+int ghp_local_whole_inputs(const struct ghp_local *local); /* tensors of c, h, w that it reads */
 int64_t
 ghp_local_in_elements(const struct ghp_local *local); /* of input 0 (all inputs for concat) */
 int64_t ghp_local_out_elements(const struct ghp_local *local);

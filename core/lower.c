@@ -61,23 +61,14 @@ int ghp_point_backward_edge(const struct ghp_model *model, int edge)
 
 /* ---- gradients ---- */
 
-static bool has_trained_ancestor(const struct ghp_model *model, int layer)
-{
-    const struct ghp_layer *l = &model->layers[layer];
-    if (l->n_params > 0) return true;
-    for (int i = 0; i < l->n_inputs; i++)
-        if (has_trained_ancestor(model, l->inputs[i])) return true;
-    return false;
-}
-
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge)
 {
-    return has_trained_ancestor(model, model->edges[edge].from);
+    return model->layers[model->edges[edge].from].learns;
 }
 
 bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer)
 {
-    return how->input_gradient || has_trained_ancestor(how->model, layer);
+    return how->input_gradient || how->model->layers[layer].learns;
 }
 
 int ghp_lower_first_gradient(const struct ghp_model *model, int layer)

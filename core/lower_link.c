@@ -274,7 +274,8 @@ static enum ghp_status link_backward(struct linker *k, struct ghp_instr *instr)
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
     at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : output_gradient_of(k, instr->layer);
-    if (ghp_pass_reads_input(l->op, instr->pass)) at->x[0] = input_of(k, l->first_edge);
+    for (int i = 0; ghp_pass_reads_input(l->op, instr->pass) && i < l->n_inputs; i++)
+        at->x[i] = input_of(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
         if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
         for (int p = 0; p < l->n_params; p++)

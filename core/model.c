@@ -1,6 +1,7 @@
 /* core/model.c - shape rules, parameters and edges of a network: everything that follows from what a reader fills in.
  *
  * Reads no file (model_read.c does).  To add an operation: its rule in shape_of, its parameters in params_of. */
+#include "core/gather.h"
 #include "core/model_private.h"
 
 #include <stdio.h>
@@ -22,6 +23,28 @@ const char *ghp_op_name(enum ghp_op op)
 
     GHP_ASSERT((int)op >= 0 && op < GHP_OP_COUNT);
     return names[op];
+}
+
+const char *ghp_function_name(enum ghp_function function)
+{
+    static const char *const names[] = {
+#define FUNCTION_NAME(id, text) text,
+        GHP_FUNCTION_LIST(FUNCTION_NAME)
+#undef FUNCTION_NAME
+    };
+
+    return names[function];
+}
+
+const char *ghp_fill_name(enum ghp_fill fill)
+{
+    static const char *const names[] = {
+#define FILL_NAME(id, text) text,
+        GHP_FILL_LIST(FILL_NAME)
+#undef FILL_NAME
+    };
+
+    return names[fill];
 }
 
 int64_t ghp_shape_elements(struct ghp_shape shape)
@@ -47,12 +70,12 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer)
 bool ghp_op_needs_input(enum ghp_op op)
 {
     return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR || op == GHP_OP_BATCH_NORM ||
-           op == GHP_OP_LRN;
+           op == GHP_OP_LRN || op == GHP_OP_MUL;
 }
 
 bool ghp_op_needs_output(enum ghp_op op)
 {
-    return op == GHP_OP_RELU || op == GHP_OP_SOFTMAX_CE;
+    return op == GHP_OP_RELU || op == GHP_OP_ACTIVATION || op == GHP_OP_SOFTMAX_CE;
 }
 
 bool ghp_op_in_place(const struct ghp_layer *layer)
@@ -60,6 +83,7 @@ bool ghp_op_in_place(const struct ghp_layer *layer)
     switch (layer->op) {
     case GHP_OP_BIAS:
     case GHP_OP_RELU:
+    case GHP_OP_ACTIVATION:
     case GHP_OP_DROPOUT: return true;
     case GHP_OP_FLATTEN: return layer->in.h * layer->in.w == 1;
     default: return false;
@@ -103,10 +127,33 @@ static int64_t positions(int64_t size, int64_t pads, int64_t reach, int64_t stri
     return size + pads < reach ? 0 : (size + pads - reach) / stride + 1;
 }
 
-/* Whether each pooling window along one axis touches the input. */
-static bool windows_touch(int64_t size, int64_t pad, int64_t kernel, int64_t stride, int64_t count)
+void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after)
 {
-    return pad < kernel && (count - 1) * stride < size + pad;
+    int64_t rest = size + pad + *pad_after - reach;
+    int64_t count = rest > 0 ? (rest + stride - 1) / stride + 1 : 1, need;
+
+    if ((count - 1) * stride >= size + pad) --count;
+    need = (count - 1) * stride + reach - size - pad;
+    if (need > *pad_after) *pad_after = need;
+}
+
+struct axis { /* of a window: pixels, padding before, kernel, stride, dilation, output positions */
+    int64_t size, pad, kernel, stride, dilation, count;
+};
+
+/* Whether each pooling window along one axis touches the input. */
+static bool windows_touch(struct axis a)
+{
+    if ((a.kernel - 1) * a.dilation < a.pad || (a.count - 1) * a.stride >= a.size + a.pad)
+        return false;
+    if (a.dilation <= a.size) return true; /* steps no longer than the image cannot jump over it */
+    for (int64_t i = 0; i < a.count; ++i) {
+        int64_t first = i * a.stride - a.pad;
+        int64_t jump = first < 0 ? (-first + a.dilation - 1) / a.dilation : 0;
+
+        if (jump >= a.kernel || first + jump * a.dilation >= a.size) return false;
+    }
+    return true;
 }
 
 /* out.h and out.w of a convolution or pool. */
@@ -128,8 +175,10 @@ static enum ghp_status window_shape(struct ghp_layer *layer)
                         layer->name, ghp_op_name(layer->op), (long long)reach_h, (long long)reach_w,
                         shape_text(layer->in, text));
     if (layer->op != GHP_OP_CONV2D &&
-        (!windows_touch(layer->in.h, win->pad_top, win->r, win->stride_h, out->h) ||
-         !windows_touch(layer->in.w, win->pad_left, win->s, win->stride_w, out->w)))
+        (!windows_touch((struct axis){layer->in.h, win->pad_top, win->r, win->stride_h,
+                                      win->dilation_h, out->h}) ||
+         !windows_touch((struct axis){layer->in.w, win->pad_left, win->s, win->stride_w,
+                                      win->dilation_w, out->w})))
         return fail_layer(layer,
                           "has windows that see padding only; use padding smaller than the kernel");
     return GHP_OK;
@@ -176,7 +225,20 @@ static enum ghp_status softmax_shape(struct ghp_layer *layer)
     return GHP_OK;
 }
 
-/* add and concat: all inputs agree; concat sums their channels. */
+static enum ghp_status activation_shape(struct ghp_layer *layer)
+{
+    const struct ghp_activation *a = &layer->activation;
+
+    layer->out = layer->in;
+    if (a->function == GHP_FUNCTION_LEAKY_RELU && !(a->alpha >= 0))
+        return fail_layer(layer, "has a negative alpha, so that its output does not tell the sign "
+                                 "of its input; use 0 or more");
+    if (a->function == GHP_FUNCTION_CLIP && !(a->alpha < a->beta))
+        return fail_layer(layer, "has no values between alpha and beta; make beta the larger one");
+    return GHP_OK;
+}
+
+/* add, mul and concat: all inputs agree; concat sums their channels. */
 static enum ghp_status join_shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     bool concat = layer->op == GHP_OP_CONCAT;
@@ -200,7 +262,7 @@ static enum ghp_status join_shape(const struct ghp_model *model, struct ghp_laye
 
 static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
 {
-    bool join = layer->op == GHP_OP_ADD || layer->op == GHP_OP_CONCAT;
+    bool join = layer->op == GHP_OP_ADD || layer->op == GHP_OP_CONCAT || layer->op == GHP_OP_MUL;
 
     if (index == 0 && layer->op == GHP_OP_INPUT) return GHP_OK;
     if (index == 0 || layer->op == GHP_OP_INPUT)
@@ -208,6 +270,8 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
     if (join ? layer->n_inputs < 2 : layer->n_inputs != 1)
         return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %s", layer->name,
                         ghp_op_name(layer->op), layer->n_inputs, join ? "2 to 16" : "one");
+    if (layer->op == GHP_OP_MUL && layer->n_inputs != 2)
+        return fail_layer(layer, "has more than 2 inputs; multiply them one after the other");
     for (int i = 0; i < layer->n_inputs; ++i) {
         if (layer->inputs[i] < 0 || layer->inputs[i] >= index)
             return fail_layer(layer,
@@ -225,8 +289,12 @@ static enum ghp_status shape_of(const struct ghp_model *model, struct ghp_layer 
     case GHP_OP_CONV2D: return conv2d_shape(layer);
     case GHP_OP_LINEAR: return linear_shape(layer);
     case GHP_OP_SOFTMAX_CE: return softmax_shape(layer);
+    case GHP_OP_ACTIVATION: return activation_shape(layer);
     case GHP_OP_ADD:
+    case GHP_OP_MUL:
     case GHP_OP_CONCAT: return join_shape(model, layer);
+    case GHP_OP_VIEW: return ghp_gather_check_view(layer);
+    case GHP_OP_PAD: return ghp_gather_check_pad(layer);
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: layer->out.c = layer->in.c; return window_shape(layer);
     case GHP_OP_GLOBAL_AVG_POOL: layer->out = (struct ghp_shape){layer->in.c, 1, 1}; return GHP_OK;
@@ -312,8 +380,7 @@ static enum ghp_status params_of(struct ghp_layer *layer)
     }
 }
 
-/* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
-static void drop_derived(struct ghp_layer *layer)
+void ghp_model_drop_derived(struct ghp_layer *layer)
 {
     for (int i = 0; i < GHP_MAX_PARAMS; ++i)
         free(layer->params[i].name);
@@ -330,12 +397,15 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
 {
     struct ghp_layer *layer = &model->layers[index];
 
-    drop_derived(layer);
+    ghp_model_drop_derived(layer);
     GHP_TRY(check_inputs(layer, index));
     layer->in = index == 0 ? layer->out : model->layers[layer->inputs[0]].out;
     if (index > 0) GHP_TRY(shape_of(model, layer));
     GHP_TRY(check_size(layer));
     GHP_TRY(params_of(layer));
+    layer->learns = layer->n_params > 0;
+    for (int i = 0; i < layer->n_inputs; ++i)
+        layer->learns = layer->learns || model->layers[layer->inputs[i]].learns;
     if (layer->n_params > 0 &&
         layer->params[0].elements > MAX_FLOPS / 2 / (layer->out.h * layer->out.w))
         return fail_layer(layer, "takes more than 2^60 operations a sample; use smaller sizes");
@@ -501,7 +571,7 @@ void ghp_model_release(struct ghp_model *model)
 {
     if (model == NULL) return;
     for (int i = 0; i < model->n_layers; ++i) {
-        drop_derived(&model->layers[i]);
+        ghp_model_drop_derived(&model->layers[i]);
         free(model->layers[i].name);
     }
     free(model->layers);

@@ -6,7 +6,8 @@
  *
  * Call order: ghp_model_load -> read fields -> ghp_model_release.
  * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model_read.c, its shape rule in model.c,
- * its splits in split.c, its instructions in lower.c, its loops in each backend.
+ * its splits in split.c, its instructions in lower.c, its loops in each backend, its keys in model_write.c, and what it
+ * is in ONNX in onnx_export.c.
  *
  * Activations are stored N,H,W,C (channels innermost) everywhere; `flatten` reorders to the C,H,W feature order, so
  * weights keep the field's canonical order. */
@@ -25,6 +26,7 @@
     X(LINEAR, "linear")                                                                            \
     X(BIAS, "bias")                                                                                \
     X(RELU, "relu")                                                                                \
+    X(ACTIVATION, "activation")                                                                    \
     X(MAX_POOL, "max_pool")                                                                        \
     X(AVG_POOL, "avg_pool")                                                                        \
     X(GLOBAL_AVG_POOL, "global_avg_pool")                                                          \
@@ -32,8 +34,11 @@
     X(LRN, "lrn")                                                                                  \
     X(DROPOUT, "dropout")                                                                          \
     X(ADD, "add")                                                                                  \
+    X(MUL, "mul")                                                                                  \
     X(CONCAT, "concat")                                                                            \
     X(FLATTEN, "flatten")                                                                          \
+    X(VIEW, "view")                                                                                \
+    X(PAD, "pad")                                                                                  \
     X(SOFTMAX_CE, "softmax_cross_entropy")
 
 enum ghp_op {
@@ -43,7 +48,41 @@ enum ghp_op {
         GHP_OP_COUNT
 };
 
-enum { GHP_MAX_INPUTS = 16, GHP_MAX_PARAMS = 2, GHP_MAX_STATES = 2, GHP_MAX_DIMS = 4 };
+/* activation: name, JSON text. alpha and beta are of struct ghp_activation. */
+#define GHP_FUNCTION_LIST(X)                                                                       \
+    X(LEAKY_RELU, "leaky_relu") /* x > 0 ? x : alpha x, alpha >= 0 */                              \
+    X(SIGMOID, "sigmoid")                                                                          \
+    X(TANH, "tanh")                                                                                \
+    X(CLIP, "clip")     /* min(max(x, alpha), beta), alpha < beta */                               \
+    X(AFFINE, "affine") /* alpha x + beta; not trained */
+
+enum ghp_function {
+#define GHP_FUNCTION_ENUM(id, text) GHP_FUNCTION_##id,
+    GHP_FUNCTION_LIST(GHP_FUNCTION_ENUM)
+#undef GHP_FUNCTION_ENUM
+        GHP_FUNCTION_COUNT
+};
+
+/* pad: name, JSON text. */
+#define GHP_FILL_LIST(X)                                                                           \
+    X(CONSTANT, "constant") /* `value` */                                                          \
+    X(REFLECT, "reflect")   /* mirrored about the edge, which is not repeated */                   \
+    X(EDGE, "edge")         /* the edge repeated */
+
+enum ghp_fill {
+#define GHP_FILL_ENUM(id, text) GHP_FILL_##id,
+    GHP_FILL_LIST(GHP_FILL_ENUM)
+#undef GHP_FILL_ENUM
+        GHP_FILL_COUNT
+};
+
+enum {
+    GHP_MAX_INPUTS = 16,
+    GHP_MAX_PARAMS = 2,
+    GHP_MAX_STATES = 2,
+    GHP_MAX_DIMS = 4,
+    GHP_MAX_VIEW = 8
+};
 
 struct ghp_shape { /* per sample; vectors have h = w = 1 */
     int64_t c, h, w;
@@ -53,7 +92,7 @@ struct ghp_window {                                   /* conv2d and pools */
     int64_t r, s;                                     /* kernel height, width */
     int64_t stride_h, stride_w;                       /* >= 1 */
     int64_t pad_top, pad_left, pad_bottom, pad_right; /* >= 0 */
-    int64_t dilation_h, dilation_w;                   /* >= 1; 1 for pools */
+    int64_t dilation_h, dilation_w;                   /* >= 1 */
     int64_t groups;                                   /* conv2d; divides both channel counts */
     bool count_pad;                                   /* avg_pool: padding counts in the mean */
 };
@@ -66,6 +105,27 @@ struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes *
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
     double ratio;          /* dropout: probability of zero, [0, 1) */
+};
+
+struct ghp_activation {
+    enum ghp_function function;
+    double alpha, beta; /* see GHP_FUNCTION_LIST; 0 where not used */
+};
+
+/* view: which input element each output element is. Both count c, h, w, the last fastest (whatever memory does):
+ * output element (i_0, i_1, ...) of the sizes is input element offset + sum i_j strides[j]. The sizes' products fall on
+ * the bounds between channels, rows and columns of the output. */
+struct ghp_view {
+    int n; /* dimensions; 0: one element */
+    int64_t offset;
+    int64_t sizes[GHP_MAX_VIEW];   /* >= 1 */
+    int64_t strides[GHP_MAX_VIEW]; /* of any sign; 0 repeats */
+};
+
+struct ghp_border { /* pad: elements added, by channel, row and column */
+    int64_t before[3], after[3];
+    enum ghp_fill fill;
+    double value; /* CONSTANT */
 };
 
 /* KAIMING: normal, variance gain / fan_in; the gain is in executor/parameters.c. */
@@ -91,6 +151,10 @@ struct ghp_layer {
     struct ghp_shape out;       /* per sample */
     struct ghp_window window;
     struct ghp_norm norm;
+    struct ghp_activation activation;
+    struct ghp_view view;
+    struct ghp_border border;
+    bool learns; /* it or a layer before it has parameters: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
     struct ghp_param states[GHP_MAX_STATES]; /* running_mean, running_var */
@@ -114,7 +178,7 @@ struct ghp_model {
     int *by_name; /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
 };
 
-/* Reads models/NAME.json (or any path) and checks shapes.
+/* Reads models/NAME.json (or any path; ONNX where it ends in .onnx, see onnx.h) and checks shapes.
  * Returns GHP_ERR_IO, GHP_ERR_FORMAT (syntax, unknown key; with line and column), GHP_ERR_INPUT (shape chain).
  * Local
  * Tested    tests/core/test_model.c */
@@ -130,6 +194,8 @@ enum ghp_status ghp_model_complete(struct ghp_model *model);
 
 int ghp_model_find(const struct ghp_model *model, const char *layer); /* index, or -1; of a complete model */
 const char *ghp_op_name(enum ghp_op op);
+const char *ghp_function_name(enum ghp_function function);
+const char *ghp_fill_name(enum ghp_fill fill);
 int64_t ghp_shape_elements(struct ghp_shape shape);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
 int64_t

@@ -1,7 +1,7 @@
 /* core/model_private.h - what model.c, model_read.c and the plan's reader share.
  *
- * A reader fills in of each layer: name, op, inputs, window, norm, and out.c of conv2d and linear (the whole `out` of
- * the input layer).  Everything else follows from that, layer by layer. */
+ * A reader fills in of each layer: name, op, inputs, window, norm, activation, view, border, and out.c of conv2d and
+ * linear (the whole `out` of the input layer and of view).  Everything else follows from that, layer by layer. */
 #ifndef GHP_CORE_MODEL_PRIVATE_H
 #define GHP_CORE_MODEL_PRIVATE_H
 
@@ -12,6 +12,14 @@
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the layer and what would fit; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int layer);
+
+/* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
+void ghp_model_drop_derived(struct ghp_layer *layer);
+
+/* Enlarges the padding behind an axis so that a pool's last, incomplete window counts too (if it starts inside).
+ *
+ * reach   pixels that a window covers, with dilation */
+void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after);
 
 /* Edges, consumers and classes of a model whose layers are complete; refuses layers that nothing reads, a last layer
  * that is not the loss, and names used twice.
@@ -27,5 +35,14 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong);
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY, with line and column */
 enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *model);
+
+/* The model's one description in the fewest words: defaults left out, a bias behind its layer inside that layer. What
+ * ghp_model_parse makes of it is the same model. text: one line, freed by the caller.
+ *
+ * model   its layers complete; need not be connected
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
+ * Tested    tests/core/test_model.c */
+enum ghp_status ghp_model_write(const struct ghp_model *model, char **text);
 
 #endif

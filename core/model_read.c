@@ -5,6 +5,7 @@
 #include "core/json_lines.h"
 #include "core/file.h"
 #include "core/model_private.h"
+#include "core/onnx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,14 @@ enum { MAX_CHANNELS = 1 << 24, MAX_SIZE = 1 << 20, MAX_LAYERS = 1 << 16, MAX_KEY
 static const char *const attributes[GHP_OP_COUNT][10] = {
     [GHP_OP_CONV2D] = {"channels", "kernel", "stride", "pad", "dilation", "groups", "bias"},
     [GHP_OP_LINEAR] = {"features", "bias"},
-    [GHP_OP_MAX_POOL] = {"kernel", "stride", "pad", "ceil"},
-    [GHP_OP_AVG_POOL] = {"kernel", "stride", "pad", "count_pad"},
+    [GHP_OP_ACTIVATION] = {"function", "alpha", "beta"},
+    [GHP_OP_MAX_POOL] = {"kernel", "stride", "pad", "dilation", "ceil"},
+    [GHP_OP_AVG_POOL] = {"kernel", "stride", "pad", "dilation", "count_pad"},
     [GHP_OP_BATCH_NORM] = {"epsilon", "momentum", "statistics"},
     [GHP_OP_LRN] = {"size", "alpha", "beta", "k"},
     [GHP_OP_DROPOUT] = {"ratio"},
+    [GHP_OP_VIEW] = {"channels", "height", "width", "sizes", "strides", "offset"},
+    [GHP_OP_PAD] = {"pad", "pad_channels", "fill", "value"},
 };
 
 /* What one name in the file stands for: the last layer made from it (a biased convolution is two). */
@@ -73,17 +77,6 @@ static enum ghp_status read_numbers(const struct ghp_node *object, const char *k
     return GHP_OK;
 }
 
-/* Enlarges bottom and right padding so that the last, incomplete window counts too (if it starts inside). */
-static void ceil_pad(int64_t size, int64_t pad, int64_t kernel, int64_t stride, int64_t *pad_after)
-{
-    int64_t rest = size + pad + *pad_after - kernel;
-    int64_t count = rest > 0 ? (rest + stride - 1) / stride + 1 : 1, need;
-
-    if ((count - 1) * stride >= size + pad) --count;
-    need = (count - 1) * stride + kernel - size - pad;
-    if (need > *pad_after) *pad_after = need;
-}
-
 static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_model *model,
                                    struct ghp_layer *layer)
 {
@@ -105,8 +98,8 @@ static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_m
     if (ceil) {
         struct ghp_shape in = model->layers[layer->inputs[0]].out;
 
-        ceil_pad(in.h, pad[0], kernel[0], stride[0], &pad[2]);
-        ceil_pad(in.w, pad[1], kernel[1], stride[1], &pad[3]);
+        ghp_window_ceil(in.h, pad[0], (kernel[0] - 1) * dilation[0] + 1, stride[0], &pad[2]);
+        ghp_window_ceil(in.w, pad[1], (kernel[1] - 1) * dilation[1] + 1, stride[1], &pad[3]);
     }
     layer->window.r = kernel[0];
     layer->window.s = kernel[1];
@@ -154,6 +147,96 @@ static enum ghp_status read_lrn(const struct ghp_node *at, struct ghp_norm *norm
     return ghp_json_opt_real(at, "k", 1e-12, 1e6, &norm->k);
 }
 
+static enum ghp_status read_activation(const struct ghp_node *at, struct ghp_activation *a)
+{
+    static const char *const functions[] = {
+#define FUNCTION_NAME(id, text) text,
+        GHP_FUNCTION_LIST(FUNCTION_NAME)
+#undef FUNCTION_NAME
+            NULL};
+    static const char *const plain[] = {"name", "op", "inputs", "function", NULL};
+    static const char *const leaky[] = {"name", "op", "inputs", "function", "alpha", NULL};
+    const double most = 1e30;
+    int function;
+
+    GHP_TRY(ghp_json_choice(at, "function", functions, &function));
+    a->function = (enum ghp_function)function;
+    switch (a->function) {
+    case GHP_FUNCTION_LEAKY_RELU:
+        GHP_TRY(ghp_json_only_keys(at, leaky));
+        a->alpha = 0.01;
+        return ghp_json_opt_real(at, "alpha", 0, most, &a->alpha);
+    case GHP_FUNCTION_CLIP:
+        GHP_TRY(ghp_json_real(at, "alpha", -most, most, &a->alpha));
+        return ghp_json_real(at, "beta", -most, most, &a->beta);
+    case GHP_FUNCTION_AFFINE:
+        a->alpha = 1;
+        GHP_TRY(ghp_json_opt_real(at, "alpha", -most, most, &a->alpha));
+        return ghp_json_opt_real(at, "beta", -most, most, &a->beta);
+    default: return ghp_json_only_keys(at, plain);
+    }
+}
+
+/* An array of at most GHP_MAX_VIEW whole numbers. */
+static enum ghp_status read_list(const struct ghp_node *object, const char *key, int64_t *out,
+                                 int *n)
+{
+    struct ghp_node at, item;
+    size_t items;
+
+    GHP_TRY(ghp_json_array(object, key, &at, &items));
+    if (items > GHP_MAX_VIEW)
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "there are %zu numbers; give at most %d", items,
+                             GHP_MAX_VIEW);
+    for (size_t i = 0; i < items; ++i) {
+        GHP_TRY(ghp_json_item(&at, i, &item));
+        if (!json_is_integer(item.value))
+            return ghp_json_fail(&item, GHP_ERR_FORMAT, "this is no whole number; use one");
+        out[i] = json_integer_value(item.value);
+    }
+    *n = (int)items;
+    return GHP_OK;
+}
+
+static enum ghp_status read_view(const struct ghp_node *at, struct ghp_layer *layer)
+{
+    struct ghp_node strides;
+    int n;
+
+    layer->out.h = layer->out.w = 1;
+    GHP_TRY(ghp_json_int(at, "channels", 1, MAX_CHANNELS, &layer->out.c));
+    GHP_TRY(ghp_json_opt_int(at, "height", 1, MAX_SIZE, &layer->out.h));
+    GHP_TRY(ghp_json_opt_int(at, "width", 1, MAX_SIZE, &layer->out.w));
+    GHP_TRY(ghp_json_opt_int(at, "offset", 0, INT32_MAX, &layer->view.offset));
+    GHP_TRY(read_list(at, "sizes", layer->view.sizes, &layer->view.n));
+    GHP_TRY(read_list(at, "strides", layer->view.strides, &n));
+    if (n == layer->view.n) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "strides", &strides));
+    return ghp_json_fail(&strides, GHP_ERR_INPUT, "there are %d strides for %d sizes; give %d", n,
+                         layer->view.n, layer->view.n);
+}
+
+static enum ghp_status read_pad(const struct ghp_node *at, struct ghp_border *border)
+{
+    static const char *const fills[] = {
+#define FILL_NAME(id, text) text,
+        GHP_FILL_LIST(FILL_NAME)
+#undef FILL_NAME
+            NULL};
+    int64_t pad[4] = {0}, channels[2] = {0};
+    int fill = 0;
+
+    GHP_TRY(read_numbers(at, "pad", 0, 4, pad));
+    GHP_TRY(read_numbers(at, "pad_channels", 0, 2, channels));
+    GHP_TRY(ghp_json_opt_choice(at, "fill", fills, &fill));
+    GHP_TRY(ghp_json_opt_real(at, "value", -1e30, 1e30, &border->value));
+    *border = (struct ghp_border){.before = {channels[0], pad[0], pad[1]},
+                                  .after = {channels[1], pad[2], pad[3]},
+                                  .fill = (enum ghp_fill)fill,
+                                  .value = border->value};
+    return GHP_OK;
+}
+
 /* The keys of the layer's operation. */
 static enum ghp_status read_attributes(const struct ghp_node *at, const struct ghp_model *model,
                                        struct ghp_layer *layer)
@@ -163,6 +246,9 @@ static enum ghp_status read_attributes(const struct ghp_node *at, const struct g
         GHP_TRY(ghp_json_int(at, "channels", 1, MAX_CHANNELS, &layer->out.c));
         return read_window(at, model, layer);
     case GHP_OP_LINEAR: return ghp_json_int(at, "features", 1, MAX_CHANNELS, &layer->out.c);
+    case GHP_OP_ACTIVATION: return read_activation(at, &layer->activation);
+    case GHP_OP_VIEW: return read_view(at, layer);
+    case GHP_OP_PAD: return read_pad(at, &layer->border);
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: return read_window(at, model, layer);
     case GHP_OP_BATCH_NORM: return read_batch_norm(at, &layer->norm);
@@ -421,6 +507,7 @@ enum ghp_status ghp_model_load(const char *path, struct ghp_model *model)
     struct ghp_json doc;
 
     *model = (struct ghp_model){0};
+    if (ghp_onnx_names(path)) return ghp_onnx_load(path, model);
     GHP_TRY(ghp_json_load(path, FORMAT, &doc));
     return read_document(&doc, model);
 }

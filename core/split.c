@@ -1,5 +1,6 @@
 /* core/split.c - splits, layouts and the changes between them, as tables. */
 #include "core/split.h"
+#include "core/gather.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,8 +113,10 @@ static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_ki
 {
     bool weighted =
         layer->op == GHP_OP_LINEAR || (layer->op == GHP_OP_CONV2D && layer->window.groups == 1);
-    bool whole_channels =
-        layer->op == GHP_OP_LRN || layer->op == GHP_OP_CONCAT || layer->op == GHP_OP_SOFTMAX_CE;
+    bool whole_channels = layer->op == GHP_OP_LRN || layer->op == GHP_OP_CONCAT ||
+                          layer->op == GHP_OP_SOFTMAX_CE ||
+                          ((layer->op == GHP_OP_VIEW || layer->op == GHP_OP_PAD) &&
+                           !ghp_gather_keeps_channels(layer));
     switch (kind) {
     case GHP_SPLIT_DATA: return 1;
     case GHP_SPLIT_OUT: return weighted ? layer->out.c : 0;

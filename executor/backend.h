@@ -22,7 +22,7 @@ struct ghp_backend_config {
 struct ghp_tensors { /* NULL where the pass does not use it */
     const void *x[GHP_MAX_INPUTS];
     void *dx[GHP_MAX_INPUTS];
-    void *y;  /* forward: written; backward: read (relu, softmax_cross_entropy) */
+    void *y;  /* forward: written; backward: read (relu, activation, softmax_cross_entropy) */
     void *dy; /* read */
     void *w[GHP_MAX_PARAMS];
     void *dw[GHP_MAX_PARAMS];

@@ -34,10 +34,11 @@ struct ghp_loop {
 };
 
 extern const struct ghp_loop
-    ghp_loops_point[]; /* bias, relu, dropout, add, concat, flatten, softmax */
+    ghp_loops_point[]; /* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
 extern const struct ghp_loop ghp_loops_pool[];   /* max, avg and global avg pool */
 extern const struct ghp_loop ghp_loops_norm[];   /* batch_norm, lrn */
 extern const struct ghp_loop ghp_loops_matrix[]; /* conv2d, linear */
+extern const struct ghp_loop ghp_loops_gather[]; /* view, pad */
 
 /* The loop of a pass; NULL where the operation has no such pass. */
 const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass);

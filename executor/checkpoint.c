@@ -3,7 +3,7 @@
 
 #include "core/file.h"
 #include "executor/parameters.h"
-#include "executor/safetensors.h"
+#include "core/safetensors.h"
 
 #include <errno.h>
 #include <inttypes.h>

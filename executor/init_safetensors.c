@@ -4,7 +4,7 @@
  * statistics (NAME.num_batches_tracked), which no result of ghp depends on. */
 #include "executor/checkpoint.h"
 #include "executor/init.h"
-#include "executor/safetensors.h"
+#include "core/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

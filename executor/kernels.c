@@ -6,7 +6,7 @@
 
 struct ghp_kernel_entry {
     char key[GHP_KEY_BYTES];
-    struct ghp_local local; /* keys leave out what does not change the time (ratios, epsilons) */
+    struct ghp_local local; /* keys do not say everything: same_local */
     enum ghp_pass pass;
     struct ghp_kernel *kernel;
 };
@@ -33,6 +33,33 @@ static bool same_norm(const struct ghp_norm *a, const struct ghp_norm *b)
            a->beta == b->beta && a->k == b->k && a->ratio == b->ratio;
 }
 
+static bool same_activation(const struct ghp_activation *a, const struct ghp_activation *b)
+{
+    return a->function == b->function && a->alpha == b->alpha && a->beta == b->beta;
+}
+
+static bool same_view(const struct ghp_view *a, const struct ghp_view *b)
+{
+    if (a->n != b->n || a->offset != b->offset) return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->sizes[i] != b->sizes[i] || a->strides[i] != b->strides[i]) return false;
+    return true;
+}
+
+static bool same_border(const struct ghp_border *a, const struct ghp_border *b)
+{
+    for (int i = 0; i < 3; i++)
+        if (a->before[i] != b->before[i] || a->after[i] != b->after[i]) return false;
+    return a->fill == b->fill && a->value == b->value;
+}
+
+/* Keys leave out what does not change the time (ratios, epsilons). */
+static bool same_local(const struct ghp_local *a, const struct ghp_local *b)
+{
+    return same_norm(&a->norm, &b->norm) && same_activation(&a->activation, &b->activation) &&
+           same_view(&a->view, &b->view) && same_border(&a->border, &b->border);
+}
+
 static enum ghp_status grow(struct ghp_kernels *kernels)
 {
     int max = kernels->max > 0 ? 2 * kernels->max : 64;
@@ -56,7 +83,7 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     for (int i = 0; i < kernels->n; i++) {
         entry = &kernels->entries[i];
         if (entry->pass == pass && strcmp(entry->key, key) == 0 &&
-            same_norm(&entry->local.norm, &local->norm)) {
+            same_local(&entry->local, local)) {
             *kernel = entry->kernel;
             return GHP_OK;
         }

@@ -6,7 +6,7 @@
 const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass)
 {
     static const struct ghp_loop *const tables[] = {ghp_loops_point, ghp_loops_pool, ghp_loops_norm,
-                                                    ghp_loops_matrix};
+                                                    ghp_loops_matrix, ghp_loops_gather};
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (const struct ghp_loop *loop = tables[t]; loop->name != NULL; loop++)
             if (loop->op == op && loop->pass == pass) return loop;

@@ -1,5 +1,5 @@
-/* executor/loops_point.c - operations without neighbours: bias, relu, dropout, add, concat, flatten, softmax; and the
- * optimizer's update.
+/* executor/loops_point.c - operations without neighbours: bias, relu, activation, dropout, add, mul, concat, flatten,
+ * softmax; and the optimizer's update.
  *
  * All are bound by memory: one pass over each tensor. */
 #include "executor/backend_private.h"
@@ -117,10 +117,14 @@ const struct ghp_loop ghp_loops_point[] = {
      channel_sums},
     {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", BOTH(NULL, relu_forward, NULL), NULL},
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, relu_data, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", BOTH(NULL, activation_forward, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, activation_data, NULL), NULL},
     {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", BOTH(NULL, dropout_forward, NULL), NULL},
     {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, dropout_data, NULL), NULL},
     {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", BOTH(NULL, add_forward, NULL), NULL},
     {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, add_data, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", BOTH(NULL, mul_forward, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, mul_data, NULL), NULL},
     {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", BOTH(NULL, concat_forward, NULL), NULL},
     {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, concat_data, NULL), NULL},
     {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", BOTH(NULL, flatten_forward, NULL), NULL},

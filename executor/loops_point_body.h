@@ -74,6 +74,73 @@ static void LOOP(relu_data)(const struct ghp_local *local, const struct ghp_call
         dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
+static void LOOP(activation_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                                     struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *x = call->at.x[0];
+    SCALAR *y = call->at.y;
+    SCALAR a = (SCALAR)local->activation.alpha, b = (SCALAR)local->activation.beta;
+    int64_t i;
+    switch (local->activation.function) {
+    case GHP_FUNCTION_LEAKY_RELU:
+        for (i = at.first; i < at.end; i++)
+            y[i] = x[i] > 0 ? x[i] : a * x[i];
+        break;
+    case GHP_FUNCTION_SIGMOID:
+        for (i = at.first; i < at.end; i++)
+            y[i] = (SCALAR)(1.0 / (1.0 + exp(-(double)x[i])));
+        break;
+    case GHP_FUNCTION_TANH:
+        for (i = at.first; i < at.end; i++)
+            y[i] = (SCALAR)tanh((double)x[i]);
+        break;
+    case GHP_FUNCTION_CLIP:
+        for (i = at.first; i < at.end; i++)
+            y[i] = x[i] < a ? a : x[i] > b ? b : x[i];
+        break;
+    case GHP_FUNCTION_AFFINE:
+        for (i = at.first; i < at.end; i++)
+            y[i] = a * x[i] + b;
+        break;
+    case GHP_FUNCTION_COUNT: break;
+    }
+}
+
+/* Each slope follows from the output alone; at a corner it is the one towards 0, as relu's. */
+static void LOOP(activation_data)(const struct ghp_local *local, const struct ghp_call *call,
+                                  struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *y = call->at.y, *dy = call->at.dy;
+    SCALAR *dx = call->at.dx[0];
+    SCALAR a = (SCALAR)local->activation.alpha, b = (SCALAR)local->activation.beta;
+    int64_t i;
+    switch (local->activation.function) {
+    case GHP_FUNCTION_LEAKY_RELU:
+        for (i = at.first; i < at.end; i++)
+            dx[i] = y[i] > 0 ? dy[i] : a * dy[i];
+        break;
+    case GHP_FUNCTION_SIGMOID:
+        for (i = at.first; i < at.end; i++)
+            dx[i] = dy[i] * y[i] * (1 - y[i]);
+        break;
+    case GHP_FUNCTION_TANH:
+        for (i = at.first; i < at.end; i++)
+            dx[i] = dy[i] * (1 - y[i] * y[i]);
+        break;
+    case GHP_FUNCTION_CLIP:
+        for (i = at.first; i < at.end; i++)
+            dx[i] = y[i] > a && y[i] < b ? dy[i] : 0;
+        break;
+    case GHP_FUNCTION_AFFINE:
+        for (i = at.first; i < at.end; i++)
+            dx[i] = a * dy[i];
+        break;
+    case GHP_FUNCTION_COUNT: break;
+    }
+}
+
 /* to = from where the mask keeps, scaled; `n` consecutive elements of one sample, the first being `element`. */
 static void LOOP(mask_run)(const struct mask *mask, int64_t element, int64_t n, const SCALAR *from,
                            SCALAR *to)
@@ -156,6 +223,32 @@ static void LOOP(add_data)(const struct ghp_local *local, const struct ghp_call 
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     for (int input = 0; input < local->n_inputs; input++)
         copy_rows(call->at.dy, call->at.dx[input], at, sizeof(SCALAR));
+}
+
+static void LOOP(mul_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *a = call->at.x[0], *b = call->at.x[1];
+    SCALAR *y = call->at.y;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        y[i] = a[i] * b[i];
+}
+
+static void LOOP(mul_data)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *dy = call->at.dy;
+    for (int input = 0; input < 2; input++) {
+        const SCALAR *other = call->at.x[1 - input];
+        SCALAR *dx = call->at.dx[input];
+        if (dx == NULL) continue;
+#pragma omp simd
+        for (int64_t i = at.first; i < at.end; i++)
+            dx[i] = dy[i] * other[i];
+    }
 }
 
 static void LOOP(concat_forward)(const struct ghp_local *local, const struct ghp_call *call,

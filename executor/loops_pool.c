@@ -13,33 +13,49 @@ enum {
     NARROW = 16 /* channels below which they are taken one by one */
 };
 
-struct
-    box { /* window of one output: places h0 <= h < h1, w0 <= w < w1 inside the image; h, w of its first corner */
-    int64_t h, w, h0, h1, w0, w1;
+/* Window of one output: its corner at h, w, and its places r0 <= r < r1, s0 <= s < s1 that lie inside the image, each
+ * dh rows and dw columns from the next. */
+struct box {
+    int64_t h, w, dh, dw, r0, r1, s0, s1;
 };
+
+/* The first place at or behind `bound`, counted from `corner` in steps. */
+static int64_t place_from(int64_t bound, int64_t corner, int64_t step)
+{
+    return bound <= corner ? 0 : (bound - corner + step - 1) / step;
+}
 
 static struct box box_of(const struct ghp_local *local, int64_t p, int64_t q)
 {
     const struct ghp_window *window = &local->window;
     struct box box = {.h = p * window->stride_h - window->pad_top,
-                      .w = q * window->stride_w - window->pad_left};
-    box.h0 = box.h > 0 ? box.h : 0;
-    box.w0 = box.w > 0 ? box.w : 0;
-    box.h1 = box.h + window->r < local->h ? box.h + window->r : local->h;
-    box.w1 = box.w + window->s < local->w ? box.w + window->s : local->w;
+                      .w = q * window->stride_w - window->pad_left,
+                      .dh = window->dilation_h,
+                      .dw = window->dilation_w};
+    int64_t r1 = place_from(local->h, box.h, box.dh), s1 = place_from(local->w, box.w, box.dw);
+    box.r0 = place_from(0, box.h, box.dh);
+    box.s0 = place_from(0, box.w, box.dw);
+    box.r1 = r1 < window->r ? r1 : window->r;
+    box.s1 = s1 < window->s ? s1 : window->s;
     return box;
 }
 
 static bool box_empty(struct box box)
 {
-    return box.h0 >= box.h1 || box.w0 >= box.w1;
+    return box.r0 >= box.r1 || box.s0 >= box.s1;
+}
+
+/* Element of channel 0 at a place of the window, in an image. */
+static int64_t box_at(const struct ghp_local *local, struct box box, int64_t r, int64_t s)
+{
+    return ((box.h + r * box.dh) * local->w + box.w + s * box.dw) * local->c;
 }
 
 /* 1 / values that a mean counts; 0 where there are none. */
 static double mean_scale(const struct ghp_local *local, struct box box)
 {
     if (box_empty(box)) return 0.0;
-    int64_t inside = (box.h1 - box.h0) * (box.w1 - box.w0);
+    int64_t inside = (box.r1 - box.r0) * (box.s1 - box.s0);
     int64_t count = local->window.count_pad ? local->window.r * local->window.s : inside;
     return 1.0 / (double)count;
 }

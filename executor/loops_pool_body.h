@@ -6,16 +6,16 @@
 static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, struct box box,
                             SCALAR *y, int32_t *place)
 {
-    int64_t c = local->c, s = local->window.s;
+    int64_t c = local->c;
     for (int64_t i = 0; i < c; i++) {
         y[i] = 0;
         place[i] = NO_PLACE;
     }
-    for (int64_t h = box.h0; h < box.h1; h++)
-        for (int64_t w = box.w0; w < box.w1; w++) {
-            const SCALAR *from = x + (h * local->w + w) * c;
-            int32_t here = (int32_t)((h - box.h) * s + (w - box.w));
-            bool first = h == box.h0 && w == box.w0;
+    for (int64_t r = box.r0; r < box.r1; r++)
+        for (int64_t s = box.s0; s < box.s1; s++) {
+            const SCALAR *from = x + box_at(local, box, r, s);
+            int32_t here = (int32_t)(r * local->window.s + s);
+            bool first = r == box.r0 && s == box.s0;
 #pragma omp simd
             for (int64_t i = 0; i < c; i++) {
                 bool greater = first || from[i] > y[i];
@@ -31,12 +31,12 @@ static void LOOP(max_pixel_narrow)(const struct ghp_local *local, const SCALAR *
 {
     int64_t c = local->c;
     for (int64_t i = 0; i < c; i++) {
-        SCALAR greatest = x[(box.h0 * local->w + box.w0) * c + i];
-        int32_t best = (int32_t)((box.h0 - box.h) * local->window.s + (box.w0 - box.w));
-        for (int64_t h = box.h0; h < box.h1; h++)
-            for (int64_t w = box.w0; w < box.w1; w++) {
-                SCALAR value = x[(h * local->w + w) * c + i];
-                int32_t here = (int32_t)((h - box.h) * local->window.s + (w - box.w));
+        SCALAR greatest = x[box_at(local, box, box.r0, box.s0) + i];
+        int32_t best = (int32_t)(box.r0 * local->window.s + box.s0);
+        for (int64_t r = box.r0; r < box.r1; r++)
+            for (int64_t s = box.s0; s < box.s1; s++) {
+                SCALAR value = x[box_at(local, box, r, s) + i];
+                int32_t here = (int32_t)(r * local->window.s + s);
                 best ^= (best ^ here) & -(int32_t)(value > greatest); /* no branch to mispredict */
                 greatest = value > greatest ? value : greatest;
             }
@@ -69,16 +69,16 @@ static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_ca
 static void LOOP(max_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
                              const int32_t *place, SCALAR *dx)
 {
-    int64_t c = local->c, s = local->window.s;
+    int64_t c = local->c, width = local->window.s;
     if (c < NARROW && !box_empty(box)) {
         for (int64_t i = 0; i < c; i++)
-            dx[((box.h + place[i] / s) * local->w + box.w + place[i] % s) * c + i] += dy[i];
+            dx[box_at(local, box, place[i] / width, place[i] % width) + i] += dy[i];
         return;
     }
-    for (int64_t h = box.h0; h < box.h1; h++)
-        for (int64_t w = box.w0; w < box.w1; w++) {
-            SCALAR *to = dx + (h * local->w + w) * c;
-            int32_t here = (int32_t)((h - box.h) * s + (w - box.w));
+    for (int64_t r = box.r0; r < box.r1; r++)
+        for (int64_t s = box.s0; s < box.s1; s++) {
+            SCALAR *to = dx + box_at(local, box, r, s);
+            int32_t here = (int32_t)(r * width + s);
 #pragma omp simd
             for (int64_t i = 0; i < c; i++)
                 to[i] += place[i] == here ? dy[i] : 0;
@@ -116,9 +116,9 @@ static void LOOP(avg_forward)(const struct ghp_local *local, const struct ghp_ca
             SCALAR *y = (SCALAR *)call->at.y + (row * local->q + q) * c;
             SCALAR scale = (SCALAR)mean_scale(local, box);
             memset(y, 0, (size_t)c * sizeof *y);
-            for (int64_t h = box.h0; h < box.h1; h++)
-                for (int64_t w = box.w0; w < box.w1; w++) {
-                    const SCALAR *from = x + row / local->p * image + (h * local->w + w) * c;
+            for (int64_t r = box.r0; r < box.r1; r++)
+                for (int64_t s = box.s0; s < box.s1; s++) {
+                    const SCALAR *from = x + row / local->p * image + box_at(local, box, r, s);
 #pragma omp simd
                     for (int64_t i = 0; i < c; i++)
                         y[i] += from[i];
@@ -134,9 +134,9 @@ static void LOOP(avg_spread)(const struct ghp_local *local, struct box box, cons
 {
     int64_t c = local->c;
     SCALAR scale = (SCALAR)mean_scale(local, box);
-    for (int64_t h = box.h0; h < box.h1; h++)
-        for (int64_t w = box.w0; w < box.w1; w++) {
-            SCALAR *to = dx + (h * local->w + w) * c;
+    for (int64_t r = box.r0; r < box.r1; r++)
+        for (int64_t s = box.s0; s < box.s1; s++) {
+            SCALAR *to = dx + box_at(local, box, r, s);
 #pragma omp simd
             for (int64_t i = 0; i < c; i++)
                 to[i] += dy[i] * scale;

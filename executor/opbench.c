@@ -44,6 +44,7 @@ static void overlap(struct ghp_opset *set)
     struct ghp_tensors *at = &set->call.at;
     enum ghp_op op = set->local.op;
     bool in_place = op == GHP_OP_BIAS || op == GHP_OP_RELU || op == GHP_OP_DROPOUT ||
+                    op == GHP_OP_ACTIVATION ||
                     (op == GHP_OP_FLATTEN && set->local.h * set->local.w == 1);
     if (in_place) at->x[0] = at->y;
     if (in_place || op == GHP_OP_ADD) at->dx[0] = at->dy;

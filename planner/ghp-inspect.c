@@ -3,6 +3,7 @@
  * The kind of a file is what its "format" says.  To add a kind: a row in `kinds`. */
 #include "core/json.h"
 #include "core/log.h"
+#include "core/onnx.h"
 #include "core/opts.h"
 #include "planner/inspect.h"
 #include "planner/report.h"
@@ -16,7 +17,7 @@ enum { MAX_FILES = 64 };
 
 static struct {
     bool verify, explain, json;
-    const char *profile;
+    const char *profile, *export_onnx, *weights;
     const char *html, *trace, *dot, *run;
 } set;
 
@@ -55,6 +56,16 @@ static const struct ghp_opt options[] = {
      .target = &set.run,
      .argument = "RUN",
      .help = "what ghp-run --run wrote: --html and --trace show it beside the prediction"},
+    {.name = "export-onnx",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.export_onnx,
+     .argument = "FILE.onnx",
+     .help = "write the network of a model or plan as ONNX"},
+    {.name = "weights",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.weights,
+     .argument = "CHECKPOINT",
+     .help = "with --export-onnx: the weights, in safetensors; without it ones and zeros"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -73,20 +84,26 @@ static const struct ghp_tool tool = {
         "costs\n"
         "       ghp-inspect PLAN --html FILE [--run RUN]    the plan as a page with drawings\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
-        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs",
+        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
+        "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
-    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which.",
+    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. "
+             "A model may be in ONNX (FILE.onnx).",
 };
 
-/* The file's "format", copied into text. */
+/* The file's "format", copied into text; of an ONNX file, a model's. */
 static enum ghp_status format_of(const char *path, char *text, size_t n)
 {
     enum ghp_status status;
     struct ghp_node root;
     struct ghp_json doc;
 
+    if (ghp_onnx_names(path)) {
+        snprintf(text, n, "ghp.model/1");
+        return GHP_OK;
+    }
     GHP_TRY(ghp_json_load(path, NULL, &doc));
     root = ghp_json_root(&doc);
     status = ghp_json_text_n(&root, "format", text, n);
@@ -96,13 +113,17 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
 
 static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
 {
+    enum ghp_status status = GHP_OK;
     struct ghp_model model;
 
     (void)path2;
     GHP_TRY(ghp_model_load(path, &model));
-    ghp_inspect_model(report, &model);
+    if (set.export_onnx != NULL)
+        status = ghp_inspect_export(report, &model, set.export_onnx, set.weights);
+    else
+        ghp_inspect_model(report, &model);
     ghp_model_release(&model);
-    return GHP_OK;
+    return status;
 }
 
 static enum ghp_status show_machine(struct ghp_display *report, const char *path, const char *path2)
@@ -224,7 +245,9 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
     enum ghp_status status;
 
     GHP_TRY(ghp_plan_load(path, &plan));
-    if (wants_files())
+    if (set.export_onnx != NULL)
+        status = ghp_inspect_export(report, &plan.model, set.export_onnx, set.weights);
+    else if (wants_files())
         status = write_files(report, &plan);
     else if (set.verify)
         status = verify_plan(report, &plan, path);
@@ -300,6 +323,13 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "or run file of this version",
             path, format);
     plan = strcmp(format, "ghp.plan/1") == 0;
+    if (set.export_onnx == NULL && set.weights != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--weights goes with --export-onnx; give both");
+    if (set.export_onnx != NULL && (path2 != NULL || set.verify || set.explain ||
+                                    (!plan && strcmp(format, "ghp.model/1") != 0)))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--export-onnx writes one model or plan; give it alone, without --verify "
+                        "and --explain");
     if (!plan && (set.verify || set.explain || set.profile != NULL))
         return GHP_FAIL(
             GHP_ERR_USAGE,

@@ -86,4 +86,14 @@ enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *con
 enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
                                          const char *path, struct ghp_profile *profile);
 
+/* Writes a network as ONNX (core/onnx.h).
+ *
+ * checkpoint   safetensors with a tensor for each parameter and statistic; NULL: none, ones and zeros
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say; a tensor that is missing or of another size);
+ *           GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
+ * Tested    tests/tools/test_onnx.sh */
+enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
+                                   const char *path, const char *checkpoint);
+
 #endif

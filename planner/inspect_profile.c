@@ -46,6 +46,7 @@ static void read_token(const char *token, struct ghp_local *local)
     struct ghp_window *w = &local->window;
     int64_t *const stride[] = {&w->stride_h, &w->stride_w}, *const dilation[] = {&w->dilation_h,
                                                                                  &w->dilation_w};
+    int64_t *const output[] = {&local->p, &local->q};
     int64_t *const pad[] = {&w->pad_top, &w->pad_left, &w->pad_bottom, &w->pad_right};
     const char *value = token + 1;
 
@@ -61,6 +62,7 @@ static void read_token(const char *token, struct ghp_local *local)
     case 's': w->s = strtoll(value, NULL, 10); break;
     case 'g': w->groups = strtoll(value, NULL, 10); break;
     case 't': read_list(value, 2, stride); break;
+    case 'o': read_list(value, 2, output); break;
     case 'd': read_list(value, 2, dilation); break;
     case 'p': read_list(value, 4, pad); break;
     default: break;
@@ -77,8 +79,8 @@ static void complete(struct ghp_local *local)
     if (w->stride_h < 1) w->stride_h = 1;
     if (w->stride_w < 1) w->stride_w = 1;
     if (local->k == 0) local->k = local->c;
-    local->p = local->h;
-    local->q = local->w;
+    if (local->p == 0) local->p = local->h;
+    if (local->q == 0) local->q = local->w;
     if (w->r > 0) {
         local->p =
             (local->h + w->pad_top + w->pad_bottom - (w->r - 1) * w->dilation_h - 1) / w->stride_h +
@@ -151,7 +153,7 @@ static struct op_row empty_row(void)
 static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_local *local,
                     const struct op_row *row, int element_bytes)
 {
-    int64_t inputs = local->op == GHP_OP_ADD ? local->n_inputs : 1;
+    int64_t inputs = ghp_local_whole_inputs(local);
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, name);

@@ -90,9 +90,8 @@ static int last_unchanged_read(const struct maker *m, int e)
 
     if (ghp_lower_overwrites_input(m->model, to))
         return ghp_point_forward(m->model, to) - 1; /* from there on it is the consumer's output */
-    return m->facts[to].reads_input && m->model->edges[e].slot == 0
-               ? ghp_point_backward(m->model, to)
-               : ghp_point_forward(m->model, to);
+    return m->facts[to].reads_input ? ghp_point_backward(m->model, to)
+                                    : ghp_point_forward(m->model, to);
 }
 
 /* The out-edge that could keep a layer's output longest, and how long the output lives whatever the others do. */
@@ -232,7 +231,7 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
     if (!changed) return GHP_OK;
     if (ghp_op_in_place(to))
         --last; /* from there on it is the consumer's output */
-    else if (m->facts[edge->to].reads_input && edge->slot == 0)
+    else if (m->facts[edge->to].reads_input)
         last = ghp_point_backward(m->model, edge->to);
     return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out),
                     at, last);

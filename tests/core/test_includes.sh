@@ -27,7 +27,7 @@ rooms_of() {
     mpi.h) echo executor profiler ;;
     hwloc.h | hwloc/*) echo executor profiler ;;
     dnnl.h | dnnl_*.h | oneapi/* | cuda*.h | cudnn*.h | cublas*.h | nccl.h | zlib.h | Random123/*) echo executor ;;
-    jansson.h | protobuf-c/*) echo core ;;
+    jansson.h | protobuf-c/* | onnx.pb-c.h) echo core ;;
     *) echo any ;;
     esac
 }

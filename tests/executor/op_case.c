@@ -12,7 +12,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[64];
+static struct ghp_local cases[96];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -111,6 +111,80 @@ static void add_pools(void)
         .op = GHP_OP_GLOBAL_AVG_POOL, .n = 3, .c = 10, .h = 7, .w = 5, .p = 1, .q = 1});
 }
 
+static void add_dilated_pools(void)
+{
+    struct ghp_window dilated = WINDOW(3, 2, 2, 1); /* steps over padding, and uneven padding */
+    dilated.dilation_h = 2;
+    dilated.dilation_w = 3;
+    dilated.pad_bottom = 2;
+    add_window((struct ghp_local){
+        .op = GHP_OP_MAX_POOL, .n = 2, .c = 5, .h = 9, .w = 8, .window = dilated});
+    add_window((struct ghp_local){
+        .op = GHP_OP_MAX_POOL, .n = 2, .c = 18, .h = 9, .w = 8, .window = dilated});
+    add_window((struct ghp_local){
+        .op = GHP_OP_AVG_POOL, .n = 2, .c = 5, .h = 9, .w = 8, .window = dilated});
+    dilated.count_pad = true;
+    add_window((struct ghp_local){
+        .op = GHP_OP_AVG_POOL, .n = 2, .c = 5, .h = 9, .w = 8, .window = dilated});
+}
+
+static void add_activations(void)
+{
+    static const struct ghp_activation functions[] = {{GHP_FUNCTION_LEAKY_RELU, 0.125, 0.0},
+                                                      {GHP_FUNCTION_SIGMOID, 0.0, 0.0},
+                                                      {GHP_FUNCTION_TANH, 0.0, 0.0},
+                                                      {GHP_FUNCTION_CLIP, -0.25, 0.5},
+                                                      {GHP_FUNCTION_AFFINE, -1.5, 0.25}};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        add((struct ghp_local){.op = GHP_OP_ACTIVATION,
+                               .n = 3,
+                               .c = 7,
+                               .h = 5,
+                               .w = 3,
+                               .activation = functions[i]});
+}
+
+static void add_gathers(void)
+{
+    /* channels in another order, rows backwards, columns in steps */
+    add((struct ghp_local){.op = GHP_OP_VIEW,
+                           .n = 2,
+                           .c = 6,
+                           .h = 4,
+                           .w = 5,
+                           .k = 6,
+                           .p = 3,
+                           .q = 2,
+                           .view = {4, 16, {2, 3, 3, 2}, {20, 40, -5, 3}}});
+    /* one value of each channel, repeated: gradients meet */
+    add((struct ghp_local){.op = GHP_OP_VIEW,
+                           .n = 3,
+                           .c = 5,
+                           .k = 5,
+                           .p = 3,
+                           .q = 2,
+                           .view = {3, 0, {5, 3, 2}, {1, 0, 0}}});
+    add((struct ghp_local){.op = GHP_OP_PAD,
+                           .n = 2,
+                           .c = 3,
+                           .h = 4,
+                           .w = 5,
+                           .k = 6,
+                           .p = 5,
+                           .q = 8,
+                           .border = {{2, 0, 1}, {1, 1, 2}, GHP_FILL_CONSTANT, 0.75}});
+    for (int fill = GHP_FILL_REFLECT; fill <= GHP_FILL_EDGE; fill++)
+        add((struct ghp_local){.op = GHP_OP_PAD,
+                               .n = 2,
+                               .c = 3,
+                               .h = 4,
+                               .w = 5,
+                               .k = 4,
+                               .p = 9,
+                               .q = 8,
+                               .border = {{1, 3, 1}, {0, 2, 2}, (enum ghp_fill)fill, 0.0}});
+}
+
 static void add_norms(void)
 {
     struct ghp_norm batch = {.epsilon = 1e-5, .momentum = 0.1};
@@ -160,6 +234,9 @@ const struct ghp_local *op_case_all(int *n)
     if (n_cases == 0) {
         add_convolutions();
         add_pools();
+        add_dilated_pools();
+        add_activations();
+        add_gathers();
         add_norms();
         add_large();
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
@@ -174,6 +251,7 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 2});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 4});
+        add((struct ghp_local){.op = GHP_OP_MUL, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 2});
         add((struct ghp_local){.op = GHP_OP_CONCAT,
                                .n = 2,
                                .c = 12,

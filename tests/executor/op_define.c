@@ -52,8 +52,8 @@ static double pool_at(const struct ghp_opset *set, struct place o)
     int64_t count = 0;
     for (int64_t r = 0; r < win->r; r++)
         for (int64_t s = 0; s < win->s; s++) {
-            int64_t h = o.p * win->stride_h - win->pad_top + r;
-            int64_t w = o.q * win->stride_w - win->pad_left + s;
+            int64_t h = o.p * win->stride_h - win->pad_top + r * win->dilation_h;
+            int64_t w = o.q * win->stride_w - win->pad_left + s * win->dilation_w;
             if (h < 0 || h >= l->h || w < 0 || w >= l->w) continue;
             greatest = fmax(greatest, x_at(set, o.n, h, w, o.k));
             sum += x_at(set, o.n, h, w, o.k);
@@ -123,6 +123,51 @@ static double softmax_at(const struct ghp_opset *set, struct place o)
     return exp(x_at(set, o.n, 0, 0, o.k)) / sum;
 }
 
+static double activation_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_activation *a = &set->local.activation;
+    double x = x_at(set, o.n, o.p, o.q, o.k);
+    switch (a->function) {
+    case GHP_FUNCTION_LEAKY_RELU: return fmax(x, 0.0) + a->alpha * fmin(x, 0.0);
+    case GHP_FUNCTION_SIGMOID: return 0.5 + 0.5 * tanh(0.5 * x);
+    case GHP_FUNCTION_TANH: return 1.0 - 2.0 / (exp(2.0 * x) + 1.0);
+    case GHP_FUNCTION_CLIP: return fmin(fmax(x, a->alpha), a->beta);
+    default: return a->alpha * x + a->beta;
+    }
+}
+
+/* Counts up to the element through all sizes, the last fastest. */
+static double view_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_view *view = &l->view;
+    int64_t index[GHP_MAX_VIEW] = {0}, from = view->offset;
+    for (int64_t e = (o.k * l->p + o.p) * l->q + o.q; e > 0; e--)
+        for (int i = view->n - 1; i >= 0 && ++index[i] == view->sizes[i]; i--)
+            index[i] = 0;
+    for (int i = 0; i < view->n; i++)
+        from += index[i] * view->strides[i];
+    return x_at(set, o.n, from / l->w % l->h, from % l->w, from / l->w / l->h);
+}
+
+static int64_t mirrored(int64_t at, int64_t size, bool edge)
+{
+    if (edge) return at < 0 ? 0 : at >= size ? size - 1 : at;
+    return at < 0 ? -at : at >= size ? 2 * size - 2 - at : at;
+}
+
+static double pad_at(const struct ghp_opset *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_border *b = &l->border;
+    int64_t c = o.k - b->before[0], h = o.p - b->before[1], w = o.q - b->before[2];
+    bool inside = c >= 0 && c < l->c && h >= 0 && h < l->h && w >= 0 && w < l->w;
+    bool edge = b->fill == GHP_FILL_EDGE;
+    if (!inside && b->fill == GHP_FILL_CONSTANT) return b->value;
+    return x_at(set, o.n, mirrored(h, l->h, edge), mirrored(w, l->w, edge),
+                mirrored(c, l->c, edge));
+}
+
 static double join_at(const struct ghp_opset *set, struct place o, int64_t element)
 {
     const struct ghp_local *l = &set->local;
@@ -134,6 +179,9 @@ static double join_at(const struct ghp_opset *set, struct place o, int64_t eleme
         int64_t pixel = (o.n * l->h + o.p) * l->w + o.q;
         return op_case_get(set, set->call.at.x[input], pixel * l->slice[input] + channel);
     }
+    if (l->op == GHP_OP_MUL)
+        return op_case_get(set, set->call.at.x[0], element) *
+               op_case_get(set, set->call.at.x[1], element);
     double sum = 0.0;
     for (int input = 0; input < l->n_inputs; input++)
         sum += op_case_get(set, set->call.at.x[input], element);
@@ -149,6 +197,9 @@ static double element_at(const struct ghp_opset *set, struct place o, int64_t el
     case GHP_OP_BIAS:
         return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->call.at.w[0], o.k);
     case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
+    case GHP_OP_ACTIVATION: return activation_at(set, o);
+    case GHP_OP_VIEW: return view_at(set, o);
+    case GHP_OP_PAD: return pad_at(set, o);
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: return pool_at(set, o);
     case GHP_OP_GLOBAL_AVG_POOL: return mean_over(set, o, false, 0.0, 1);

@@ -6,7 +6,7 @@
 #include "executor/checkpoint.h"
 #include "executor/init.h"
 #include "executor/parameters.h"
-#include "executor/safetensors.h"
+#include "core/safetensors.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

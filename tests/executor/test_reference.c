@@ -335,7 +335,8 @@ int main(void)
         check_definition(&cases[i]);
         check_gradients(&cases[i]);
         check_float(&cases[i]);
-        if (op == GHP_OP_RELU || op == GHP_OP_DROPOUT || op == GHP_OP_BIAS)
+        if (op == GHP_OP_RELU || op == GHP_OP_DROPOUT || op == GHP_OP_BIAS ||
+            op == GHP_OP_ACTIVATION)
             check_in_place(&cases[i]);
     }
     check_dropout_parts();

@@ -1,5 +1,5 @@
-/* executor/safetensors.c - see safetensors.h. Numbers are little-endian, as on every machine that ghp runs on. */
-#include "executor/safetensors.h"
+/* core/safetensors.c - see safetensors.h. Numbers are little-endian, as on every machine that ghp runs on. */
+#include "core/safetensors.h"
 
 #include "core/file.h"
 #include "core/json.h"

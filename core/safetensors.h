@@ -1,4 +1,4 @@
-/* executor/safetensors.h - the safetensors file format: named tensors behind a JSON header.
+/* core/safetensors.h - the safetensors file format: named tensors behind a JSON header.
  *
  *     8 bytes: header length, little-endian | header: JSON, padded with spaces | tensors, one after the other
  *     {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
@@ -8,8 +8,8 @@
  *
  * Source   the format's description at https://github.com/huggingface/safetensors
  * Tested   tests/executor/test_safetensors.c */
-#ifndef GHP_EXECUTOR_SAFETENSORS_H
-#define GHP_EXECUTOR_SAFETENSORS_H
+#ifndef GHP_CORE_SAFETENSORS_H
+#define GHP_CORE_SAFETENSORS_H
 
 #include "core/model.h"
 
