@@ -56,18 +56,18 @@ struct ghp_onnx_array ghp_onnx_of_layer(const struct ghp_onnx_import *im, int la
     return array;
 }
 
-enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole, int n,
-                                   const int64_t *dims, const double *values,
+enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
+                                   struct ghp_onnx_sizes sizes, const double *values,
                                    struct ghp_onnx_array *array)
 {
     struct ghp_onnx_base *base = ghp_onnx_keep(im, 1, sizeof *base);
 
-    *array = (struct ghp_onnx_array){.n = n, .base = base};
-    if (!ghp_onnx_sized(n, dims))
+    *array = (struct ghp_onnx_array){.n = sizes.n, .base = base};
+    if (!ghp_onnx_sized(sizes.n, sizes.dims))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a constant has a negative size or more than 2^40 elements; repair it");
     if (base == NULL) return GHP_NO_MEMORY();
-    memcpy(array->dims, dims, (size_t)n * sizeof *dims);
+    memcpy(array->dims, sizes.dims, (size_t)sizes.n * sizeof *sizes.dims);
     in_order(array);
     *base = (struct ghp_onnx_base){
         .whole = whole, .elements = ghp_onnx_elements(array), .values = values};
@@ -259,7 +259,8 @@ enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_arr
     if (!split_strides(array, &out)) {
         if (array->base != NULL) {
             GHP_TRY(ghp_onnx_values(im, array, &values));
-            return ghp_onnx_of_values(im, array->base->whole, n, dims, values, array);
+            return ghp_onnx_of_values(im, array->base->whole, (struct ghp_onnx_sizes){n, dims},
+                                      values, array);
         }
         if (ghp_onnx_settle(im, array, ghp_onnx_shape(&out), &layer) != GHP_OK)
             GHP_TRY(ghp_onnx_settle(im, array, ghp_onnx_shape(array), &layer));

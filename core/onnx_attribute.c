@@ -55,24 +55,26 @@ static int64_t whole_number(double value)
     return (int64_t)value;
 }
 
-enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
-                              const char *name, int64_t out[GHP_ONNX_MAX_DIMS * 2], int *n)
+enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
+                              int *n)
 {
-    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
-    struct ghp_onnx_array *array = i >= 0 ? ghp_onnx_in(im, node, i) : NULL;
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, place.attribute);
+    struct ghp_onnx_array *array = place.input >= 0 ? ghp_onnx_in(im, node, place.input) : NULL;
     const double *values;
     int64_t elements = a != NULL ? a->n : -1;
 
     *n = -1;
     if (array != NULL) {
-        GHP_TRY(ghp_onnx_constant_in(im, node, i, &array));
+        GHP_TRY(ghp_onnx_constant_in(im, node, place.input, &array));
         elements = ghp_onnx_elements(array);
     } else if (a != NULL && a->kind != GHP_ONNX_INTS && a->kind != GHP_ONNX_NONE) {
-        return ghp_onnx_fail(im, node, "has no whole numbers as '%s'; give a list", name);
+        return ghp_onnx_fail(im, node, "has no whole numbers as '%s'; give a list",
+                             place.attribute);
     }
     if (elements > GHP_ONNX_MAX_DIMS * 2)
         return ghp_onnx_fail(im, node, "has %" PRId64 " numbers as '%s'; give at most %d", elements,
-                             name, GHP_ONNX_MAX_DIMS * 2);
+                             place.attribute, GHP_ONNX_MAX_DIMS * 2);
     *n = (int)elements;
     if (array == NULL) {
         for (int k = 0; k < *n; ++k)
@@ -99,11 +101,11 @@ enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_o
                                   int i, struct ghp_onnx_array **array)
 {
     *array = ghp_onnx_in(im, node, i);
-    if (*array == NULL)
-        return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
+    if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
     if ((*array)->base != NULL)
-        return ghp_onnx_fail(im, node, "computes with the constant '%.96s' alone; fold it in the "
-                                       "file",
+        return ghp_onnx_fail(im, node,
+                             "computes with the constant '%.96s' alone; fold it in the "
+                             "file",
                              (*array)->name);
     if (im->model.layers[(*array)->layer].op == GHP_OP_SOFTMAX_CE)
         return ghp_onnx_fail(im, node,
@@ -116,8 +118,7 @@ enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct gh
                                      int i, struct ghp_onnx_array **array)
 {
     *array = ghp_onnx_in(im, node, i);
-    if (*array == NULL)
-        return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
+    if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
     if ((*array)->base == NULL)
         return ghp_onnx_fail(im, node,
                              "has an input %d ('%.96s') that is computed from samples, where ghp "

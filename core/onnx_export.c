@@ -40,7 +40,8 @@ struct ghp_onnx_node *ghp_export_node(struct ghp_onnx_export *ex, const char *op
     int n = 0;
 
     GHP_ASSERT(ex->file.n_nodes < ex->max_nodes);
-    while (inputs[n] != NULL) ++n;
+    while (inputs[n] != NULL)
+        ++n;
     node = &ex->file.nodes[ex->file.n_nodes++];
     *node = (struct ghp_onnx_node){.name = name, .op = op, .domain = "", .n_inputs = n};
     node->inputs = ghp_export_keep(ex, (size_t)n, sizeof *node->inputs);
@@ -119,10 +120,9 @@ const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, doub
 
     if (copy == NULL) return "";
     *copy = (float)value;
-    return put_constant(ex, (struct ghp_onnx_tensor){.name = name,
-                                                     .type = GHP_ONNX_FLOAT,
-                                                     .elements = 1,
-                                                     .values = copy});
+    return put_constant(ex,
+                        (struct ghp_onnx_tensor){
+                            .name = name, .type = GHP_ONNX_FLOAT, .elements = 1, .values = copy});
 }
 
 /* A parameter: its values, or where there are none what a ConstantOfShape makes. `spread` adds axes of 1 behind. */
@@ -153,8 +153,8 @@ static enum ghp_status put_param(struct ghp_onnx_export *ex, const struct ghp_pa
                                          .dims = {1},
                                          .elements = 1,
                                          .values = value};
-        put(ex, node, (struct ghp_onnx_attribute){
-                          .name = "value", .kind = GHP_ONNX_TENSOR, .tensor = fill});
+        put(ex, node,
+            (struct ghp_onnx_attribute){.name = "value", .kind = GHP_ONNX_TENSOR, .tensor = fill});
         return GHP_OK;
     }
     values = ghp_export_keep(ex, (size_t)param->elements, sizeof *values);
@@ -257,10 +257,11 @@ static enum ghp_status put_batch_norm(struct ghp_onnx_export *ex, int i)
     struct ghp_onnx_node *node;
 
     if (l->norm.local_stats)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (batch_norm) takes statistics of each worker, which ONNX cannot "
-                        "say; use global statistics",
-                        l->name);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' (batch_norm) takes statistics of each worker, which ONNX cannot "
+            "say; use global statistics",
+            l->name);
     for (int p = 0; p < 2; ++p)
         GHP_TRY(put_param(ex, &l->params[p], 0));
     for (int s = 0; s < 2; ++s)

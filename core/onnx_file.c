@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    MAX_DEPTH = 24,            /* messages inside messages; plain graphs have 7 */
-    MEMORY_PER_BYTE = 24,      /* of the parsed message, by the file's size; int64 of one byte take 8 */
+    MAX_DEPTH = 24,       /* messages inside messages; plain graphs have 7 */
+    MEMORY_PER_BYTE = 24, /* of the parsed message, by the file's size; int64 of one byte take 8 */
     MEMORY_AT_LEAST = 16 << 20 /* bytes */
 };
 
@@ -73,8 +73,7 @@ void ghp_onnx_file_close(struct ghp_onnx_file *file)
     struct owner *owner = file->owned;
 
     if (owner != NULL) {
-        if (owner->model != NULL)
-            onnx__model_proto__free_unpacked(owner->model, &owner->allocator);
+        if (owner->model != NULL) onnx__model_proto__free_unpacked(owner->model, &owner->allocator);
         if (owner->tensor != NULL)
             onnx__tensor_proto__free_unpacked(owner->tensor, &owner->allocator);
         while (owner->blocks != NULL) {
@@ -225,10 +224,11 @@ static enum ghp_status read_tensor(const Onnx__TensorProto *t, struct ghp_onnx_t
         return find_location(t, out);
     if (t->has_raw_data ? (int64_t)t->raw_data.len != out->elements * type_bytes(out->type)
                         : (int64_t)typed_values(t) != out->elements)
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "tensor '%s' has not the %" PRId64
-                        " values that its shape says; the file is truncated or damaged: get it anew",
-                        out->name, out->elements);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "tensor '%s' has not the %" PRId64
+            " values that its shape says; the file is truncated or damaged: get it anew",
+            out->name, out->elements);
     return GHP_OK;
 }
 
@@ -288,7 +288,7 @@ enum ghp_status ghp_onnx_tensor_ints(const struct ghp_onnx_file *file,
                         tensor->name, tensor->type);
     GHP_TRY(raw_values(file, tensor, &raw, &owned));
     for (int64_t i = 0; i < tensor->elements; ++i)
-        values[i] = raw != NULL                     ? whole_number(raw, tensor->type, i)
+        values[i] = raw != NULL                      ? whole_number(raw, tensor->type, i)
                     : tensor->type == GHP_ONNX_INT64 ? t->int64_data[i]
                                                      : t->int32_data[i];
     free(owned);
@@ -298,7 +298,8 @@ enum ghp_status ghp_onnx_tensor_ints(const struct ghp_onnx_file *file,
 /* IEEE half precision: sign, 5 bits of exponent, 10 of fraction. */
 static float half_number(uint32_t bits)
 {
-    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023, sign = (bits & 0x8000) << 16, whole;
+    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023, sign = (bits & 0x8000) << 16,
+             whole;
     float value;
 
     if (exponent == 0) {
@@ -347,12 +348,11 @@ enum ghp_status ghp_onnx_tensor_floats(const struct ghp_onnx_file *file,
                         tensor->name, tensor->type);
     GHP_TRY(raw_values(file, tensor, &raw, &owned));
     for (int64_t i = 0; i < tensor->elements; ++i)
-        values[i] = raw != NULL                       ? real_number(raw, tensor->type, i)
-                    : tensor->type == GHP_ONNX_FLOAT  ? t->float_data[i]
-                    : tensor->type == GHP_ONNX_DOUBLE ? (float)t->double_data[i]
-                                                      : narrow_number((uint32_t)t->int32_data[i] &
-                                                                          0xffff,
-                                                                      tensor->type);
+        values[i] = raw != NULL                      ? real_number(raw, tensor->type, i)
+                    : tensor->type == GHP_ONNX_FLOAT ? t->float_data[i]
+                    : tensor->type == GHP_ONNX_DOUBLE
+                        ? (float)t->double_data[i]
+                        : narrow_number((uint32_t)t->int32_data[i] & 0xffff, tensor->type);
     free(owned);
     return GHP_OK;
 }

@@ -45,8 +45,15 @@ struct ghp_onnx_tensor {
 
 struct ghp_onnx_attribute {
     const char *name;
-    enum { GHP_ONNX_NONE, GHP_ONNX_REAL, GHP_ONNX_INT, GHP_ONNX_TEXT, GHP_ONNX_TENSOR, GHP_ONNX_INTS,
-           GHP_ONNX_REALS } kind; /* NONE: of a kind that ghp does not read */
+    enum {
+        GHP_ONNX_NONE,
+        GHP_ONNX_REAL,
+        GHP_ONNX_INT,
+        GHP_ONNX_TEXT,
+        GHP_ONNX_TENSOR,
+        GHP_ONNX_INTS,
+        GHP_ONNX_REALS
+    } kind; /* NONE: of a kind that ghp does not read */
     double real;
     int64_t integer;
     const char *text;

@@ -17,8 +17,7 @@ static const struct operation {
     ghp_onnx_op_fn *run;
 } operations[] = {
     {"Add", "", ghp_onnx_add},
-    {"AveragePool",
-     "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ",
+    {"AveragePool", "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ",
      ghp_onnx_average_pool},
     {"BatchNormalization", "epsilon momentum spatial training_mode ", ghp_onnx_batch_norm},
     {"Cast", "to saturate ", ghp_onnx_cast},
@@ -70,7 +69,7 @@ enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp
     vsnprintf(message, sizeof message, fmt, arguments);
     va_end(arguments);
     return GHP_FAIL(GHP_ERR_INPUT, "%s: node '%.96s' (%.40s, opset %" PRId64 ") %s", im->file->path,
-                    node->name[0] != '\0'  ? node->name
+                    node->name[0] != '\0' ? node->name
                     : node->n_outputs > 0 ? node->outputs[0]
                                           : "",
                     node->op, im->file->opset, message);
@@ -244,10 +243,9 @@ enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct gh
                                         : &layer->states[source.slot - GHP_MAX_PARAMS];
 
     if (ghp_onnx_elements(&source.array) != param->elements)
-        return ghp_onnx_fail(im, node,
-                             "has %" PRId64 " values for '%s', which takes %" PRId64
-                             "; repair the file",
-                             ghp_onnx_elements(&source.array), param->name, param->elements);
+        return ghp_onnx_fail(
+            im, node, "has %" PRId64 " values for '%s', which takes %" PRId64 "; repair the file",
+            ghp_onnx_elements(&source.array), param->name, param->elements);
     if (im->n_sources == im->max_sources) {
         int max = im->max_sources > 0 ? 2 * im->max_sources : 64;
         struct ghp_onnx_source *grown = realloc(im->sources, (size_t)max * sizeof *grown);
@@ -310,8 +308,8 @@ static enum ghp_status add_constant(struct ghp_onnx_import *im, const struct ghp
     if (array->name != NULL)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: two tensors are called '%.96s'; rename one",
                         im->file->path, name);
-    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type), tensor->n_dims, tensor->dims,
-                               NULL, &made));
+    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type),
+                               (struct ghp_onnx_sizes){tensor->n_dims, tensor->dims}, NULL, &made));
     base = (struct ghp_onnx_base *)(uintptr_t)made.base;
     base->file = file;
     base->tensor = tensor;
@@ -346,10 +344,11 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
                             im->file->path, value->name, value->type);
         for (int d = 1; d < value->n_dims; ++d)
             if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
-                return GHP_FAIL(GHP_ERR_INPUT,
-                                "%s: dimension %d of the input '%.96s' is no number of 1 to %d; fix "
-                                "all but the batch in the file",
-                                im->file->path, d, value->name, GHP_ONNX_MAX_SIZE);
+                return GHP_FAIL(
+                    GHP_ERR_INPUT,
+                    "%s: dimension %d of the input '%.96s' is no number of 1 to %d; fix "
+                    "all but the batch in the file",
+                    im->file->path, d, value->name, GHP_ONNX_MAX_SIZE);
         if (data++ == 0) {
             first = value;
             im->batch = value->dims[0] > 0 ? value->dims[0] : GHP_ONNX_BATCH;
@@ -360,7 +359,8 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
                             im->file->path, first->name, value->name);
         }
         if (!ghp_onnx_sized(value->n_dims - 1, value->dims + 1))
-            return GHP_FAIL(GHP_ERR_INPUT, "%s: a sample of '%.96s' is too large; use smaller sizes",
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: a sample of '%.96s' is too large; use smaller sizes",
                             im->file->path, value->name);
         array.n = value->n_dims;
         memcpy(array.dims, value->dims, sizeof array.dims);
@@ -410,7 +410,8 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
         return ghp_onnx_fail(im, node, "is of an operation that ghp has not; it has %s", known);
     for (int i = 0; i < node->n_attributes; ++i)
         if (!allowed(operation, node->attributes[i].name))
-            return ghp_onnx_fail(im, node, "has the attribute '%.60s', which ghp knows not; it knows %s",
+            return ghp_onnx_fail(im, node,
+                                 "has the attribute '%.60s', which ghp knows not; it knows %s",
                                  node->attributes[i].name,
                                  operation->attributes[0] != '\0' ? operation->attributes : "none");
     for (int i = 0; i < node->n_inputs; ++i)
@@ -439,7 +440,8 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
 
     if (file->opset < FIRST_OPSET || file->opset > LAST_OPSET)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "%s: opset %" PRId64 " is not supported; convert the file to one of %d to %d",
+                        "%s: opset %" PRId64
+                        " is not supported; convert the file to one of %d to %d",
                         file->path, file->opset, FIRST_OPSET, LAST_OPSET);
     if (file->n_outputs == 0)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has no output; name one", file->path);
@@ -535,8 +537,7 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
 }
 
 enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
-                                const struct ghp_onnx_options *options,
-                                struct ghp_onnx_import *im)
+                                const struct ghp_onnx_options *options, struct ghp_onnx_import *im)
 {
     const char *name = file->name[0] != '\0' ? file->name : "onnx";
 

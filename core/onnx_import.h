@@ -28,8 +28,9 @@ struct ghp_onnx_base { /* a constant's elements, in order */
 };
 
 struct ghp_onnx_array {
-    const char *name;                 /* NULL: not made yet */
-    const struct ghp_onnx_base *base; /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
+    const char *name; /* NULL: not made yet */
+    const struct ghp_onnx_base
+        *base; /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
     int layer;
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
@@ -52,7 +53,8 @@ struct ghp_onnx_options {
     int n_bindings;
     const struct ghp_onnx_binding *bindings;
     const char *output; /* NULL: the last one of two dimensions, else the first */
-    bool open_end;      /* no loss at the end: the output as a vector, and a model that is not connected */
+    bool
+        open_end; /* no loss at the end: the output as a vector, and a model that is not connected */
 };
 
 struct ghp_onnx_import {
@@ -64,8 +66,8 @@ struct ghp_onnx_import {
     struct ghp_onnx_array *arrays;
     const char **names;
     bool *wanted; /* the output needs it */
-    int n_slots; /* a power of two */
-    int *slots;  /* hash of names: array + 1 */
+    int n_slots;  /* a power of two */
+    int *slots;   /* hash of names: array + 1 */
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
     int64_t batch;
@@ -114,9 +116,15 @@ const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *
 int64_t ghp_onnx_int(const struct ghp_onnx_node *node, const char *name, int64_t usual);
 double ghp_onnx_real(const struct ghp_onnx_node *node, const char *name, double usual);
 const char *ghp_onnx_text(const struct ghp_onnx_node *node, const char *name, const char *usual);
-/* Whole numbers from input i, or where the node has no such input from an attribute; *n is -1 where neither is there. */
-enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
-                              const char *name, int64_t out[GHP_ONNX_MAX_DIMS * 2], int *n);
+struct ghp_onnx_place { /* of a list: an input (-1: none), and the attribute of older opsets */
+    int input;
+    const char *attribute;
+};
+
+/* Whole numbers from an input, or where the node has no such input from an attribute; *n is -1 where neither is there. */
+enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
+                              int *n);
 /* 0 to dims - 1 from an axis that may be negative. */
 enum ghp_status ghp_onnx_axis(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               int64_t axis, int dims, int *out);
@@ -125,16 +133,22 @@ double ghp_onnx_tidy(double value);
 
 /* ---- arrays (onnx_array.c) ---- */
 
+struct ghp_onnx_sizes {
+    int n;
+    const int64_t *dims;
+};
+
 /* Whether the sizes are sane: none negative, all together at most 2^40 elements. */
 bool ghp_onnx_sized(int n, const int64_t *dims);
 
 struct ghp_onnx_array ghp_onnx_of_layer(const struct ghp_onnx_import *im, int layer, int n,
                                         const int64_t *dims);
-enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole, int n,
-                                   const int64_t *dims, const double *values,
+enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
+                                   struct ghp_onnx_sizes sizes, const double *values,
                                    struct ghp_onnx_array *array);
 struct ghp_shape ghp_onnx_shape(const struct ghp_onnx_array *array); /* a layer's, as c, h, w */
-int64_t ghp_onnx_elements(const struct ghp_onnx_array *array); /* of a constant; of a layer's: a sample */
+int64_t
+ghp_onnx_elements(const struct ghp_onnx_array *array); /* of a constant; of a layer's: a sample */
 
 /* A constant's elements in order, as long as the import lives. */
 enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
@@ -176,10 +190,11 @@ enum ghp_status ghp_onnx_conv_bias(struct ghp_onnx_import *im, const struct ghp_
 
 /* ---- operations ---- */
 #define GHP_ONNX_OP_FUNCTIONS(X)                                                                   \
-    X(conv) X(gemm) X(matmul) X(activation) X(clip) X(max_pool) X(average_pool) X(global_pool)     \
+    X(conv)                                                                                        \
+    X(gemm) X(matmul) X(activation) X(clip) X(max_pool) X(average_pool) X(global_pool)             \
         X(batch_norm) X(lrn) X(dropout) X(concat) X(split) X(slice) X(add) X(mul) X(flatten)       \
-            X(reshape_to) X(transpose) X(squeeze) X(unsqueeze) X(pad) X(identity) X(constant)         \
-                X(constant_of_shape) X(shape_of) X(reduce_mean) X(softmax) X(expand_to) X(gather)        \
+            X(reshape_to) X(transpose) X(squeeze) X(unsqueeze) X(pad) X(identity) X(constant)      \
+                X(constant_of_shape) X(shape_of) X(reduce_mean) X(softmax) X(expand_to) X(gather)  \
                     X(cast)
 
 #define GHP_ONNX_DECLARE(name) ghp_onnx_op_fn ghp_onnx_##name;

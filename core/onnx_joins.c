@@ -50,7 +50,7 @@ static enum ghp_status fold(struct ghp_onnx_import *im, const struct ghp_onnx_no
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < elements; ++i)
         out[i] = combine(node->op, x[i], y[i], a.base->whole);
-    GHP_TRY(ghp_onnx_of_values(im, a.base->whole, n, dims, out, &made));
+    GHP_TRY(ghp_onnx_of_values(im, a.base->whole, (struct ghp_onnx_sizes){n, dims}, out, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -71,10 +71,10 @@ static bool by_channel(const struct ghp_onnx_array *x, const struct ghp_onnx_arr
 static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const struct ghp_onnx_array *x, double alpha, double beta)
 {
-    struct ghp_layer like = {.op = GHP_OP_ACTIVATION,
-                             .n_inputs = 1,
-                             .activation = {GHP_FUNCTION_AFFINE, ghp_onnx_tidy(alpha),
-                                            ghp_onnx_tidy(beta)}};
+    struct ghp_layer like = {
+        .op = GHP_OP_ACTIVATION,
+        .n_inputs = 1,
+        .activation = {GHP_FUNCTION_AFFINE, ghp_onnx_tidy(alpha), ghp_onnx_tidy(beta)}};
     struct ghp_onnx_array settled = *x, made;
     int layer;
 
@@ -150,20 +150,20 @@ static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, const char 
     return ghp_onnx_emit(im, &like, hint, layer);
 }
 
-/* add, mul or concat over n settled layers, 16 at a time. */
+/* add, mul or concat over settled layers, one for each input of the node, 16 at a time. */
 static enum ghp_status join(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                            struct ghp_layer like, const int *layers, int n, int *layer)
+                            struct ghp_layer like, const int *layers, int *layer)
 {
     const char *hint = ghp_onnx_hint(im, node, NULL);
 
     like.n_inputs = 0;
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < node->n_inputs; ++i) {
         int from = layers[i];
 
         for (int j = 0; j < like.n_inputs; ++j)
             if (like.inputs[j] == from) GHP_TRY(copy_of(im, layers[i], hint, &from));
         like.inputs[like.n_inputs++] = from;
-        if (like.n_inputs < GHP_MAX_INPUTS || i == n - 1) continue;
+        if (like.n_inputs < GHP_MAX_INPUTS || i == node->n_inputs - 1) continue;
         GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
         like.inputs[0] = *layer;
         like.n_inputs = 1;
@@ -184,8 +184,9 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
     for (int i = 1; i < node->n_inputs; ++i) {
         GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
         if (x->n != joint.n || !joint_dims(&joint, x, &n, dims))
-            return ghp_onnx_fail(im, node, "combines tensors of shapes that do not fit, or of "
-                                           "different ranks; reshape them in the file");
+            return ghp_onnx_fail(im, node,
+                                 "combines tensors of shapes that do not fit, or of "
+                                 "different ranks; reshape them in the file");
         memcpy(joint.dims, dims, sizeof dims);
     }
     for (int i = 0; i < node->n_inputs; ++i) {
@@ -199,7 +200,7 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
             return ghp_onnx_fail(im, node, "repeats samples; ghp keeps the batch as it is");
         GHP_TRY(ghp_onnx_settle(im, &made, ghp_onnx_shape(&made), &layers[i]));
     }
-    GHP_TRY(join(im, node, like, layers, node->n_inputs, &layer));
+    GHP_TRY(join(im, node, like, layers, &layer));
     made = ghp_onnx_of_layer(im, layer, joint.n, joint.dims);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -207,9 +208,8 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
 /* -x as a layer of its own, for differences. */
 static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    struct ghp_layer minus = {.op = GHP_OP_ACTIVATION,
-                              .n_inputs = 1,
-                              .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
+    struct ghp_layer minus = {
+        .op = GHP_OP_ACTIVATION, .n_inputs = 1, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
     struct ghp_layer like = {.op = GHP_OP_ADD};
     struct ghp_onnx_array *a, *b, made;
     int layers[2], layer;
@@ -217,11 +217,12 @@ static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onn
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &a));
     GHP_TRY(ghp_onnx_layer_in(im, node, 1, &b));
     if (a->n != b->n || memcmp(a->dims, b->dims, (size_t)a->n * sizeof(int64_t)) != 0)
-        return ghp_onnx_fail(im, node, "subtracts a tensor of another shape; expand it in the file");
+        return ghp_onnx_fail(im, node,
+                             "subtracts a tensor of another shape; expand it in the file");
     GHP_TRY(ghp_onnx_settle(im, a, ghp_onnx_shape(a), &layers[0]));
     GHP_TRY(ghp_onnx_settle(im, b, ghp_onnx_shape(b), &minus.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_hint(im, node, NULL), &layers[1]));
-    GHP_TRY(join(im, node, like, layers, 2, &layer));
+    GHP_TRY(join(im, node, like, layers, &layer));
     made = ghp_onnx_of_layer(im, layer, a->n, a->dims);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -265,8 +266,7 @@ enum ghp_status ghp_onnx_mul(struct ghp_onnx_import *im, const struct ghp_onnx_n
 
     GHP_TRY(count_constants(im, node, &constants));
     if (node->n_inputs != 2) return ghp_onnx_fail(im, node, "has not two inputs; repair the file");
-    if (constants == 2)
-        return fold(im, node, ghp_onnx_in(im, node, 0), ghp_onnx_in(im, node, 1));
+    if (constants == 2) return fold(im, node, ghp_onnx_in(im, node, 0), ghp_onnx_in(im, node, 1));
     if (constants == 1) return with_constant(im, node, ghp_onnx_in(im, node, 0)->base != NULL);
     if (strcmp(node->op, "Div") == 0)
         return ghp_onnx_fail(im, node, "divides by a tensor; ghp divides by one constant only");
@@ -313,7 +313,8 @@ static enum ghp_status concat_constants(struct ghp_onnx_import *im,
             memcpy(out + o * total * inner + at, values + o * run, (size_t)run * sizeof *out);
         at += run;
     }
-    GHP_TRY(ghp_onnx_of_values(im, first->base->whole, first->n, dims, out, &made));
+    GHP_TRY(ghp_onnx_of_values(im, first->base->whole, (struct ghp_onnx_sizes){first->n, dims}, out,
+                               &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -349,7 +350,7 @@ enum ghp_status ghp_onnx_concat(struct ghp_onnx_import *im, const struct ghp_onn
         GHP_TRY(ghp_onnx_settle(im, &moved, ghp_onnx_shape(&moved), &layers[i]));
         if (axis == 1) *x = moved; /* settled for its other readers too */
     }
-    GHP_TRY(join(im, node, like, layers, node->n_inputs, &layer));
+    GHP_TRY(join(im, node, like, layers, &layer));
     made.dims[axis] = total;
     ghp_onnx_permute(&made, order);
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);

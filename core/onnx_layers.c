@@ -46,8 +46,8 @@ static enum ghp_status bias_on(struct ghp_onnx_import *im, const struct ghp_onnx
         snprintf(name, sizeof name, "%s.bias", im->model.layers[from->layer].name);
         hint = name;
     }
-    GHP_TRY(channel_values(im, node, &from->array, im->model.layers[from->layer].out.c,
-                           &source.array));
+    GHP_TRY(
+        channel_values(im, node, &from->array, im->model.layers[from->layer].out.c, &source.array));
     GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
     source.layer = *layer;
     return ghp_onnx_weight_from(im, node, source);
@@ -88,8 +88,9 @@ enum ghp_status ghp_onnx_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_
     int layer;
 
     if (ghp_onnx_int(node, "transA", 0) != 0)
-        return ghp_onnx_fail(im, node, "transposes its samples (transA); ghp keeps the batch in "
-                                       "front: transpose in the file");
+        return ghp_onnx_fail(im, node,
+                             "transposes its samples (transA); ghp keeps the batch in "
+                             "front: transpose in the file");
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;
@@ -99,8 +100,9 @@ enum ghp_status ghp_onnx_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_
     if (c != NULL && bias.scale != 0) {
         GHP_TRY(ghp_onnx_constant_in(im, node, 2, &c));
         if (c->n > 1 && c->dims[0] != 1)
-            return ghp_onnx_fail(im, node, "adds a matrix, a row to each sample; ghp adds one "
-                                           "vector to all: give a vector");
+            return ghp_onnx_fail(im, node,
+                                 "adds a matrix, a row to each sample; ghp adds one "
+                                 "vector to all: give a vector");
         bias.array = *c;
         bias.layer = layer;
         GHP_TRY(bias_on(im, node, &bias, bias_hint(c), &layer));
@@ -112,9 +114,8 @@ enum ghp_status ghp_onnx_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_
 /* Over the last axis: vectors are a linear layer, more axes a convolution of one pixel. */
 enum ghp_status ghp_onnx_matmul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    struct ghp_layer like = {.op = GHP_OP_CONV2D,
-                             .n_inputs = 1,
-                             .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
+    struct ghp_layer like = {
+        .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
     struct ghp_onnx_source weight = {.scale = 1};
     int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS], layer;
     struct ghp_onnx_array *x, *w, made;
@@ -122,8 +123,9 @@ enum ghp_status ghp_onnx_matmul(struct ghp_onnx_import *im, const struct ghp_onn
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     if (w->n != 2 || x->n < 2 || w->dims[0] != x->dims[x->n - 1])
-        return ghp_onnx_fail(im, node, "multiplies with a constant that is no matrix of as many "
-                                       "rows as its input has features; ghp has no other product");
+        return ghp_onnx_fail(im, node,
+                             "multiplies with a constant that is no matrix of as many "
+                             "rows as its input has features; ghp has no other product");
     weight.array = *w;
     ghp_onnx_permute(&weight.array, (const int[]){1, 0});
     if (x->n == 2) {
@@ -170,7 +172,8 @@ enum ghp_status ghp_onnx_batch_norm(struct ghp_onnx_import *im, const struct ghp
     int layer;
 
     if (ghp_onnx_int(node, "spatial", 1) == 0)
-        return ghp_onnx_fail(im, node, "norms each pixel by itself (spatial 0); ghp norms channels");
+        return ghp_onnx_fail(im, node,
+                             "norms each pixel by itself (spatial 0); ghp norms channels");
     for (int i = 1; i < node->n_outputs; ++i)
         if (ghp_onnx_wanted(im, node, i))
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");

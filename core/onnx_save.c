@@ -162,7 +162,8 @@ static void put_graph(struct pool *pool, const struct ghp_onnx_file *file, Onnx_
     Onnx__NodeProto *node = messages(pool, (size_t)file->n_nodes, sizeof *node, &nodes);
     Onnx__TensorProto *tensor = messages(pool, (size_t)file->n_tensors, sizeof *tensor, &tensors);
     Onnx__ValueInfoProto *input = messages(pool, (size_t)file->n_inputs, sizeof *input, &inputs);
-    Onnx__ValueInfoProto *output = messages(pool, (size_t)file->n_outputs, sizeof *output, &outputs);
+    Onnx__ValueInfoProto *output =
+        messages(pool, (size_t)file->n_outputs, sizeof *output, &outputs);
 
     onnx__graph_proto__init(graph);
     if (pool->failed) return;

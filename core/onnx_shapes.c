@@ -45,7 +45,7 @@ enum ghp_status ghp_onnx_cast(struct ghp_onnx_import *im, const struct ghp_onnx_
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < ghp_onnx_elements(x); ++i)
         out[i] = whole ? trunc(values[i]) : values[i];
-    GHP_TRY(ghp_onnx_of_values(im, whole, x->n, x->dims, out, &made));
+    GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){x->n, x->dims}, out, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -66,7 +66,8 @@ static enum ghp_status of_list(struct ghp_onnx_import *im, const struct ghp_onnx
                     : a->kind == GHP_ONNX_REALS ? (double)a->reals[i]
                     : a->kind == GHP_ONNX_INT   ? (double)a->integer
                                                 : a->real;
-    GHP_TRY(ghp_onnx_of_values(im, whole, list ? 1 : 0, &n, values, &made));
+    GHP_TRY(
+        ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){list ? 1 : 0, &n}, values, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -76,8 +77,8 @@ static enum ghp_status of_tensor(struct ghp_onnx_import *im, const struct ghp_on
 {
     struct ghp_onnx_base *base;
 
-    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type), tensor->n_dims, tensor->dims,
-                               NULL, array));
+    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type),
+                               (struct ghp_onnx_sizes){tensor->n_dims, tensor->dims}, NULL, array));
     base = (struct ghp_onnx_base *)(uintptr_t)array->base;
     base->file = im->file;
     base->tensor = tensor;
@@ -107,7 +108,7 @@ enum ghp_status ghp_onnx_constant_of_shape(struct ghp_onnx_import *im,
     bool whole = false;
     int n;
 
-    GHP_TRY(ghp_onnx_list(im, node, 0, "", dims, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){0, ""}, dims, &n));
     if (n < 0 || n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "has no shape of at most %d numbers; give one",
                              GHP_ONNX_MAX_DIMS);
@@ -118,9 +119,10 @@ enum ghp_status ghp_onnx_constant_of_shape(struct ghp_onnx_import *im,
         whole = value.base->whole;
     }
     if (!ghp_onnx_sized(n, dims))
-        return ghp_onnx_fail(im, node, "makes a constant of a negative size or more than 2^40 "
-                                       "elements; use smaller sizes");
-    GHP_TRY(ghp_onnx_of_values(im, whole, n, dims, NULL, &made));
+        return ghp_onnx_fail(im, node,
+                             "makes a constant of a negative size or more than 2^40 "
+                             "elements; use smaller sizes");
+    GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){n, dims}, NULL, &made));
     ((struct ghp_onnx_base *)(uintptr_t)made.base)->fill = fill;
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -145,7 +147,7 @@ enum ghp_status ghp_onnx_shape_of(struct ghp_onnx_import *im, const struct ghp_o
     if (values == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; ++i)
         values[i] = (double)x->dims[start + i];
-    GHP_TRY(ghp_onnx_of_values(im, true, 1, &n, values, &made));
+    GHP_TRY(ghp_onnx_of_values(im, true, (struct ghp_onnx_sizes){1, &n}, values, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -178,7 +180,7 @@ enum ghp_status ghp_onnx_reshape_to(struct ghp_onnx_import *im, const struct ghp
     int n, open = -1;
 
     GHP_TRY(any_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_list(im, node, 1, "", dims, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
     left = all_elements(im, x);
     for (int i = 0; i < n; ++i) {
         if (dims[i] == 0 && !zeros && i < x->n) dims[i] = x->dims[i];
@@ -187,9 +189,9 @@ enum ghp_status ghp_onnx_reshape_to(struct ghp_onnx_import *im, const struct ghp
             continue;
         }
         if (dims[i] < 1 || left % dims[i] != 0)
-            return ghp_onnx_fail(im, node, "makes a shape of other size (%" PRId64
-                                           " at place %d); repair the file",
-                                 dims[i], i);
+            return ghp_onnx_fail(
+                im, node, "makes a shape of other size (%" PRId64 " at place %d); repair the file",
+                dims[i], i);
         left /= dims[i];
     }
     if (n < 0 || (open < 0 && left != 1))
@@ -230,12 +232,14 @@ enum ghp_status ghp_onnx_squeeze(struct ghp_onnx_import *im, const struct ghp_on
     int n, axis, left = 0;
 
     GHP_TRY(any_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_list(im, node, im->file->opset < 13 ? -1 : 1, "axes", list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
+                          list, &n));
     for (int i = 0; i < n; ++i) {
         GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
         if (x->dims[axis] != 1 || (axis == 0 && x->base == NULL))
-            return ghp_onnx_fail(im, node, "drops axis %d, which is the batch or has more than one "
-                                           "element; name another",
+            return ghp_onnx_fail(im, node,
+                                 "drops axis %d, which is the batch or has more than one "
+                                 "element; name another",
                                  axis);
         gone[axis] = true;
     }
@@ -255,7 +259,8 @@ enum ghp_status ghp_onnx_unsqueeze(struct ghp_onnx_import *im, const struct ghp_
     int n, axis, from = 0;
 
     GHP_TRY(any_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_list(im, node, im->file->opset < 13 ? -1 : 1, "axes", list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
+                          list, &n));
     if (n < 0 || x->n + n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes more than %d axes, or names none; name some",
                              GHP_ONNX_MAX_DIMS);
@@ -276,14 +281,16 @@ enum ghp_status ghp_onnx_expand_to(struct ghp_onnx_import *im, const struct ghp_
     int n;
 
     GHP_TRY(any_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_list(im, node, 1, "", dims, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
     made = *x;
     for (int i = 0; i < n && n == x->n; ++i)
         if (dims[i] == 1) dims[i] = x->dims[i];
     if (n < 0 || n > GHP_ONNX_MAX_DIMS || !ghp_onnx_sized(n, dims) ||
-        (x->base == NULL && (n != x->n || dims[0] != im->batch)) || !ghp_onnx_expand(&made, n, dims))
-        return ghp_onnx_fail(im, node, "expands to a shape that does not fit its input, or changes "
-                                       "the batch; repair the file");
+        (x->base == NULL && (n != x->n || dims[0] != im->batch)) ||
+        !ghp_onnx_expand(&made, n, dims))
+        return ghp_onnx_fail(im, node,
+                             "expands to a shape that does not fit its input, or changes "
+                             "the batch; repair the file");
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -297,7 +304,7 @@ enum ghp_status ghp_onnx_transpose(struct ghp_onnx_import *im, const struct ghp_
     unsigned seen = 0;
 
     GHP_TRY(any_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_list(im, node, -1, "perm", list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "perm"}, list, &n));
     for (int i = 0; i < x->n; ++i) {
         int64_t from = n < 0 ? x->n - 1 - i : n == x->n ? list[i] : -1;
 
@@ -354,13 +361,18 @@ enum ghp_status ghp_onnx_slice(struct ghp_onnx_import *im, const struct ghp_onnx
     struct ghp_onnx_array *x, made;
 
     GHP_TRY(any_in(im, node, 1, &x));
-    GHP_TRY(ghp_onnx_list(im, node, inputs ? 1 : -1, "starts", starts, &n));
-    GHP_TRY(ghp_onnx_list(im, node, inputs ? 2 : -1, "ends", ends, &n_ends));
-    GHP_TRY(ghp_onnx_list(im, node, inputs ? 3 : -1, "axes", axes, &n_axes));
-    GHP_TRY(ghp_onnx_list(im, node, inputs ? 4 : -1, "steps", steps, &n_steps));
+    GHP_TRY(
+        ghp_onnx_list(im, node, (struct ghp_onnx_place){inputs ? 1 : -1, "starts"}, starts, &n));
+    GHP_TRY(
+        ghp_onnx_list(im, node, (struct ghp_onnx_place){inputs ? 2 : -1, "ends"}, ends, &n_ends));
+    GHP_TRY(
+        ghp_onnx_list(im, node, (struct ghp_onnx_place){inputs ? 3 : -1, "axes"}, axes, &n_axes));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){inputs ? 4 : -1, "steps"}, steps,
+                          &n_steps));
     if (n < 0 || n_ends != n || (n_axes >= 0 && n_axes != n) || (n_steps >= 0 && n_steps != n))
-        return ghp_onnx_fail(im, node, "has starts, ends, axes and steps of different numbers; "
-                                       "repair the file");
+        return ghp_onnx_fail(im, node,
+                             "has starts, ends, axes and steps of different numbers; "
+                             "repair the file");
     made = *x;
     for (int i = 0; i < n; ++i) {
         int64_t step = n_steps < 0 ? 1 : steps[i];
@@ -372,8 +384,9 @@ enum ghp_status ghp_onnx_slice(struct ghp_onnx_import *im, const struct ghp_onnx
                                  step);
         range = range_of(starts[i], ends[i], step, made.dims[axis]);
         if (x->base == NULL && axis == 0 && (range.first != 0 || range.count != x->dims[0]))
-            return ghp_onnx_fail(im, node, "takes some of the samples; ghp keeps the batch as it "
-                                           "is");
+            return ghp_onnx_fail(im, node,
+                                 "takes some of the samples; ghp keeps the batch as it "
+                                 "is");
         if (axis > 0 || x->base != NULL) cut(&made, axis, range);
     }
     return ghp_onnx_define(im, node, 0, &made);
@@ -387,7 +400,8 @@ enum ghp_status ghp_onnx_split(struct ghp_onnx_import *im, const struct ghp_onnx
 
     GHP_TRY(any_in(im, node, 1, &x));
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
-    GHP_TRY(ghp_onnx_list(im, node, im->file->opset < 13 ? -1 : 1, "split", parts, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "split"},
+                          parts, &n));
     if (x->base == NULL && axis == 0)
         return ghp_onnx_fail(im, node, "splits the batch; ghp keeps it as it is");
     if (n >= 0 && n != node->n_outputs)
@@ -423,17 +437,20 @@ enum ghp_status ghp_onnx_gather(struct ghp_onnx_import *im, const struct ghp_onn
     n = ghp_onnx_elements(places);
     size = x->dims[axis];
     if (n < 1 || places->n > 1 || (x->base == NULL && axis == 0))
-        return ghp_onnx_fail(im, node, "takes some of the samples, or by a table of places; ghp "
-                                       "takes from one axis but the batch, by a list");
+        return ghp_onnx_fail(im, node,
+                             "takes some of the samples, or by a table of places; ghp "
+                             "takes from one axis but the batch, by a list");
     for (int64_t i = 0; i < n; ++i)
         if (!(values[i] >= (double)-size && values[i] < (double)size) ||
             (i > 1 && values[i] - values[i - 1] != values[1] - values[0]))
-            return ghp_onnx_fail(im, node, "takes from places beyond its axis, or not evenly "
-                                           "spaced; slice in the file");
+            return ghp_onnx_fail(im, node,
+                                 "takes from places beyond its axis, or not evenly "
+                                 "spaced; slice in the file");
     range = (struct range){(int64_t)values[0], n > 1 ? (int64_t)(values[1] - values[0]) : 1, n};
     if (range.first < 0) range.first += size;
     if (range.first + range.step * (n - 1) < 0 || range.first + range.step * (n - 1) >= size)
-        return ghp_onnx_fail(im, node, "takes from places on both sides of 0; use one way to count");
+        return ghp_onnx_fail(im, node,
+                             "takes from places on both sides of 0; use one way to count");
     made = *x;
     cut(&made, axis, range);
     for (int i = 0; i < x->n; ++i)

@@ -12,20 +12,20 @@ struct pixels {
 
 /* A list of one number an axis, into the last places of `out`. */
 static enum ghp_status read_axes(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                 const char *name, int64_t least, struct pixels *p, int64_t *out)
+                                 const char *name, struct pixels *p, int64_t *out)
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2];
     int n;
 
-    GHP_TRY(ghp_onnx_list(im, node, -1, name, list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, name}, list, &n));
     if (n < 0) return GHP_OK;
     if (n != p->axes)
         return ghp_onnx_fail(im, node, "has %d numbers as %s for %d axes; give one an axis", n,
                              name, p->axes);
     for (int i = 0; i < n; ++i) {
-        if (list[i] < least || list[i] > GHP_ONNX_MAX_SIZE)
-            return ghp_onnx_fail(im, node, "has %" PRId64 " in %s; use %" PRId64 " to %d", list[i],
-                                 name, least, GHP_ONNX_MAX_SIZE);
+        if (list[i] < 1 || list[i] > GHP_ONNX_MAX_SIZE)
+            return ghp_onnx_fail(im, node, "has %" PRId64 " in %s; use 1 to %d", list[i], name,
+                                 GHP_ONNX_MAX_SIZE);
         out[2 - n + i] = list[i];
     }
     return GHP_OK;
@@ -58,10 +58,11 @@ static enum ghp_status read_pads(struct ghp_onnx_import *im, const struct ghp_on
     }
     if (strcmp(mode, "VALID") == 0) return GHP_OK;
     if (strcmp(mode, "NOTSET") != 0)
-        return ghp_onnx_fail(im, node, "has auto_pad '%.40s'; use NOTSET, VALID, SAME_UPPER or "
-                                       "SAME_LOWER",
+        return ghp_onnx_fail(im, node,
+                             "has auto_pad '%.40s'; use NOTSET, VALID, SAME_UPPER or "
+                             "SAME_LOWER",
                              mode);
-    GHP_TRY(ghp_onnx_list(im, node, -1, "pads", list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "pads"}, list, &n));
     if (n < 0) return GHP_OK;
     if (n != 2 * p->axes)
         return ghp_onnx_fail(im, node, "has %d pads for %d axes; give two an axis", n, p->axes);
@@ -90,9 +91,9 @@ static enum ghp_status read_window(struct ghp_onnx_import *im, const struct ghp_
         if (!there) p->kernel[i] = 1;
         p->stride[i] = p->dilation[i] = 1;
     }
-    GHP_TRY(read_axes(im, node, "kernel_shape", 1, p, p->kernel));
-    GHP_TRY(read_axes(im, node, "strides", 1, p, p->stride));
-    GHP_TRY(read_axes(im, node, "dilations", 1, p, p->dilation));
+    GHP_TRY(read_axes(im, node, "kernel_shape", p, p->kernel));
+    GHP_TRY(read_axes(im, node, "strides", p, p->stride));
+    GHP_TRY(read_axes(im, node, "dilations", p, p->dilation));
     if (p->kernel[0] < 1 || p->kernel[1] < 1)
         return ghp_onnx_fail(im, node, "has no kernel_shape; give one");
     return read_pads(im, node, p);
@@ -162,8 +163,9 @@ enum ghp_status ghp_onnx_conv(struct ghp_onnx_import *im, const struct ghp_onnx_
     if (p.kernel[1] != w->dims[x->n - 1] || (x->n == 4 && p.kernel[0] != w->dims[2]) ||
         w->dims[0] < 1 || w->dims[0] > GHP_ONNX_MAX_SIZE || groups < 1 || groups > x->dims[1] ||
         x->dims[1] % groups != 0 || w->dims[1] != x->dims[1] / groups)
-        return ghp_onnx_fail(im, node, "has weights that do not fit its kernel, groups or channels; "
-                                       "repair the file");
+        return ghp_onnx_fail(im, node,
+                             "has weights that do not fit its kernel, groups or channels; "
+                             "repair the file");
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     take_over_pad(im, &p, &like.inputs[0]);
     like.window = window_of(&p);
@@ -277,7 +279,8 @@ static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp
     int64_t list[GHP_ONNX_MAX_DIMS * 2];
     int n, axis;
 
-    GHP_TRY(ghp_onnx_list(im, node, im->file->opset < 18 ? -1 : 1, "axes", list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 18 ? -1 : 1, "axes"},
+                          list, &n));
     for (int i = 0; i < x->n; ++i)
         reduced[i] = n <= 0 && ghp_onnx_int(node, "noop_with_empty_axes", 0) == 0;
     for (int i = 0; i < n; ++i) {
@@ -333,8 +336,9 @@ static enum ghp_status read_borders(struct ghp_onnx_import *im, const struct ghp
     int64_t list[GHP_ONNX_MAX_DIMS * 2], axes[GHP_ONNX_MAX_DIMS * 2];
     int n, named, axis;
 
-    GHP_TRY(ghp_onnx_list(im, node, im->file->opset < 11 ? -1 : 1, "pads", list, &n));
-    GHP_TRY(ghp_onnx_list(im, node, 3, "axes", axes, &named));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 11 ? -1 : 1, "pads"},
+                          list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){3, "axes"}, axes, &named));
     if (named < 0) {
         named = x->n;
         for (int i = 0; i < named; ++i)

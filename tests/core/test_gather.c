@@ -7,7 +7,7 @@
 
 static struct ghp_layer view_of(int n, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    struct ghp_layer layer = {.name = (char *)(uintptr_t)"v", .op = GHP_OP_VIEW, .in = {4, 2, 3}};
+    struct ghp_layer layer = {.name = (char *)(uintptr_t) "v", .op = GHP_OP_VIEW, .in = {4, 2, 3}};
 
     layer.view = (struct ghp_view){.n = n, .offset = offset};
     memcpy(layer.view.sizes, sizes, (size_t)n * sizeof *sizes);
@@ -47,10 +47,10 @@ static void check_views(void)
 
 static void check_pads(void)
 {
-    struct ghp_layer layer = {.name = (char *)(uintptr_t)"p", .op = GHP_OP_PAD, .in = {2, 3, 3}};
+    struct ghp_layer layer = {.name = (char *)(uintptr_t) "p", .op = GHP_OP_PAD, .in = {2, 3, 3}};
 
-    layer.border = (struct ghp_border){.before = {0, 2, 1}, .after = {0, 0, 1},
-                                       .fill = GHP_FILL_REFLECT};
+    layer.border =
+        (struct ghp_border){.before = {0, 2, 1}, .after = {0, 0, 1}, .fill = GHP_FILL_REFLECT};
     CHECK_STATUS(ghp_gather_check_pad(&layer), GHP_OK);
     CHECK(layer.out.c == 2 && layer.out.h == 5 && layer.out.w == 5);
     CHECK(ghp_gather_keeps_channels(&layer));
@@ -68,10 +68,24 @@ static void check_pads(void)
 /* Two channels of 1x2 pixels: [c][w] in the attributes, [w][c] in memory. */
 static void check_table(void)
 {
-    struct ghp_local local = {.op = GHP_OP_VIEW, .n = 1, .c = 2, .h = 1, .w = 2, .k = 4, .p = 1,
-                              .q = 1, .view = {1, 3, {4}, {-1}}};
-    struct ghp_local pad = {.op = GHP_OP_PAD, .n = 1, .c = 2, .h = 1, .w = 2, .k = 2, .p = 1,
-                            .q = 3, .border = {.before = {0, 0, 1}}};
+    struct ghp_local local = {.op = GHP_OP_VIEW,
+                              .n = 1,
+                              .c = 2,
+                              .h = 1,
+                              .w = 2,
+                              .k = 4,
+                              .p = 1,
+                              .q = 1,
+                              .view = {1, 3, {4}, {-1}}};
+    struct ghp_local pad = {.op = GHP_OP_PAD,
+                            .n = 1,
+                            .c = 2,
+                            .h = 1,
+                            .w = 2,
+                            .k = 2,
+                            .p = 1,
+                            .q = 3,
+                            .border = {.before = {0, 0, 1}}};
     int32_t table[6];
 
     ghp_gather_table(&local, table); /* c1w1, c1w0, c0w1, c0w0 */

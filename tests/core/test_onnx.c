@@ -81,8 +81,8 @@ static void list(struct ghp_onnx_node *at, const char *name, const int64_t *valu
 
 static void save(const char *output)
 {
-    ends[1] = (struct ghp_onnx_value){.name = output, .type = GHP_ONNX_FLOAT, .n_dims = 2,
-                                      .dims = {-1, 2}};
+    ends[1] = (struct ghp_onnx_value){
+        .name = output, .type = GHP_ONNX_FLOAT, .n_dims = 2, .dims = {-1, 2}};
     CHECK_STATUS(ghp_onnx_file_save(path, &graph), GHP_OK);
 }
 
@@ -121,7 +121,8 @@ static void check_fusions(void)
     node("Add", "y", "product", "fc.bias");
     reads_as("y", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":3},{\"name\":\"loss\",\"op\":"
                   "\"softmax_cross_entropy\"}]}");
-    begin(13, 5, 2, 4, 4); /* a pad of zeros goes into the convolution; a fixed batch is the batch */
+    begin(13, 5, 2, 4,
+          4); /* a pad of zeros goes into the convolution; a fixed batch is the batch */
     constant("pads", GHP_ONNX_INT64, 1, (int64_t[]){8}, pads);
     constant("w", GHP_ONNX_FLOAT, 4, (int64_t[]){2, 2, 3, 3}, floats);
     node("Pad", "padded", "x", "pads");
@@ -287,7 +288,8 @@ static void check_depth(void)
 {
     enum { LEVELS = 60000, ROOM = LEVELS * 20 };
     unsigned char *bytes = ghp_alloc(ROOM, 1), *at = bytes + ROOM;
-    static const unsigned char tags[3] = {6 << 3 | 2, 5 << 3 | 2, 1 << 3 | 2}; /* g, attribute, node */
+    static const unsigned char tags[3] = {6 << 3 | 2, 5 << 3 | 2,
+                                          1 << 3 | 2}; /* g, attribute, node */
     struct ghp_model model;
     int level = 0;
 

@@ -125,8 +125,7 @@ static void run_layer(struct pass *pass, int i)
     const struct ghp_model *model = &pass->import->model;
     const struct ghp_layer *layer = &model->layers[i];
     struct ghp_extent extent = {1, pass->batch};
-    struct ghp_local local =
-        ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, extent);
+    struct ghp_local local = ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, extent);
     double metrics[GHP_METRIC_COUNT] = {0};
     struct ghp_call call = {.training = pass->training,
                             .stat_count = pass->batch * local.h * local.w,
@@ -179,8 +178,8 @@ static float *forward(const struct ghp_onnx_import *import, const struct vector 
 
     pass.y = ghp_alloc((size_t)model->n_layers, sizeof *pass.y);
     for (int i = 0; i < model->n_layers; i++)
-        pass.y[i] = ghp_alloc(
-            (size_t)(pass.batch * ghp_shape_elements(model->layers[i].out)), sizeof(float));
+        pass.y[i] = ghp_alloc((size_t)(pass.batch * ghp_shape_elements(model->layers[i].out)),
+                              sizeof(float));
     load(&pass, v);
     for (int i = 1; i < model->n_layers; i++)
         run_layer(&pass, i);
@@ -223,10 +222,11 @@ static void choose_data(struct vector *v)
 
     for (int i = 0; i < v->n_inputs; i++) {
         const struct ghp_onnx_tensor *tensor = &v->inputs[i].tensors[0];
-        bool real = v->model.inputs[i].type == GHP_ONNX_FLOAT ||
-                    v->model.inputs[i].type == GHP_ONNX_DOUBLE;
+        bool real =
+            v->model.inputs[i].type == GHP_ONNX_FLOAT || v->model.inputs[i].type == GHP_ONNX_DOUBLE;
 
-        v->data[i] = real && tensor->n_dims > 0 && reads_samples(&v->model, v->model.inputs[i].name);
+        v->data[i] =
+            real && tensor->n_dims > 0 && reads_samples(&v->model, v->model.inputs[i].name);
         if (v->data[i] && batch == 0) batch = tensor->dims[0];
         if (v->data[i] && tensor->dims[0] != batch) v->data[i] = false;
     }
@@ -427,8 +427,9 @@ int main(void)
         free(names);
     }
     ops->close(backend);
-    printf("%d vectors of ghp's operations: %d outputs computed, %d folded, %d excluded, %d failed\n",
-           vectors, count.run, count.folded, count.excluded, count.failed);
+    printf(
+        "%d vectors of ghp's operations: %d outputs computed, %d folded, %d excluded, %d failed\n",
+        vectors, count.run, count.folded, count.excluded, count.failed);
     CHECK(vectors > 100); /* the package is whole */
     return check_end();
 }
