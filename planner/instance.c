@@ -17,8 +17,10 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->most_reduce_s = ghp_alloc(layers, sizeof *in->most_reduce_s);
     in->wait_slot = ghp_alloc(layers + 1, sizeof *in->wait_slot);
     in->ready_slot = ghp_alloc(layers + 1, sizeof *in->ready_slot);
+    in->edge_slot = ghp_alloc(2 * edges, sizeof *in->edge_slot);
     if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
-        in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL)
+        in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL ||
+        in->edge_slot == NULL)
         return GHP_NO_MEMORY();
     return GHP_OK;
 }
@@ -32,6 +34,10 @@ static void place_items(struct ghp_instance *in)
     for (int v = 0; v < in->n_layers; ++v) {
         in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
         in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v);
+    }
+    for (int e = 0; e < in->n_edges; ++e) {
+        in->edge_slot[2 * e] = 2 * ghp_point_forward_edge(model, e);
+        in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e);
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
     in->ready_slot[in->n_layers] = in->n_slots - 1;
@@ -288,6 +294,7 @@ void ghp_instance_release(struct ghp_instance *instance)
     free(instance->most_reduce_s);
     free(instance->wait_slot);
     free(instance->ready_slot);
+    free(instance->edge_slot);
     free(instance->receive_bytes);
     free(instance->layer_spans.first);
     free(instance->layer_spans.span);

@@ -65,6 +65,7 @@ struct ghp_instance {
     int n_slots, n_items, n_points;
     int *wait_slot;  /* an item: where the step's next round waits for it */
     int *ready_slot; /* an item: the last slot before it may start */
+    int *edge_slot;  /* 2 e: the edge's slot forward; 2 e + 1: backward */
     bool has_memory; /* the spans below are filled */
     int64_t *
         receive_bytes; /* flat choice: receive segment that its reduction (or the metrics') asks for */

@@ -91,9 +91,8 @@ static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spa
 static void load_layer(const struct ghp_instance *in, int v, int flat, struct ghp_load *load)
 {
     const struct ghp_layer_price *p = &in->layer[flat];
-    const struct ghp_model *model = in->how->model;
     int item = in->n_layers - 1 - v;
-    int forward = 2 * ghp_point_forward(model, v), backward = 2 * ghp_point_backward(model, v);
+    int forward = in->wait_slot[item], backward = in->ready_slot[item];
 
     for (int k = 0; k < GHP_WORK_COUNT; ++k) {
         load->work[k][forward + 1] = p->forward_s[k];
@@ -107,9 +106,32 @@ static void load_layer(const struct ghp_instance *in, int v, int flat, struct gh
     load->receive[v] = (double)in->receive_bytes[flat];
 }
 
+/* Each value becomes the sum up to it. */
+static void add_up(double *value, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; ++i) {
+        sum += value[i];
+        value[i] = sum;
+    }
+}
+
+/* The same for two arrays at once, since each sum has to wait for its last addition. */
+static void add_up_both(double *restrict a, double *restrict b, int n)
+{
+    double sum_a = 0, sum_b = 0;
+
+    for (int i = 0; i < n; ++i) {
+        sum_a += a[i];
+        sum_b += b[i];
+        a[i] = sum_a;
+        b[i] = sum_b;
+    }
+}
+
 void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_load *load)
 {
-    const struct ghp_model *model = in->how->model;
     double metric_s = in->metric_s[choice[in->n_layers - 1]];
 
     ghp_load_clear(in, load);
@@ -120,20 +142,16 @@ void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_l
         const struct ghp_edge_price *p = &in->edge[pair];
 
         for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-            load->work[k][2 * ghp_point_forward_edge(model, e) + 1] = p->forward_s[k];
-            load->work[k][2 * ghp_point_backward_edge(model, e) + 1] = p->backward_s[k];
+            load->work[k][in->edge_slot[2 * e] + 1] = p->forward_s[k];
+            load->work[k][in->edge_slot[2 * e + 1] + 1] = p->backward_s[k];
         }
         if (in->has_memory) add_spans(in, &in->edge_spans, pair, load->live);
     }
     load->reduce[in->n_items] = metric_s;
     load->idle[in->n_items - 1] = metric_s > 0 ? 0 : 1;
-    for (int s = 0; s < in->n_slots; ++s) /* side by side: each sum waits for its own last one */
-        for (int k = 0; k < GHP_WORK_COUNT; ++k)
-            load->work[k][s + 1] += load->work[k][s];
-    for (int i = 0; i < in->n_items; ++i)
-        load->reduce[i + 1] += load->reduce[i];
-    for (int p = 1; p < in->n_points && in->has_memory; ++p)
-        load->live[p] += load->live[p - 1];
+    add_up_both(load->work[0], load->work[1], in->n_slots + 1);
+    add_up(load->reduce, in->n_items + 1);
+    if (in->has_memory) add_up(load->live, in->n_points);
 }
 
 /* ---- rows ---- */
@@ -390,8 +408,7 @@ static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *do
 {
     const struct ghp_instance *in = domain->instance;
     int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_choices[to];
-    int forward = 2 * ghp_point_forward_edge(in->how->model, e);
-    int backward = 2 * ghp_point_backward_edge(in->how->model, e);
+    int forward = in->edge_slot[2 * e], backward = in->edge_slot[2 * e + 1];
     const double wf[2] = {w->work[0][forward], w->work[1][forward]};
     const double wb[2] = {w->work[0][backward], w->work[1][backward]};
     double *cost = &f->edge_cost[in->first_pair[e]];
