@@ -41,40 +41,65 @@ enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
     return status;
 }
 
-static enum ghp_status hand_over(const struct ghp_onnx_import *import, int i,
-                                 ghp_onnx_weight_fn *take, void *context)
+struct ghp_onnx_tensors {
+    struct ghp_onnx_file file;
+    struct ghp_onnx_import import;
+};
+
+enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors **tensors)
 {
-    const struct ghp_onnx_source *source = &import->sources[i];
-    const struct ghp_layer *layer = &import->model.layers[source->layer];
-    const struct ghp_param *param = source->slot < GHP_MAX_PARAMS
-                                        ? &layer->params[source->slot]
-                                        : &layer->states[source->slot - GHP_MAX_PARAMS];
-    struct ghp_onnx_weight weight = {
-        .name = param->name, .n_dims = param->n_dims, .elements = param->elements};
-    float *values = ghp_alloc((size_t)param->elements, sizeof *values);
+    const struct ghp_onnx_options options = {0};
+    struct ghp_onnx_tensors *t = ghp_alloc(1, sizeof *t);
     enum ghp_status status;
 
-    if (values == NULL) return GHP_NO_MEMORY();
-    memcpy(weight.dims, param->dims, sizeof weight.dims);
-    weight.values = values;
-    status = ghp_onnx_floats(&source->array, source->scale, values);
-    if (status == GHP_OK) status = take(context, &weight);
-    free(values);
+    *tensors = NULL;
+    if (t == NULL) return GHP_NO_MEMORY();
+    status = ghp_onnx_file_open(path, &t->file);
+    if (status != GHP_OK) {
+        free(t);
+        return status;
+    }
+    status = ghp_onnx_import(&t->file, &options, &t->import);
+    if (status == GHP_OK)
+        *tensors = t;
+    else
+        ghp_onnx_tensors_close(t);
     return status;
 }
 
-enum ghp_status ghp_onnx_each_tensor(const char *path, ghp_onnx_weight_fn *take, void *context)
+void ghp_onnx_tensors_close(struct ghp_onnx_tensors *tensors)
 {
-    const struct ghp_onnx_options options = {0};
-    struct ghp_onnx_import import = {0};
-    struct ghp_onnx_file file;
-    enum ghp_status status;
+    if (tensors == NULL) return;
+    ghp_onnx_import_release(&tensors->import);
+    ghp_onnx_file_close(&tensors->file);
+    free(tensors);
+}
 
-    GHP_TRY(ghp_onnx_file_open(path, &file));
-    status = ghp_onnx_import(&file, &options, &import);
-    for (int i = 0; status == GHP_OK && i < import.n_sources; ++i)
-        status = hand_over(&import, i, take, context);
-    ghp_onnx_import_release(&import);
-    ghp_onnx_file_close(&file);
-    return status;
+int ghp_onnx_tensors_count(const struct ghp_onnx_tensors *tensors)
+{
+    return tensors->import.n_sources;
+}
+
+struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tensors, int i)
+{
+    const struct ghp_onnx_source *source = &tensors->import.sources[i];
+    const struct ghp_onnx_base *base = source->array.base;
+    const struct ghp_layer *layer = &tensors->import.model.layers[source->layer];
+    const struct ghp_param *param = source->slot < GHP_MAX_PARAMS
+                                        ? &layer->params[source->slot]
+                                        : &layer->states[source->slot - GHP_MAX_PARAMS];
+    struct ghp_onnx_weight weight = {.name = param->name,
+                                     .n_dims = param->n_dims,
+                                     .elements = param->elements,
+                                     .is_filled = base->tensor == NULL && base->values == NULL};
+
+    memcpy(weight.dims, param->dims, sizeof weight.dims);
+    return weight;
+}
+
+enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values)
+{
+    const struct ghp_onnx_source *source = &tensors->import.sources[i];
+
+    return ghp_onnx_floats(&source->array, source->scale, values);
 }

@@ -16,19 +16,25 @@ bool ghp_onnx_names(const char *path); /* whether the path ends in .onnx */
 enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model);
 
 struct ghp_onnx_weight { /* one trained tensor or running statistic */
-    const char *name;    /* as ghp calls it, e.g. "conv1.weight" */
+    const char *name;    /* as ghp calls it, e.g. "conv1.weight"; owned by the tensors */
     int n_dims;
     int64_t dims[GHP_MAX_DIMS]; /* as in struct ghp_param */
     int64_t elements;
-    const float *values; /* in ghp's order, valid during the call only */
+    bool is_filled; /* the file has no values for it, one number is repeated: a network without weights */
 };
 
-typedef enum ghp_status ghp_onnx_weight_fn(void *context, const struct ghp_onnx_weight *weight);
+struct ghp_onnx_tensors; /* all tensors of a network that its file holds */
 
-/* Calls `take` with each tensor of the network that the file holds, one after the other; stops where it fails.
+/* Returns   as ghp_onnx_load
+ * Tested    tests/core/test_onnx_export.c */
+enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors **tensors);
+void ghp_onnx_tensors_close(struct ghp_onnx_tensors *tensors); /* accepts NULL */
+int ghp_onnx_tensors_count(const struct ghp_onnx_tensors *tensors);
+struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tensors, int i);
+/* All elements of tensor i in ghp's order.
  *
- * Returns   as ghp_onnx_load, or what take returned */
-enum ghp_status ghp_onnx_each_tensor(const char *path, ghp_onnx_weight_fn *take, void *context);
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file beside it); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values);
 
 /* Where an exported file gets its weights: fills `values` (param->elements floats) with one tensor. */
 struct ghp_onnx_weights {

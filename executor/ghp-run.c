@@ -101,8 +101,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.init,
      .argument = "SOURCE",
-     .help = "first weights: random (by --seed), random:SEED, or FILE.safetensors with all of the "
-             "model's tensors"},
+     .help = "first weights: random (by --seed), random:SEED, or FILE.safetensors or FILE.onnx with "
+             "all of the model's tensors; unless given, those of the ONNX file that was planned"},
     {.name = "eval",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.evaluate,

@@ -12,7 +12,7 @@
 
 enum { TEXT_BYTES = 96 };
 
-static const struct ghp_init_ops *const kinds[] = {&ghp_init_safetensors};
+static const struct ghp_init_ops *const kinds[] = {&ghp_init_safetensors, &ghp_init_onnx};
 
 /* ---- what was asked for ---- */
 
@@ -57,6 +57,31 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
     }
     return GHP_FAIL(GHP_ERR_USAGE, "unknown --init '%s'; use random, random:SEED or %s", text,
                     known);
+}
+
+static bool has_values(const struct ghp_init_ops *ops, const char *path)
+{
+    struct ghp_init_file *file;
+    bool found = false;
+
+    if (ops->open(path, &file) != GHP_OK) return false;
+    for (int i = 0; i < ops->count(file) && !found; i++)
+        found = !ops->item(file, i).is_filled;
+    ops->close(file);
+    return found;
+}
+
+struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed)
+{
+    struct ghp_init_choice choice = {.seed = seed};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (!kinds[i]->is_model || !ends_with(model_path, kinds[i]->suffix)) continue;
+        if (!has_values(kinds[i], model_path)) continue;
+        choice.ops = kinds[i];
+        choice.path = model_path;
+    }
+    return choice;
 }
 
 /* ---- a file against the model ---- */

@@ -17,12 +17,14 @@ struct ghp_init_tensor { /* one entry of a file */
     const char *name;    /* the model's; owned by the file */
     int n_dims;
     int64_t dims[GHP_MAX_DIMS];
+    bool is_filled; /* the file has no values for it, only one number that is repeated */
 };
 
 struct ghp_init_file; /* each kind's own */
 
 struct ghp_init_ops {   /* a kind of file */
     const char *suffix; /* of its files' names, such as ".safetensors" */
+    bool is_model;      /* its files are networks too, and may hold no values */
     /* GHP_ERR_IO, GHP_ERR_FORMAT */
     enum ghp_status (*open)(const char *path, struct ghp_init_file **file);
     void (*close)(struct ghp_init_file *file); /* accepts NULL */
@@ -32,7 +34,7 @@ struct ghp_init_ops {   /* a kind of file */
     enum ghp_status (*read)(struct ghp_init_file *file, int i, int element_bytes, void *values);
 };
 
-extern const struct ghp_init_ops ghp_init_safetensors;
+extern const struct ghp_init_ops ghp_init_safetensors, ghp_init_onnx;
 
 struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 */
     uint64_t seed;                  /* of what is drawn */
@@ -48,6 +50,14 @@ struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 
  * Returns   GHP_OK; GHP_ERR_USAGE (no number after random:, a file of no known kind)
  * Tested    tests/executor/test_init.c */
 enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice);
+
+/* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if that
+ * file can be read and holds values; else they are drawn from the seed.
+ *
+ * model_path   of the plan, of any kind; borrowed as long as the choice is used
+ *
+ * Local: workers may see different files */
+struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed);
 
 /* Fills the worker's weights and statistics, and zeroes its momenta.
  *

@@ -4,11 +4,17 @@
 #include "executor/opset.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COPIES = 4096 };
 
 struct ghp_opbench {
     const struct ghp_backend_ops *ops;
     struct ghp_kernel *kernel;
     struct ghp_opset set;
+    char *copies;           /* of the set's memory, one behind another; NULL: none */
+    struct ghp_call *calls; /* on the set, on the first copy, ... */
+    int n_calls, next;
     void *scratch;
 };
 
@@ -50,18 +56,92 @@ static void overlap(struct ghp_opset *set)
     if (in_place || op == GHP_OP_ADD) at->dx[0] = at->dy;
 }
 
+/* Sets of tensors that runs take in turns: together as large as what passes through the caches. */
+static int64_t sets_of(const struct ghp_opbench_task *task, int64_t set_bytes)
+{
+    int64_t sets = set_bytes > 0 ? (task->other_bytes + set_bytes - 1) / set_bytes : 1;
+
+    return sets < 1 ? 1 : sets > MOST_COPIES ? MOST_COPIES : sets;
+}
+
+/* Whether the run before this one, or the update, has just written the tensor. */
+static bool is_fresh(const struct ghp_tensors *at, enum ghp_pass pass, const void *tensor)
+{
+    bool forward = pass == GHP_PASS_FORWARD || pass == GHP_PASS_STATS, fresh = false;
+
+    if (!forward) return tensor == at->dy;
+    for (int i = 0; i < GHP_MAX_INPUTS; i++)
+        fresh = fresh || tensor == at->x[i];
+    for (int i = 0; i < GHP_MAX_PARAMS; i++)
+        fresh = fresh || tensor == at->w[i];
+    return fresh;
+}
+
+/* The same tensors in a copy of the set's memory, but for those that are fresh. */
+static struct ghp_tensors tensors_in(const struct ghp_opset *set, enum ghp_pass pass, char *copy)
+{
+    const struct ghp_tensors *from = &set->call.at;
+    struct ghp_tensors at = *from;
+    const char *memory = set->memory;
+
+#define TAKE(tensor)                                                                               \
+    if (from->tensor != NULL && !is_fresh(from, pass, from->tensor))                               \
+    at.tensor = (void *)(copy + ((const char *)from->tensor - memory))
+    for (int i = 0; i < GHP_MAX_INPUTS; i++) {
+        TAKE(x[i]);
+        TAKE(dx[i]);
+    }
+    for (int i = 0; i < GHP_MAX_PARAMS; i++) {
+        TAKE(w[i]);
+        TAKE(dw[i]);
+    }
+    for (int i = 0; i < GHP_MAX_STATES; i++)
+        TAKE(state[i]);
+    TAKE(y);
+    TAKE(dy);
+    TAKE(saved);
+    TAKE(stats);
+    TAKE(labels);
+    TAKE(metrics);
+#undef TAKE
+    return at;
+}
+
+static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbench_task *task)
+{
+    const struct ghp_opset *set = &bench->set;
+    int64_t n = sets_of(task, set->bytes);
+
+    bench->calls = ghp_alloc((size_t)n, sizeof *bench->calls);
+    if (bench->calls == NULL) return GHP_NO_MEMORY();
+    bench->n_calls = (int)n;
+    bench->calls[0] = set->call;
+    if (n == 1) return GHP_OK;
+    bench->copies = ghp_opset_block((n - 1) * set->bytes);
+    if (bench->copies == NULL) return GHP_NO_MEMORY();
+    for (int64_t i = 1; i < n; i++) {
+        char *copy = bench->copies + (i - 1) * set->bytes;
+
+        memcpy(copy, set->memory, (size_t)set->bytes);
+        bench->calls[i] = set->call;
+        bench->calls[i].at = tensors_in(set, task->pass, copy);
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                                 const struct ghp_local *local, enum ghp_pass pass,
-                                 struct ghp_opbench **bench)
+                                 const struct ghp_opbench_task *task, struct ghp_opbench **bench)
 {
     struct ghp_opbench *made = ghp_alloc(1, sizeof *made);
+    int size = backend->config.element_bytes;
+
+    *bench = NULL;
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
     enum ghp_status status = GHP_OK;
-    GHP_TRY_GOTO(
-        status, ghp_opset_init(local, backend->config.element_bytes, 1u << pass, &made->set), fail);
-    GHP_TRY_GOTO(status, ops->prepare(backend, local, pass, &made->kernel), fail);
-    GHP_TRY_GOTO(status, run_before(made, backend, pass), fail);
+    GHP_TRY_GOTO(status, ghp_opset_init(&task->local, size, 1u << task->pass, &made->set), fail);
+    GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
+    GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
     made->scratch = ghp_opset_block(ops->scratch_bytes(made->kernel));
     if (made->scratch == NULL) {
         status = GHP_NO_MEMORY();
@@ -69,6 +149,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     }
     made->set.call.at.scratch = made->scratch;
     overlap(&made->set);
+    GHP_TRY_GOTO(status, copy_set(made, task), fail);
     *bench = made;
     return GHP_OK;
 fail:
@@ -78,8 +159,10 @@ fail:
 
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats)
 {
-    for (int i = 0; i < repeats; i++)
-        GHP_TRY(bench->ops->run(bench->kernel, &bench->set.call));
+    for (int i = 0; i < repeats; i++) {
+        GHP_TRY(bench->ops->run(bench->kernel, &bench->calls[bench->next]));
+        bench->next = bench->next + 1 < bench->n_calls ? bench->next + 1 : 0;
+    }
     return GHP_OK;
 }
 
@@ -88,9 +171,11 @@ int64_t ghp_opbench_scratch(const struct ghp_opbench *bench)
     return bench->ops->scratch_bytes(bench->kernel);
 }
 
-int64_t ghp_opbench_bytes(const struct ghp_local *local, enum ghp_pass pass, int element_bytes)
+int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes)
 {
-    return ghp_opset_bytes(local, element_bytes, 1u << pass);
+    int64_t bytes = ghp_opset_bytes(&task->local, element_bytes, 1u << task->pass);
+
+    return bytes * sets_of(task, bytes);
 }
 
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench)
@@ -103,6 +188,8 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench == NULL) return;
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
     free(bench->scratch);
+    free(bench->calls);
+    free(bench->copies);
     ghp_opset_release(&bench->set);
     free(bench);
 }

@@ -1,5 +1,9 @@
 /* executor/opbench.h - one pass of one local operation on its own: buffers, kernel, run; what the profiler times.
  *
+ * In training the rest of the step passes through the caches between two runs of an operation: what the run before it wrote
+ * (its input, its output's gradient) or the update (its weights, going forward) is still there, all else is not. A bench
+ * does the same with copies of its tensors that runs take in turns.
+ *
  * It has no clock: who times decides when and how often. Inputs are seeded random numbers, the same on every backend;
  * passes that read what earlier passes wrote (indices, means) get it from those passes, run once at opening. Operations
  * that may overwrite their input do so, as in training.
@@ -12,26 +16,30 @@
 
 struct ghp_opbench;
 
+/* One pass of an operation, and what surrounds it. */
+struct ghp_opbench_task {
+    struct ghp_local local;
+    enum ghp_pass pass;  /* one that ghp_local_has_pass grants */
+    int64_t other_bytes; /* memory that passes through the caches between two runs, >= 0; 0: none, all stays where it is */
+};
+
 /* Allocates the buffers of one pass, fills them and prepares the kernel.
  *
  * ops, backend   borrowed until close
- * local          copied
- * pass           one that ghp_local_has_pass grants
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (the caller may go on with smaller shapes); GHP_ERR_INPUT (no such pass);
  *           GHP_ERR_BACKEND
  * Local
  * Tested    tests/executor/test_onednn.c */
 enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                                 const struct ghp_local *local, enum ghp_pass pass,
-                                 struct ghp_opbench **bench);
+                                 const struct ghp_opbench_task *task, struct ghp_opbench **bench);
 
 /* Runs the pass `repeats` >= 0 times, one after the other. Local. */
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats);
 
 int64_t ghp_opbench_scratch(const struct ghp_opbench *bench); /* scratch of the kernel [bytes] */
 /* Bytes that opening a bench of this pass allocates, the kernel's scratch not counted. */
-int64_t ghp_opbench_bytes(const struct ghp_local *local, enum ghp_pass pass, int element_bytes);
+int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes);
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench); /* borrowed until close */
 void ghp_opbench_close(struct ghp_opbench *bench);                  /* accepts NULL */
 

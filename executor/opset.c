@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { X = 1, DX = 2, Y = 4, DY = 8, W = 16, DW = 32, REST = 64, EVERYTHING = 127 };
 
@@ -134,10 +135,16 @@ static void fill_all(struct ghp_opset *set)
     }
 }
 
+/* Large ones lie in huge pages where the system has them, as a worker's arena does. */
 void *ghp_opset_block(int64_t bytes)
 {
-    size_t whole = ((size_t)bytes / GHP_ALIGN_BYTES + 1) * GHP_ALIGN_BYTES;
-    return aligned_alloc(GHP_ALIGN_BYTES, whole);
+    const size_t huge = 2 << 20;
+    size_t align = (size_t)bytes >= 2 * huge ? huge : GHP_ALIGN_BYTES;
+    size_t whole = ((size_t)bytes / align + 1) * align;
+    void *block = aligned_alloc(align, whole);
+
+    if (block != NULL && align == huge) madvise(block, whole, MADV_HUGEPAGE); /* a hint */
+    return block;
 }
 
 enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,

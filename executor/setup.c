@@ -2,6 +2,7 @@
 #include "executor/setup.h"
 
 #include "core/log.h"
+#include "core/onnx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,12 +198,44 @@ static enum ghp_status open_recipe(struct ghp_setup *s)
     return GHP_OK;
 }
 
+/* Without --init all workers take the network's own file, or none does. */
+static enum ghp_status choose_init(struct ghp_setup *s)
+{
+    const struct ghp_session_options *o = s->options;
+    const char *path = s->entrants[0].plan.model_path;
+    struct ghp_init_choice *choice = &s->recipe.init;
+    int64_t scratch_bytes = 2 * (int64_t)sizeof(float) * s->size;
+    struct ghp_reduction sum = {
+        .elements = 1, .element_bytes = sizeof(float), .scratch_bytes = scratch_bytes};
+    enum ghp_status status;
+    float here;
+
+    if (o->init != NULL || o->resume) return GHP_OK;
+    *choice = ghp_init_usual(path, (uint64_t)o->seed);
+    here = choice->path != NULL ? 1 : 0;
+    sum.in = sum.out = &here;
+    sum.scratch = ghp_alloc((size_t)scratch_bytes, 1);
+    GHP_TRY(ghp_setup_agree(s, sum.scratch != NULL ? GHP_OK : GHP_NO_MEMORY(), "first weights"));
+    status = s->session->transport_ops->all_reduce(s->world, &sum);
+    free(sum.scratch);
+    if (status != GHP_OK || here == 0 || here == (float)s->size) return status;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has weights for %d of %d workers only; copy it to the same place on "
+                    "every node, or give --init random:SEED",
+                    path, (int)here, s->size);
+}
+
 static void say_setup(const struct ghp_setup *s)
 {
     ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s", s->entrants[0].plan.model.name,
              s->team.backend_ops->name, s->element_bytes == 8 ? "double" : "float",
              s->exact ? "exact" : "fast", s->threads, s->binding.text);
     ghp_note("%s", ghp_data_text(s->recipe.data));
+    if (s->recipe.init.path != NULL)
+        ghp_note("first weights from '%s'", s->recipe.init.path);
+    else if (s->options->init == NULL && ghp_onnx_names(s->entrants[0].plan.model_path))
+        ghp_note("'%s' is not there or holds no weights: they are drawn from the seed",
+                 s->entrants[0].plan.model_path);
     if (s->binding.oversubscribed)
         ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
     if (s->options->fault != GHP_FAULT_NONE)
@@ -225,6 +258,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
     GHP_TRY(ghp_setup_agree(s, open_recipe(s), "opening the data"));
+    GHP_TRY(choose_init(s));
     say_setup(s);
     return GHP_OK;
 }

@@ -44,11 +44,12 @@ struct collecting {
     const struct ghp_agenda_request *request;
     struct ghp_extent extent;
     struct ghp_agenda *agenda;
+    double step_bytes; /* of the model so far */
 };
 
 static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
 {
-    const struct collecting *c = context;
+    struct collecting *c = context;
     struct ghp_agenda_op op = {.local = item->local, .pass = item->pass, .value = GHP_VALUE_REST};
 
     if (c->extent.workers == c->request->workers)
@@ -56,6 +57,7 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
     ghp_local_key(&item->local, op.key);
     op.flops = (double)ghp_local_flops(&item->local, item->pass);
     op.bytes = (double)ghp_local_bytes(&item->local, item->pass, c->request->element_bytes);
+    if (item->split.kind == GHP_SPLIT_DATA) c->step_bytes += op.bytes;
     return add_op(c->agenda, &op);
 }
 
@@ -76,8 +78,12 @@ static enum ghp_status collect_extent(struct collecting *c)
 {
     for (int i = 0; i < c->request->n_models; ++i) {
         const struct ghp_model *model = &c->request->models[i];
+        int first = c->agenda->n_ops;
 
+        c->step_bytes = 0;
         GHP_TRY(ghp_space_locals(model, c->extent, visit_op, c));
+        for (int o = first; o < c->agenda->n_ops; ++o)
+            c->agenda->ops[o].step_bytes = c->step_bytes;
         GHP_TRY(ghp_space_comms(model, c->extent, c->request->element_bytes, visit_comm, c));
     }
     return GHP_OK;
@@ -101,10 +107,13 @@ static void merge_ops(struct ghp_agenda *agenda)
     if (agenda->n_ops == 0) return;
     qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_key);
     for (int i = 1; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *last = &agenda->ops[kept], *op = &agenda->ops[i];
+        const struct ghp_agenda_op *op = &agenda->ops[i];
+        struct ghp_agenda_op *last = &agenda->ops[kept];
 
-        if (last->pass == op->pass && strcmp(last->key, op->key) == 0) continue;
-        agenda->ops[++kept] = *op;
+        if (last->pass != op->pass || strcmp(last->key, op->key) != 0)
+            agenda->ops[++kept] = *op;
+        else if (op->step_bytes > last->step_bytes)
+            last->step_bytes = op->step_bytes;
     }
     agenda->n_ops = kept + 1;
 }

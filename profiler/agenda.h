@@ -26,6 +26,7 @@ struct ghp_agenda_op {
     enum ghp_value value;
     double flops; /* of one run; 0 for ops that only move memory */
     double bytes; /* least memory traffic of one run */
+    double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;    /* an earlier file has it: not measured again */
     struct ghp_samples samples;
 };

@@ -1,7 +1,6 @@
 /* profiler/measure_ops.c - opens, times and closes one operation after the other; fills what is left by law. */
 #include "profiler/measure_ops.h"
 #include "core/log.h"
-#include "executor/opbench.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,15 @@
 static enum ghp_status bench_run(void *context, int64_t repeats)
 {
     return ghp_opbench_run(context, (int)(repeats < INT_MAX ? repeats : INT_MAX));
+}
+
+struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
+                                            const struct ghp_agenda_op *op)
+{
+    double other = op->step_bytes < (double)m->cache_bytes ? op->step_bytes : (double)m->cache_bytes;
+
+    return (struct ghp_opbench_task){
+        .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
 }
 
 /* What rank 0 decides about an operation. */
@@ -34,9 +42,10 @@ static enum decision decide(const struct ghp_measure *m, const struct ghp_agenda
                             const struct ghp_ops_limits *limits, const struct pace *pace)
 {
     double runs_s = (2 + limits->samples) * expected_s(pace, op);
+    struct ghp_opbench_task task = ghp_measure_op_task(m, op);
 
     if (ghp_measure_now_s() + runs_s > limits->deadline_s) return LEAVE;
-    if (ghp_opbench_bytes(&op->local, op->pass, m->element_bytes) > limits->memory_bytes)
+    if (ghp_opbench_bytes(&task, m->element_bytes) > limits->memory_bytes)
         return LEAVE;
     return MEASURE;
 }
@@ -52,9 +61,9 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
                                    struct outcome *outcome)
 {
     struct ghp_opbench *bench = NULL;
+    struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double short_of_memory = 0;
-    enum ghp_status status =
-        ghp_opbench_open(m->backend_ops, m->backend, &op->local, op->pass, &bench);
+    enum ghp_status status = ghp_opbench_open(m->backend_ops, m->backend, &task, &bench);
 
     if (status == GHP_ERR_NO_MEMORY) {
         short_of_memory = 1;

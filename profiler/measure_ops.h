@@ -7,8 +7,13 @@
 #ifndef GHP_PROFILER_MEASURE_OPS_H
 #define GHP_PROFILER_MEASURE_OPS_H
 
+#include "executor/opbench.h"
 #include "profiler/agenda.h"
 #include "profiler/measure.h"
+
+/* An operation of the agenda with the caches that training would leave it: a step of a small network stays in them. */
+struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
+                                            const struct ghp_agenda_op *op);
 
 /* Bounds of one round, and what to do now and then. */
 struct ghp_ops_limits {

@@ -128,6 +128,7 @@ static enum ghp_status settle(struct run *run)
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;
+    run->m.cache_bytes = ghp_topology_cache_bytes();
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     return run->m.backend_ops->open(&config, &run->m.backend);
 }
@@ -205,11 +206,13 @@ static enum ghp_status measure_overlap(struct run *run)
 {
     const struct ghp_agenda_op *op = typical(&run->agenda);
     struct ghp_opbench *bench = NULL;
+    struct ghp_opbench_task task;
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
     if (op == NULL) return GHP_OK;
-    status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &op->local, op->pass, &bench);
+    task = ghp_measure_op_task(&run->m, op);
+    status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &bench);
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
     status = ghp_measure_overlap(&run->m, (struct ghp_task){task_run, bench}, &run->profile->overlap);
 done:

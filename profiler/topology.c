@@ -129,3 +129,20 @@ enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_mach
     if (status != GHP_OK) ghp_machine_release(machine);
     return status;
 }
+
+int64_t ghp_topology_cache_bytes(void)
+{
+    hwloc_topology_t topology = NULL;
+    int64_t bytes = 0;
+
+    if (hwloc_topology_init(&topology) != 0) return 0;
+    if (hwloc_topology_load(topology) == 0) {
+        hwloc_obj_t above = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, 0);
+
+        for (; above != NULL; above = above->parent)
+            if (hwloc_obj_type_is_dcache(above->type) && (int64_t)above->attr->cache.size > bytes)
+                bytes = (int64_t)above->attr->cache.size;
+    }
+    hwloc_topology_destroy(topology);
+    return bytes;
+}
