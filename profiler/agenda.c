@@ -5,9 +5,11 @@
 #include <string.h>
 
 enum {
-    EXACT_SIZES = 6,    /* a kind of collective with no more sizes is measured at these very sizes */
+    EXACT_SIZES = 12,   /* a kind of collective with no more sizes is measured at these very sizes */
     GRID_START = 1024,  /* [bytes]; smaller messages cost the latency, whatever their size */
     GRID_STEP = 4,
+    GRID_FINE = 32 << 10, /* from here to GRID_COARSE a step is 2: where messages begin to be announced before they are sent */
+    GRID_COARSE = 1 << 20,
     GRID_SIZES = 32
 };
 
@@ -199,7 +201,7 @@ static bool same_kind(const struct ghp_agenda_comm *x, const struct ghp_agenda_c
     return x->op == y->op && x->count == y->count && x->stride == y->stride;
 }
 
-/* Sizes of one kind: themselves where few, else powers of 4 from the smallest to the largest. */
+/* Sizes of one kind: themselves where few, else powers of 4, in places of 2, from the smallest to the largest. */
 static enum ghp_status thin_kind(const struct ghp_agenda_comm *kind, int n, int element_bytes,
                                  struct ghp_agenda *thinned)
 {
@@ -218,7 +220,7 @@ static enum ghp_status thin_kind(const struct ghp_agenda_comm *kind, int n, int 
 
         comm.bytes = size / grain * grain;
         if (comm.bytes > kind[0].bytes) GHP_TRY(add_comm(thinned, &comm));
-        comm.bytes = size * GRID_STEP;
+        comm.bytes = size * (size >= GRID_FINE && size < GRID_COARSE ? 2 : GRID_STEP);
     }
     comm.bytes = largest;
     return add_comm(thinned, &comm);

@@ -316,7 +316,7 @@ static enum ghp_status prepare(struct run *run)
     if (status == GHP_OK) status = settle(run);
     /* cores may be shared by some ranks only, but all must count alike */
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
-    run->result->oversubscribed = run->m.sample_s > run->request->sample_s;
+    run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
     return collect(run);
 }
 
