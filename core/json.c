@@ -367,3 +367,15 @@ enum ghp_status ghp_json_save(const char *path, json_t *root)
     free(text);
     return status;
 }
+
+enum ghp_status ghp_json_print(json_t *root, FILE *out)
+{
+    char *text = NULL;
+    enum ghp_status status = root != NULL ? ghp_json_text_of(root, &text) : GHP_NO_MEMORY();
+
+    if (status == GHP_OK && (fputs(text, out) == EOF || fflush(out) != 0))
+        status = GHP_FAIL(GHP_ERR_IO, "cannot write the result; make room, or see where it goes");
+    free(text);
+    json_decref(root);
+    return status;
+}
