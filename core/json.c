@@ -69,10 +69,11 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
         ghp_json_release(doc);
         return GHP_NO_MEMORY();
     }
-    if (memchr(doc->text, '\0', doc->n) != NULL) { /* Jansson takes one behind a number for a space */
+    if (memchr(doc->text, '\0', doc->n) !=
+        NULL) { /* Jansson takes one behind a number for a space */
         ghp_json_release(doc);
-        return GHP_FAIL(GHP_ERR_FORMAT, "%s:1:1: there is a zero byte in the file; store it as UTF-8",
-                        name);
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "%s:1:1: there is a zero byte in the file; store it as UTF-8", name);
     }
     doc->root = json_loadb(doc->text, doc->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (doc->root == NULL)

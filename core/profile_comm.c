@@ -297,14 +297,15 @@ static double read_table(const struct ghp_profile *profile, const struct ghp_pic
            law_of(a->op, a->bytes, a->count, link);
 }
 
-static void price_by_table(const struct ghp_pick_comm *pick, double seconds, struct ghp_price *price)
+static void price_by_table(const struct ghp_pick_comm *pick, double seconds,
+                           struct ghp_price *price)
 {
     const struct ghp_comm_entry *a = pick->entry[0], *b = pick->entry[1];
 
     price->seconds = seconds * pick->factor;
     price->spread = b != NULL ? fmax(a->spread, b->spread) : a->spread;
-    price->source = b != NULL ? worse(GHP_SOURCE_INTERPOLATED, worse(a->source, b->source))
-                              : a->source;
+    price->source =
+        b != NULL ? worse(GHP_SOURCE_INTERPOLATED, worse(a->source, b->source)) : a->source;
     if (!pick->own || (b != NULL ? b->bytes < pick->bytes : a->bytes != pick->bytes))
         price->source = GHP_SOURCE_LAW;
 }

@@ -16,8 +16,8 @@ struct ghp_pick_op {
 /* A collective is read off the table of its own kind, or of another operation over the same groups, or of other groups;
  * there at the size that loads the link as much. */
 struct ghp_pick_comm {
-    int n;   /* entries: 0 law, 1 exact or below the table, 2 between, or the last two for what is beyond it */
-    bool own; /* of the kind that was asked for */
+    int n; /* entries: 0 law, 1 exact or below the table, 2 between, or the last two for what is beyond it */
+    bool own;                              /* of the kind that was asked for */
     const struct ghp_comm_entry *entry[2]; /* ascending in bytes */
     int64_t bytes;                         /* at which the table is read */
     double factor;                         /* of the seconds read there */

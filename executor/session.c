@@ -230,8 +230,8 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
     if (p->options->json) {
         json_t *summary = ghp_run_summary(run, tool);
 
-        GHP_TRY(ghp_json_print(
-            compares(p) ? ghp_ab_json(&p->ab, &p->setup, summary) : summary, stdout));
+        GHP_TRY(ghp_json_print(compares(p) ? ghp_ab_json(&p->ab, &p->setup, summary) : summary,
+                               stdout));
     } else {
         GHP_TRY(ghp_report_run(run, stdout));
         if (run->verification != NULL) {

@@ -5,10 +5,12 @@
 #include <string.h>
 
 enum {
-    EXACT_SIZES = 12,   /* a kind of collective with no more sizes is measured at these very sizes */
-    GRID_START = 1024,  /* [bytes]; smaller messages cost the latency, whatever their size */
+    EXACT_SIZES = 12,  /* a kind of collective with no more sizes is measured at these very sizes */
+    GRID_START = 1024, /* [bytes]; smaller messages cost the latency, whatever their size */
     GRID_STEP = 4,
-    GRID_FINE = 32 << 10, /* from here to GRID_COARSE a step is 2: where messages begin to be announced before they are sent */
+    GRID_FINE =
+        32
+        << 10, /* from here to GRID_COARSE a step is 2: where messages begin to be announced before they are sent */
     GRID_COARSE = 1 << 20
 };
 
@@ -207,8 +209,9 @@ static int64_t grid_next(int64_t size)
 }
 
 /* The grid's sizes between two others that are far apart, as a collective of this kind can have them. */
-static enum ghp_status fill_gap(const struct ghp_agenda_comm *from, const struct ghp_agenda_comm *to,
-                                int element_bytes, struct ghp_agenda *thinned)
+static enum ghp_status fill_gap(const struct ghp_agenda_comm *from,
+                                const struct ghp_agenda_comm *to, int element_bytes,
+                                struct ghp_agenda *thinned)
 {
     struct ghp_agenda_comm comm = *from;
     int64_t grain = (int64_t)comm.count * element_bytes;

@@ -147,12 +147,13 @@ static const struct ghp_tool tool = {
     .opts = options,
     .n_opts = N_OPTIONS,
     .libraries = ghp_executor_libraries,
-    .notes =
-        "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
-        "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
-        "intra_latency,\nmemory [1TiB a node], memory_bandwidth [0: moving memory is free], nodes [0: "
-        "one worker a node], cores,\ncompute_slowdown, comm_slowdown, link_slowdown [1: overlap costs "
-        "nothing].",
+    .notes = "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
+             "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
+             "intra_latency,\nmemory [1TiB a node], memory_bandwidth [0: moving memory is free], "
+             "nodes [0: "
+             "one worker a node], cores,\ncompute_slowdown, comm_slowdown, link_slowdown [1: "
+             "overlap costs "
+             "nothing].",
 };
 
 /* ---- reading the command line ---- */
@@ -270,12 +271,13 @@ static enum ghp_status report_machine(const struct ghp_machine *machine)
     enum ghp_status status = GHP_OK;
 
     if (set.json)
-        return ghp_json_print(json_pack(
-            "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "way", "machine", "output",
-            set.output, "name", machine->name, "nodes", machine->nodes, "packages",
-            machine->packages, "cores", machine->cores, "threads", machine->threads, "memory_bytes",
-            (json_int_t)machine->memory_bytes, "intra", link_json(machine->intra), "inter",
-            link_json(machine->inter)), stdout);
+        return ghp_json_print(
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "way", "machine",
+                      "output", set.output, "name", machine->name, "nodes", machine->nodes,
+                      "packages", machine->packages, "cores", machine->cores, "threads",
+                      machine->threads, "memory_bytes", (json_int_t)machine->memory_bytes, "intra",
+                      link_json(machine->intra), "inter", link_json(machine->inter)),
+            stdout);
     table = ghp_table_open();
     ghp_table_note(table, "machine %s: %s", set.output, machine->name);
     ghp_table_column(table, "nodes", "", 'r');
@@ -302,10 +304,11 @@ static enum ghp_status report_analytic(const struct ghp_profile *profile)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)profile->hash);
     if (set.json)
-        return ghp_json_print(json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "way", "analytic", "output",
-                                    set.output, "profile_hash", hash, "flops_per_s",
-                                    profile->law.flops_per_s, "intra",
-                                    link_json(profile->machine.intra), "inter", link_json(link)), stdout);
+        return ghp_json_print(
+            json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "way", "analytic", "output", set.output,
+                      "profile_hash", hash, "flops_per_s", profile->law.flops_per_s, "intra",
+                      link_json(profile->machine.intra), "inter", link_json(link)),
+            stdout);
     printf("# profile %s by law: %g FLOP/s, %g bytes/s, %g s\n", set.output,
            profile->law.flops_per_s, link.bandwidth_Bps, link.latency_s);
     return GHP_OK;

@@ -22,7 +22,8 @@ struct ghp_measure {
     int element_bytes; /* 4 or 8 */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
     bool shares_cores; /* more ranks than cores */
-    int64_t cache_bytes; /* the processor's caches; what a step moves beyond them is not found there again */
+    int64_t
+        cache_bytes; /* the processor's caches; what a step moves beyond them is not found there again */
 };
 
 /* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */

@@ -8,10 +8,11 @@
 
 enum {
     LEAST_CLEAR_BYTES = 1 << 20,
-    WORK_BYTES = 4 << 20, /* that computing before a collective goes through: beyond a core's own caches */
+    WORK_BYTES =
+        4 << 20, /* that computing before a collective goes through: beyond a core's own caches */
     WORK_PIECE_BYTES = 32 << 10
 };
-static const double clear_s = 0.1;  /* of one collective */
+static const double clear_s = 0.1;   /* of one collective */
 static const double least_s = 1e-7;  /* of one collective */
 static const double work_s = 300e-6; /* of computing before each collective, as a layer's is */
 
@@ -42,7 +43,8 @@ static void work(const struct exchange *x)
     int64_t at = 0;
 
     while (ghp_measure_now_s() < end_s) {
-        for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES) ++x->work[at + i];
+        for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES)
+            ++x->work[at + i];
         at = (at + WORK_PIECE_BYTES) % WORK_BYTES;
     }
 }

@@ -9,7 +9,7 @@
 
 enum {
     MESSAGE_BYTES = 4 << 20, /* as buckets of gradients are */
-    ROUNDS = 5,        /* at most GHP_MAX_SAMPLES */
+    ROUNDS = 5,              /* at most GHP_MAX_SAMPLES */
     ALONE_SAMPLES = 4, /* a measurement alone lasts as long as so many samples of an operation */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
@@ -142,7 +142,8 @@ struct alone {
     double compute_s, reduce_s, exchange_s;
 };
 
-static enum ghp_status measure_alone(struct traffic *t, struct ghp_task compute, struct alone *alone)
+static enum ghp_status measure_alone(struct traffic *t, struct ghp_task compute,
+                                     struct alone *alone)
 {
     struct ghp_task tasks[] = {compute, {reduce_run, t}, {exchange_run, t}};
     double *results[] = {&alone->compute_s, &alone->reduce_s, &alone->exchange_s};

@@ -55,14 +55,20 @@ static enum ghp_status bench_run(void *context, int64_t repeats)
 
 static void test_overlap(void)
 {
-    struct ghp_opbench_task task = {.local = {.op = GHP_OP_LINEAR, .n = 64, .c = 256, .h = 1, .w = 1,
-                                              .k = 256, .p = 1, .q = 1, .n_inputs = 1},
+    struct ghp_opbench_task task = {.local = {.op = GHP_OP_LINEAR,
+                                              .n = 64,
+                                              .c = 256,
+                                              .h = 1,
+                                              .w = 1,
+                                              .k = 256,
+                                              .p = 1,
+                                              .q = 1,
+                                              .n_inputs = 1},
                                     .pass = GHP_PASS_FORWARD};
     struct ghp_opbench *bench = NULL;
     struct ghp_overlap overlap = {0};
 
-    if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &task, &bench), GHP_OK))
-        return;
+    if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &task, &bench), GHP_OK)) return;
     CHECK_STATUS(ghp_measure_overlap(&m, (struct ghp_task){bench_run, bench}, &overlap), GHP_OK);
     CHECK(overlap.compute >= 1 && overlap.compute < 100);
     CHECK(overlap.comm >= 1 && overlap.comm < 100);
