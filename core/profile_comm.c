@@ -201,9 +201,12 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
 /* Start of the table to read, or -1: of the same groups rather than of the same operation. */
 static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind)
 {
+    struct ghp_comm_entry wanted = {.op = op, .count = kind.count, .stride = kind.stride};
+    int own = table_start(profile, op, kind.count, kind.stride), best;
     double least = INFINITY;
-    int best = nearer_table(profile, op, kind, &least);
 
+    if (in_table(profile, own, &wanted)) return own;
+    best = nearer_table(profile, op, kind, &least);
     for (int i = 0; i < N_STAND_INS; ++i) {
         int other = stand_ins[i] == op ? -1 : nearer_table(profile, stand_ins[i], kind, &least);
 

@@ -1,11 +1,21 @@
 /* planner/alternatives.c - one row a split, then one search a layer with a share of the time. */
 #include "planner/alternatives.h"
 
+#include "planner/rows.h"
 #include "planner/terms.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Instructions that all trials of single changes may lower and simulate: some seconds.  A count, not a clock, so that a
+ * plan is the same on every machine. */
+static const double budget_instrs = 4e6;
+
+struct promise { /* a split that a layer could have, and a step that it cannot be faster than */
+    int choice;
+    double least_s;
+};
 
 struct runner_up {
     const struct ghp_alternatives_job *job;
@@ -15,6 +25,10 @@ struct runner_up {
     int *trial, *best;         /* scratch; the runner-up, where step_s is finite */
     struct ghp_split *splits;  /* scratch */
     struct ghp_term *terms;    /* scratch */
+    struct promise *promises;  /* scratch, of one layer's splits */
+    struct ghp_charges charges;
+    struct ghp_load load; /* scratch */
+    int most;             /* splits of a layer that are tried, >= 2 */
     double step_s;             /* of the runner-up */
     struct ghp_alternative *a; /* filled */
 };
@@ -88,20 +102,58 @@ done:
     return status;
 }
 
-/* Every split of the layer, all other layers as they are. */
+static int by_promise(const void *a, const void *b)
+{
+    const struct promise *x = a, *y = b;
+
+    if (x->least_s < y->least_s || x->least_s > y->least_s) return x->least_s < y->least_s ? -1 : 1;
+    return x->choice - y->choice;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct promise *x = a, *y = b;
+
+    return x->choice - y->choice;
+}
+
+/* The splits to try, in the order of their numbers: all of them, or where these are too many the layer's own and those
+ * that promise the shortest steps. */
+static int choose_splits(struct runner_up *r)
+{
+    const struct ghp_instance *in = r->job->instance;
+    int n = in->n_choices[r->layer];
+
+    for (int i = 0; i < n; ++i) {
+        r->promises[i] = (struct promise){.choice = i};
+        if (n <= r->most) continue;
+        r->trial[r->layer] = i;
+        ghp_load_set(in, r->trial, &r->load);
+        r->promises[i].least_s =
+            i == r->choice[r->layer] ? 0 : ghp_row_step_s(in, &r->charges, &r->load);
+    }
+    if (n <= r->most) return n;
+    qsort(r->promises, (size_t)n, sizeof *r->promises, by_promise);
+    qsort(r->promises, (size_t)r->most, sizeof *r->promises, by_number);
+    return r->most;
+}
+
+/* Splits of the layer, all other layers as they are. */
 static enum ghp_status change_alone(struct runner_up *r)
 {
-    const int n = r->job->instance->n_choices[r->layer];
+    int n;
 
+    memcpy(r->trial, r->choice, plan_bytes(r));
+    n = choose_splits(r);
     r->a->choices = ghp_alloc((size_t)n, sizeof *r->a->choices);
     if (r->a->choices == NULL) return GHP_NO_MEMORY();
-    memcpy(r->trial, r->choice, plan_bytes(r));
-    for (int i = 0; i < n; ++i) {
-        struct ghp_choice_cost *cost = &r->a->choices[i];
+    for (int k = 0; k < n; ++k) {
+        struct ghp_choice_cost *cost = &r->a->choices[k];
+        int i = r->promises[k].choice;
 
         r->trial[r->layer] = i;
         GHP_TRY(cost_choice(r, cost));
-        r->a->n_choices = i + 1;
+        r->a->n_choices = k + 1;
         if (i != r->choice[r->layer] && fits(r, cost->peak_bytes)) keep(r, r->trial, cost->step_s);
     }
     return GHP_OK;
@@ -192,12 +244,27 @@ static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *
     return GHP_OK;
 }
 
+/* How many splits of each layer the budget allows for. */
+static enum ghp_status set_most(struct runner_up *r, int layers)
+{
+    struct ghp_program program = {0};
+    double most;
+
+    ghp_instance_splits(r->job->instance, r->choice, r->splits);
+    GHP_TRY(ghp_lower(r->job->instance->how, r->splits, 0, &program));
+    most = budget_instrs / ((double)layers * program.n_instrs);
+    r->most = most < 2 ? 2 : most < 1 << 20 ? (int)most : 1 << 20;
+    ghp_program_release(&program);
+    return GHP_OK;
+}
+
 static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
 {
     int left = 0;
 
     for (int v = 0; v < plan->model.n_layers; ++v)
         left += is_weighted(&plan->model, v);
+    if (left > 0) GHP_TRY(set_most(r, left));
     for (int v = 0; v < plan->model.n_layers; ++v) {
         if (!is_weighted(&plan->model, v) || r->job->instance->n_choices[v] < 2) continue;
         r->layer = v;
@@ -211,8 +278,13 @@ enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, st
     size_t layers = (size_t)plan->model.n_layers;
     struct runner_up r = {.job = job, .model = &plan->model};
     int *choice = ghp_alloc(layers, sizeof *choice);
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status = ghp_load_init(job->instance, &r.load);
+    int widest = 1;
 
+    for (int v = 0; v < plan->model.n_layers; ++v)
+        if (job->instance->n_choices[v] > widest) widest = job->instance->n_choices[v];
+    r.charges = ghp_charges_of(&job->instance->profile->overlap);
+    r.promises = ghp_alloc((size_t)widest, sizeof *r.promises);
     plan->alternatives = ghp_alloc(layers, sizeof *plan->alternatives);
     r.choice = choice;
     r.trial = ghp_alloc(layers, sizeof *r.trial);
@@ -220,7 +292,7 @@ enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, st
     r.splits = ghp_alloc(layers, sizeof *r.splits);
     r.terms = ghp_alloc(layers, sizeof *r.terms);
     if (plan->alternatives == NULL || choice == NULL || r.trial == NULL || r.best == NULL ||
-        r.splits == NULL || r.terms == NULL)
+        r.splits == NULL || r.terms == NULL || r.promises == NULL)
         status = GHP_NO_MEMORY();
     for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v)
         choice[v] = ghp_instance_find(job->instance, v, plan->splits[v]);
@@ -230,5 +302,7 @@ enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, st
     free(r.best);
     free(r.splits);
     free(r.terms);
+    free(r.promises);
+    ghp_load_release(&r.load);
     return status;
 }

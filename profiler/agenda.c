@@ -8,9 +8,8 @@ enum {
     EXACT_SIZES = 12,  /* a kind of collective with no more sizes is measured at these very sizes */
     GRID_START = 1024, /* [bytes]; smaller messages cost the latency, whatever their size */
     GRID_STEP = 4,
-    GRID_FINE =
-        32
-        << 10, /* from here to GRID_COARSE a step is 2: where messages begin to be announced before they are sent */
+    /* steps of 2 between these: there messages begin to be announced before they are sent */
+    GRID_FINE = 32 << 10,
     GRID_COARSE = 1 << 20
 };
 

@@ -150,10 +150,8 @@ static const struct ghp_tool tool = {
     .notes = "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
              "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
              "intra_latency,\nmemory [1TiB a node], memory_bandwidth [0: moving memory is free], "
-             "nodes [0: "
-             "one worker a node], cores,\ncompute_slowdown, comm_slowdown, link_slowdown [1: "
-             "overlap costs "
-             "nothing].",
+             "nodes [0: one worker a node], cores,\n"
+             "compute_slowdown, comm_slowdown, link_slowdown [1: overlap costs nothing].",
 };
 
 /* ---- reading the command line ---- */

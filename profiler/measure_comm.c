@@ -8,8 +8,7 @@
 
 enum {
     LEAST_CLEAR_BYTES = 1 << 20,
-    WORK_BYTES =
-        4 << 20, /* that computing before a collective goes through: beyond a core's own caches */
+    WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
     WORK_PIECE_BYTES = 32 << 10
 };
 static const double clear_s = 0.1;   /* of one collective */
