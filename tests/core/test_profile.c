@@ -324,6 +324,7 @@ static void test_file(void)
         add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
     add_comm(&profile, (struct ghp_ranks){0, 2, 1}, 1000, 1.0 / 3);
     profile.overlap.link = 1.3;
+    profile.pace = (struct ghp_pace){1e-4, 3e-3};
     profile.workers = 4;
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
@@ -332,6 +333,8 @@ static void test_file(void)
     CHECK_EQ(again.n_ops, 39);
     CHECK_NEAR(again.comms[0].seconds, 1.0 / 3, 0);
     CHECK_NEAR(again.overlap.link, 1.3, 0);
+    CHECK_NEAR(again.pace.compute_s, 1e-4, 0);
+    CHECK_NEAR(again.pace.memory_s, 3e-3, 0);
     CHECK(ghp_profile_find(&again, conv_key(17, key), GHP_PASS_FORWARD) != NULL);
     ghp_profile_release(&again);
     CHECK_STATUS(ghp_profile_save("/nonexistent/p.json", &profile), GHP_ERR_IO);

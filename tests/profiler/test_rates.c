@@ -1,6 +1,7 @@
 /* tests/profiler/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is there.
  * ghp-test: np=1,2 timeout=120 */
 #include "profiler/measure_overlap.h"
+#include "profiler/measure_pace.h"
 #include "profiler/measure_rates.h"
 #include "executor/opbench.h"
 #include "tests/check.h"
@@ -77,6 +78,22 @@ static void test_overlap(void)
     ghp_opbench_close(bench);
 }
 
+/* All ranks have the same means. */
+static void test_pace(void)
+{
+    struct ghp_samples samples[GHP_PACE_JOBS] = {{0}};
+
+    for (int i = 0; i < 2; ++i) CHECK_STATUS(ghp_measure_pace(&m, samples), GHP_OK);
+    for (int job = 0; job < GHP_PACE_JOBS; ++job) {
+        double most = samples[job].values[1];
+
+        CHECK_EQ(samples[job].n, 2);
+        CHECK(samples[job].values[0] > 0 && most > 0);
+        CHECK_STATUS(ghp_measure_max(&m, GHP_OK, &most), GHP_OK);
+        CHECK_NEAR(most, samples[job].values[1], 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct ghp_ranks all = {.stride = 1};
@@ -96,6 +113,7 @@ int main(int argc, char **argv)
     test_line();
     test_rates();
     test_overlap();
+    test_pace();
     m.backend_ops->close(m.backend);
     m.transport_ops->close(m.transport);
     return check_end();
