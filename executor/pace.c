@@ -1,6 +1,7 @@
 /* executor/pace.c - see pace.h. */
 #include "executor/pace.h"
 
+#include "executor/backend_private.h"
 #include "executor/opbench.h"
 #include "executor/stopwatch.h"
 
