@@ -52,6 +52,7 @@ function(ghp_test_program room topic)
   set_target_properties(${program} PROPERTIES
                         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_link_libraries(${program} PRIVATE ghp_flags ${ARGN} m)
+  set_target_properties(${program} PROPERTIES LINKER_LANGUAGE C)
   target_compile_definitions(${program} PRIVATE GHP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              GHP_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
