@@ -129,6 +129,9 @@ function(ghp_test_room room)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/test_*.c")
   file(GLOB helpers CONFIGURE_DEPENDS "${folder}/*.c")
   file(GLOB scripts CONFIGURE_DEPENDS "${folder}/test_*.sh")
+  if(NOT GHP_HAS_CUDA) # by name: what tests the files that are not compiled without CUDA
+    list(FILTER sources EXCLUDE REGEX "/test_(cuda|nccl)[a-z_]*\\.c$")
+  endif()
 
   if(sources)
     list(REMOVE_ITEM helpers ${sources})

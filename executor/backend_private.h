@@ -13,7 +13,7 @@
 #include "executor/backend.h"
 #include "executor/parallel.h"
 
-enum ghp_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_DOUBLE, GHP_PRECISION_COUNT };
+enum ghp_loop_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_DOUBLE, GHP_PRECISION_COUNT };
 
 typedef void ghp_loop_fn(const struct ghp_local *local, const struct ghp_call *call,
                          struct ghp_share share);

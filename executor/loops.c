@@ -64,7 +64,7 @@ static void run_part(void *context, struct ghp_share share)
 
 void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call)
 {
-    enum ghp_precision precision =
+    enum ghp_loop_precision precision =
         kernel->backend->config.element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
     const struct ghp_loop_stages *stages = &kernel->loop->stages[precision];
     struct ghp_share whole = {0, kernel->parts};

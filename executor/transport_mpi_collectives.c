@@ -8,6 +8,8 @@
  * A sum is made by one rank, in rank order, and then sent to the others: equal bits everywhere, every time. */
 #include "executor/transport_mpi_private.h"
 
+#include "core/precision.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +52,27 @@ SUM_IN_RANK_ORDER(float)
 SUM_IN_RANK_ORDER(double)
 #undef SUM_IN_RANK_ORDER
 
+/* bfloat16: added in float, rounded once. */
+static void sum_bf16(const struct ghp_comm *comm, uint16_t *out, const uint16_t *own,
+                     const uint16_t *scratch, const int64_t of[2])
+{
+    int64_t n = of[0], stride = of[1];
+    float total[SUM_BLOCK];
+
+    for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+        int64_t m = smaller(SUM_BLOCK, n - at);
+
+        for (int r = 0; r < comm->count; r++) {
+            const uint16_t *piece = r == comm->index ? own + at : scratch + r * stride + at;
+
+            for (int64_t i = 0; i < m; i++)
+                total[i] = (r == 0 ? 0.0f : total[i]) + ghp_bf16_value(piece[i]);
+        }
+        for (int64_t i = 0; i < m; i++)
+            out[at + i] = ghp_bf16_of(total[i]);
+    }
+}
+
 /* What the other ranks sent: n elements of each, `stride` elements apart. */
 struct pieces {
     int element_bytes;
@@ -64,6 +87,8 @@ static void sum_pieces(const struct ghp_comm *comm, struct pieces pieces, void *
 
     if (pieces.element_bytes == 8)
         sum_double(comm, out, own, pieces.scratch, n_and_stride);
+    else if (pieces.element_bytes == 2)
+        sum_bf16(comm, out, own, pieces.scratch, n_and_stride);
     else
         sum_float(comm, out, own, pieces.scratch, n_and_stride);
 }

@@ -3,6 +3,7 @@
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
  * strides, both streams at once, equal bits on all ranks, agreement on failures. */
 #include "core/lower.h"
+#include "core/precision.h"
 #include "executor/stream.h"
 #include "executor/transport.h"
 #include "tests/check.h"
@@ -24,17 +25,22 @@ static double value(int r, int64_t i)
 static double sum_of(struct ghp_ranks ranks, int64_t i, int element_bytes)
 {
     double wide = 0;
-    float narrow = 0;
+    float narrow = 0, least = 0; /* bfloat16: added in float, rounded at the end */
 
     for (int r = 0; r < ranks.count; r++) {
-        wide += value(ranks.first + r * ranks.stride, i);
-        narrow += (float)value(ranks.first + r * ranks.stride, i);
+        double one = value(ranks.first + r * ranks.stride, i);
+
+        wide += one;
+        narrow += (float)one;
+        least += ghp_bf16_value(ghp_bf16_of((float)one));
     }
-    return element_bytes == 8 ? wide : (double)narrow;
+    if (ranks.count > 1) least = ghp_bf16_value(ghp_bf16_of(least));
+    return element_bytes == 8 ? wide : (double)(element_bytes == 4 ? narrow : least);
 }
 
 static double get(const void *data, int64_t i, int element_bytes)
 {
+    if (element_bytes == 2) return (double)ghp_bf16_value(((const uint16_t *)data)[i]);
     return element_bytes == 8 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
@@ -43,6 +49,8 @@ static void fill(void *data, int64_t n, int64_t first, int element_bytes)
     for (int64_t i = 0; i < n; i++) {
         if (element_bytes == 8)
             ((double *)data)[i] = value(rank, first + i);
+        else if (element_bytes == 2)
+            ((uint16_t *)data)[i] = ghp_bf16_of((float)value(rank, first + i));
         else
             ((float *)data)[i] = (float)value(rank, first + i);
     }
@@ -51,7 +59,7 @@ static void fill(void *data, int64_t n, int64_t first, int element_bytes)
 static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n,
                              int64_t scratch_bytes)
 {
-    for (int e = 4; e <= 8; e += 4) {
+    for (int e = 2; e <= 8; e *= 2) {
         void *data = ghp_alloc((size_t)n + 1, 8), *scratch = ghp_alloc((size_t)scratch_bytes, 1);
         struct ghp_reduction sum = {.in = data,
                                     .out = data,
@@ -76,7 +84,7 @@ static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks, 
 {
     int me = (rank - ranks.first) / ranks.stride;
 
-    for (int e = 4; e <= 8; e += 4) {
+    for (int e = 2; e <= 8; e *= 2) {
         void *in = ghp_alloc((size_t)(n * ranks.count) + 1, 8), *out = ghp_alloc((size_t)n + 1, 8);
         void *scratch = ghp_alloc((size_t)scratch_bytes, 1);
         struct ghp_reduction sum = {.in = in,
