@@ -92,12 +92,12 @@ struct ghp_backend_ops {
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);
     void (*release)(struct ghp_kernel *kernel);
-    void (*update)(struct ghp_backend *backend, const struct ghp_update *update);
+    enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
     /* n updates at once; NULL: one after the other is as good. */
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
                                   int n);
-    void (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
-                       int64_t elements); /* to += from */
+    enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
+                                  int64_t elements); /* to += from */
 };
 
 extern const struct ghp_backend_ops ghp_backend_reference;

@@ -447,7 +447,7 @@ static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_
     if (w->team.backend_ops->update_all != NULL) return update_together(w, i, of);
     n = list_updates(w, i, of, updates);
     for (int p = 0; p < n; p++)
-        w->team.backend_ops->update(w->team.backend, &updates[p]);
+        GHP_TRY(w->team.backend_ops->update(w->team.backend, &updates[p]));
     return GHP_OK;
 }
 
@@ -469,9 +469,9 @@ static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_s
     case GHP_INSTR_COMPUTE: return run_compute(w, i);
     case GHP_INSTR_RESHARD: return run_reshard(w, i);
     case GHP_INSTR_ACCUMULATE:
-        w->team.backend_ops->accumulate(w->team.backend, w->address[at->dy], w->address[at->x[0]],
-                                        ghp_local_in_elements(&instr->local));
-        return GHP_OK;
+        return w->team.backend_ops->accumulate(w->team.backend, w->address[at->dy],
+                                               w->address[at->x[0]],
+                                               ghp_local_in_elements(&instr->local));
     case GHP_INSTR_STAT_REDUCE:
         if (w->comm[i] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
         return sum_in_place(w, i, at->stats, instr->bytes);

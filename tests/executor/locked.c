@@ -202,14 +202,14 @@ static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_call cal
     return ghp_backend_reference.run(kernel, &call);
 }
 
-static void run_update(struct ghp_backend *backend, struct ghp_update update)
+static enum ghp_status run_update(struct ghp_backend *backend, struct ghp_update update)
 {
     if (update.numbers != NULL) {
         update.learning_rate = update.numbers->learning_rate;
         update.momentum = update.numbers->momentum;
         update.weight_decay = update.numbers->weight_decay;
     }
-    ghp_backend_reference.update(backend, &update);
+    return ghp_backend_reference.update(backend, &update);
 }
 
 static enum ghp_status run_collective(const struct collective *c)
@@ -241,9 +241,9 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
     case CLEAR: memset(w->copy.to, 0, (size_t)w->copy.bytes); break;
     case MOVE: run_move(&w->move); break;
     case RUN: status = run_kernel(w->kernel, w->call); break;
-    case UPDATE: run_update(backend, w->update); break;
+    case UPDATE: status = run_update(backend, w->update); break;
     case ACCUMULATE:
-        ghp_backend_reference.accumulate(backend, w->copy.to, w->copy.from, w->copy.bytes);
+        status = ghp_backend_reference.accumulate(backend, w->copy.to, w->copy.from, w->copy.bytes);
         break;
     case SET: *w->mark = (struct ghp_mark){.at_s = ghp_stopwatch_now_s(), .set = true}; break;
     case COLLECT: break;
@@ -493,9 +493,9 @@ static void locked_kernel_release(struct ghp_kernel *kernel)
     ghp_backend_reference.release(kernel);
 }
 
-static void locked_update(struct ghp_backend *backend, const struct ghp_update *update)
+static enum ghp_status locked_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
-    enqueue(backend, (struct work){.kind = UPDATE, .update = *update});
+    return enqueue(backend, (struct work){.kind = UPDATE, .update = *update});
 }
 
 static enum ghp_status locked_update_all(struct ghp_backend *backend,
@@ -506,10 +506,11 @@ static enum ghp_status locked_update_all(struct ghp_backend *backend,
     return GHP_OK;
 }
 
-static void locked_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                              int64_t elements)
+static enum ghp_status locked_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                         int64_t elements)
 {
-    enqueue(backend, (struct work){.kind = ACCUMULATE, .copy = {to, from, elements, 0}});
+    return enqueue(backend,
+                   (struct work){.kind = ACCUMULATE, .copy = {to, from, elements, 0}});
 }
 
 static int64_t locked_scratch(const struct ghp_kernel *kernel)

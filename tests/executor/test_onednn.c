@@ -161,11 +161,13 @@ static void check_update(void)
         v[i] = v1[i] = (float)(i % 37) * 0.1f - 1.0f;
         dw[i] = (float)(i % 53) * 0.02f - 0.5f;
     }
-    ops->update(backends[1], &(struct ghp_update){w, v, dw, N, 0.1, 0.9, 0.01, NULL});
-    ghp_backend_reference.update(reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL});
+    CHECK_STATUS(ops->update(backends[1],
+                         &(struct ghp_update){w, v, dw, N, 0.1, 0.9, 0.01, NULL}), GHP_OK);
+    CHECK_STATUS(ghp_backend_reference.update(
+        reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL}), GHP_OK);
     CHECK(memcmp(w, w1, N * sizeof *w) == 0);
     CHECK(memcmp(v, v1, N * sizeof *v) == 0);
-    ops->accumulate(backends[1], w, dw, N);
+    CHECK_STATUS(ops->accumulate(backends[1], w, dw, N), GHP_OK);
     for (int i = 0; i < N; i += 1000)
         CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
     free(block);

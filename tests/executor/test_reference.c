@@ -302,12 +302,12 @@ static void check_update(void)
 {
     double w[3] = {1.0, -2.0, 0.5}, v[3] = {0.25, 0.0, -1.0}, dw[3] = {0.5, 1.0, -0.25};
     struct ghp_update update = {w, v, dw, 3, 0.1, 0.9, 0.01, NULL};
-    ops->update(doubles, &update);
+    CHECK_STATUS(ops->update(doubles, &update), GHP_OK);
     CHECK_NEAR(v[0], 0.9 * 0.25 + 0.5 + 0.01, 1e-15);
     CHECK_NEAR(w[0], 1.0 - 0.1 * (0.9 * 0.25 + 0.51), 1e-15);
     CHECK_NEAR(v[2], -0.9 - 0.25 + 0.005, 1e-15);
     float to[2] = {1.0f, 2.0f}, from[2] = {0.5f, -1.0f};
-    ops->accumulate(floats, to, from, 2);
+    CHECK_STATUS(ops->accumulate(floats, to, from, 2), GHP_OK);
     CHECK_NEAR(to[0], 1.5, 0.0);
     CHECK_NEAR(to[1], 1.0, 0.0);
 }
