@@ -4,6 +4,9 @@
 #include <string.h>
 
 static const struct ghp_backend_ops *const all[] = {&ghp_backend_onednn, &ghp_backend_reference,
+#ifdef GHP_HAS_CUDA
+                                                    &ghp_backend_cuda,
+#endif
                                                     NULL};
 
 const struct ghp_backend_ops *const *ghp_backend_all(void)

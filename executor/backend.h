@@ -102,6 +102,9 @@ struct ghp_backend_ops {
 
 extern const struct ghp_backend_ops ghp_backend_reference;
 extern const struct ghp_backend_ops ghp_backend_onednn;
+#ifdef GHP_HAS_CUDA
+extern const struct ghp_backend_ops ghp_backend_cuda;
+#endif
 
 /* By name, or NULL: this build has none of that name. */
 const struct ghp_backend_ops *ghp_backend_find(const char *name);

@@ -1,7 +1,7 @@
 /* executor/backend_cuda_private.h - what the files of the cuda backend share: the opened backend, the prepared pass.
  *
  * A pass is run by cuDNN (backend_cuda_conv.c), by cuBLASLt (backend_cuda_linear.c) or by ghp's own kernels
- * (backend_cuda_own.c). Everything is enqueued on the compute stream. What is kept in scratch begins at multiples of
+ * (backend_cuda_own.c, backend_cuda_direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at multiples of
  * GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
  * To add an operation: a row in the table of backend_cuda_own.c, its kernel in kernels_cuda.h. */
@@ -16,7 +16,7 @@
 
 #include <pthread.h>
 
-enum { GHP_CUDA_ALIGN_BYTES = 256 };
+enum { GHP_CUDA_ALIGN_BYTES = 256, GHP_CUDA_CANDIDATES = 8 };
 
 struct ghp_cuda { /* ghp_backend.library */
     int device;
@@ -84,21 +84,21 @@ enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
 enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel);
 
-/* The plain kernels, which take every convolution and linear layer. */
+#define GHP_CUDA_DIRECT "direct"
+/* The plain kernels, which take every convolution and linear layer; under this name. */
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel);
 
-/* What a conv2d or linear kernel's candidates are timed on: its tensors, at the backend's precision, filled with small
- * numbers, and scratch. Memory of its own, for as long as the choice takes. */
-struct ghp_cuda_trial {
-    struct ghp_call call;
-    void *memory;
+/* Several ways to run a conv2d or linear kernel, best first by the library's own opinion. */
+struct ghp_cuda_contest {
+    int n;
+    int64_t workspace_bytes[GHP_CUDA_CANDIDATES];
+    void (*take)(struct ghp_cuda_kernel *kernel, int candidate); /* the kernel runs by it from now on */
 };
-/* Returns GHP_OK; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_cuda_trial_open(const struct ghp_cuda_kernel *kernel, int64_t scratch_bytes,
-                                    struct ghp_cuda_trial *trial);
-void ghp_cuda_trial_close(struct ghp_cuda_trial *trial);
-/* Seconds of one run of the kernel as it stands: the least of a few, after one that does not count. */
-enum ghp_status ghp_cuda_trial_time(struct ghp_cuda_kernel *kernel,
-                                    const struct ghp_cuda_trial *trial, double *seconds);
+/* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda_choice.h). Of one
+ * candidate, or where results must repeat, the first is taken untimed.
+ *
+ * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND */
+enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_cuda_contest *contest, int *winner);
 
 #endif

@@ -4,16 +4,16 @@
  * the loader's own places, else from where the build found it. CUDA's run-time is linked statically and needs no driver
  * to start. To use a further function: its name in the list of its library.
  *
- * The only header that shows cudnn.h, cublasLt.h, nccl.h and cuda_runtime_api.h to ghp's C files.
+ * The only header that shows cudnn.h, cublasLt.h and nccl.h to ghp's C files.
  *
  * Tested tests/executor/test_cuda_graph.c */
 #ifndef GHP_EXECUTOR_CUDA_LIBRARIES_H
 #define GHP_EXECUTOR_CUDA_LIBRARIES_H
 
 #include "core/status.h"
+#include "executor/cuda_runtime.h"
 
 #include <cublasLt.h>
-#include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <nccl.h>
 

@@ -55,7 +55,7 @@ template <int WHAT> cudaError_t launch_point(struct ghp_launch launch, const ghp
         typedef decltype(type) T;
         unsigned blocks = blocks_for(ceil_div(job->n, full_width<T>));
 
-        point_kernel<WHAT, T><<<blocks, kThreads, 0, launch.stream>>>(
+        enqueue(point_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, 
             job->n, (const T *)job->a, (const T *)job->b, (T *)job->out, job->alpha, job->beta);
     });
 }
@@ -133,8 +133,7 @@ void launch_bias_width(cudaStream_t stream, int64_t rows, int64_t c, const void 
 {
     tile t = tile_of(rows, c / V);
 
-    bias_kernel<T, V>
-        <<<t.blocks, t.threads, 0, stream>>>(rows, c, (const T *)x, b, relu, (T *)y);
+    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, rows, c, (const T *)x, b, relu, (T *)y);
 }
 
 } // namespace
@@ -178,8 +177,7 @@ template <typename From, typename To> __global__ void convert_kernel(int64_t n, 
 extern "C" cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from, void *to)
 {
     if (n == 0) return cudaSuccess;
-    convert_kernel<float, bf16>
-        <<<blocks_for(ceil_div(n, 8)), kThreads, 0, stream>>>(n, from, (bf16 *)to);
+    enqueue(convert_kernel<float, bf16>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n, from, (bf16 *)to);
     return cudaGetLastError();
 }
 
@@ -187,8 +185,7 @@ extern "C" cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, cons
                                             float *to)
 {
     if (n == 0) return cudaSuccess;
-    convert_kernel<bf16, float>
-        <<<blocks_for(ceil_div(n, 8)), kThreads, 0, stream>>>(n, (const bf16 *)from, to);
+    enqueue(convert_kernel<bf16, float>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n, (const bf16 *)from, to);
     return cudaGetLastError();
 }
 
@@ -258,7 +255,7 @@ template <typename T, int V> void launch_dropout_width(struct ghp_launch launch,
     masking m = {j->seed,  j->layer, j->threshold,        j->scale,        j->pixels,
                  j->c,     j->global_channels, j->first_channel, j->first_sample};
 
-    dropout_kernel<T, V><<<blocks_for(groups), kThreads, 0, launch.stream>>>(
+    enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, 
         groups, m, j->step, j->step_at, (const T *)j->x, (T *)j->y);
 }
 
@@ -361,7 +358,7 @@ extern "C" cudaError_t ghp_launch_update(cudaStream_t stream,
             blocks += ceil_div(t->n, kChunk);
         }
         if (blocks == 0) continue;
-        update_kernel<<<(unsigned)blocks, kThreads, 0, stream>>>(list, rates, rates_at);
+        enqueue(update_kernel, (unsigned)blocks, kThreads, 0, stream, list, rates, rates_at);
         cudaError_t error = cudaGetLastError();
         if (error != cudaSuccess) return error;
     }
@@ -509,10 +506,9 @@ extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        softmax_kernel<T>
-            <<<(unsigned)job->rows, softmax_threads(job->classes), 0, launch.stream>>>(
+        enqueue(softmax_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0, launch.stream, 
                 job->classes, job->valid, (const T *)job->x, (T *)job->y, job->labels, results);
-        metrics_kernel<<<1, kThreads, 0, launch.stream>>>(job->rows, job->valid, results,
+        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, job->rows, job->valid, results,
                                                           job->metrics);
     });
 }
@@ -525,8 +521,7 @@ extern "C" cudaError_t ghp_launch_softmax_back(struct ghp_launch launch,
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        softmax_back_kernel<T>
-            <<<(unsigned)job->rows, softmax_threads(job->classes), 0, launch.stream>>>(
+        enqueue(softmax_back_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0, launch.stream, 
                 job->classes, (const T *)job->y, job->labels, scale, (T *)dx);
     });
 }
@@ -538,19 +533,16 @@ namespace
 
 __global__ void delay_kernel(int64_t nanoseconds)
 {
-    uint64_t begin, now;
+    int64_t begin = global_nanoseconds();
 
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-    do {
-        __nanosleep(1000);
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while ((int64_t)(now - begin) < nanoseconds);
+    while (global_nanoseconds() - begin < nanoseconds)
+        pause_thread();
 }
 
 } // namespace
 
 extern "C" cudaError_t ghp_launch_delay(cudaStream_t stream, double seconds)
 {
-    delay_kernel<<<1, 1, 0, stream>>>((int64_t)(seconds * 1e9));
+    enqueue(delay_kernel, 1, 1, 0, stream, (int64_t)(seconds * 1e9));
     return cudaGetLastError();
 }

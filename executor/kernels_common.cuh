@@ -6,6 +6,33 @@
 
 #include <cuda_bf16.h>
 
+// How a grid is started: by CUDA; tests put a grid in its place that a processor walks through.
+#ifdef GHP_GRID_HEADER
+#include GHP_GRID_HEADER
+#else
+#define GHP_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+
+template <typename... P, typename... A>
+static inline void enqueue(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared,
+                           cudaStream_t stream, A... arguments)
+{
+    kernel<<<blocks, threads, shared, stream>>>(static_cast<P>(arguments)...);
+}
+
+__device__ __forceinline__ int64_t global_nanoseconds()
+{
+    int64_t now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+__device__ __forceinline__ void pause_thread()
+{
+    __nanosleep(1000);
+}
+#endif
+
 typedef __nv_bfloat16 bf16;
 
 __device__ __forceinline__ float widen(float x)
@@ -57,7 +84,7 @@ __device__ __forceinline__ void store(T *to, int64_t i, const float (&from)[V])
     *reinterpret_cast<Vector<T, V> *>(to + i) = x;
 }
 
-static inline int64_t ceil_div(int64_t a, int64_t b)
+__host__ __device__ static inline int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }

@@ -105,8 +105,7 @@ extern "C" cudaError_t ghp_launch_direct_forward(struct ghp_launch launch,
                                                  const struct ghp_direct_job *job)
 {
     return by_type(launch, [&](auto type) {
-        forward_kernel<decltype(type)>
-            <<<blocks_for(job->n * job->p * job->q * job->k), kThreads, 0, launch.stream>>>(*job);
+        enqueue(forward_kernel<decltype(type)>, blocks_for(job->n * job->p * job->q * job->k), kThreads, 0, launch.stream, *job);
     });
 }
 
@@ -114,8 +113,7 @@ extern "C" cudaError_t ghp_launch_direct_data(struct ghp_launch launch,
                                               const struct ghp_direct_job *job)
 {
     return by_type(launch, [&](auto type) {
-        data_kernel<decltype(type)>
-            <<<blocks_for(job->n * job->h * job->w * job->c), kThreads, 0, launch.stream>>>(*job);
+        enqueue(data_kernel<decltype(type)>, blocks_for(job->n * job->h * job->w * job->c), kThreads, 0, launch.stream, *job);
     });
 }
 
@@ -126,6 +124,6 @@ extern "C" cudaError_t ghp_launch_direct_weight(struct ghp_launch launch,
     unsigned blocks = (unsigned)(weights > kMostBlocks ? kMostBlocks : weights);
 
     return by_type(launch, [&](auto type) {
-        weight_kernel<decltype(type)><<<blocks, kThreads, 0, launch.stream>>>(*job);
+        enqueue(weight_kernel<decltype(type)>, blocks, kThreads, 0, launch.stream, *job);
     });
 }

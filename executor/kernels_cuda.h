@@ -10,7 +10,7 @@
 #ifndef GHP_EXECUTOR_KERNELS_CUDA_H
 #define GHP_EXECUTOR_KERNELS_CUDA_H
 
-#include <cuda_runtime_api.h>
+#include "executor/cuda_runtime.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -122,7 +122,7 @@ template <int WHAT, typename T, int V>
 __global__ void sum_kernel(int64_t rows, int64_t c, sum_inputs in, double *parts)
 {
     constexpr int SUMS = sums_of(WHAT);
-    extern __shared__ double shared[]; // [threads y][SUMS][threads x][V]
+    GHP_DYNAMIC_SHARED(double, shared); // [threads y][SUMS][threads x][V]
     int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
     bool inside = column < c;
     double total[SUMS][V];
@@ -198,14 +198,14 @@ template <int WHAT, typename T, int V> void launch_sum_width(cudaStream_t stream
     dim3 threads(32, 8);
     unsigned blocks = (unsigned)ceil_div(n, 32);
 
-    sum_kernel<WHAT, T, V><<<dim3(t.tiles, t.parts), dim3(t.threads_x, t.threads_y), shared, stream>>>(
+    enqueue(sum_kernel<WHAT, T, V>, dim3(t.tiles, t.parts), dim3(t.threads_x, t.threads_y), shared, stream, 
         j->rows, j->c, in, (double *)j->scratch);
     if (SUMS == 2)
-        finish_kernel<double><<<blocks, threads, 0, stream>>>(n, (int)t.parts,
+        enqueue(finish_kernel<double>, blocks, threads, 0, stream, n, (int)t.parts,
                                                               (const double *)j->scratch,
                                                               (double *)j->out);
     else
-        finish_kernel<float><<<blocks, threads, 0, stream>>>(n, (int)t.parts,
+        enqueue(finish_kernel<float>, blocks, threads, 0, stream, n, (int)t.parts,
                                                              (const double *)j->scratch,
                                                              (float *)j->out);
 }
@@ -350,9 +350,7 @@ void launch_norm(cudaStream_t stream, const ghp_batch_norm_job *job)
     int64_t down = ceil_div(job->rows, (int64_t)t.threads_y * 4), most = ceil_div(4096, t.tiles);
 
     if (down > most) down = most;
-    norm_kernel<T, V, BACKWARD>
-        <<<dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y), 0,
-           stream>>>(*job);
+    enqueue(norm_kernel<T, V, BACKWARD>, dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y), 0, stream, *job);
 }
 
 template <bool BACKWARD>
@@ -382,21 +380,21 @@ __global__ void norm_weight_kernel(int64_t c, const double *stats, float *dgamma
 extern "C" cudaError_t ghp_launch_norm_forward(struct ghp_launch launch,
                                                const struct ghp_batch_norm_job *job)
 {
-    norm_prepare_kernel<<<blocks_for(job->c), kThreads, 0, launch.stream>>>(*job);
+    enqueue(norm_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
     return launch_norm_any<false>(launch, job);
 }
 
 extern "C" cudaError_t ghp_launch_norm_data(struct ghp_launch launch,
                                             const struct ghp_batch_norm_job *job)
 {
-    norm_data_prepare_kernel<<<blocks_for(job->c), kThreads, 0, launch.stream>>>(*job);
+    enqueue(norm_data_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
     return launch_norm_any<true>(launch, job);
 }
 
 extern "C" cudaError_t ghp_launch_norm_weight(cudaStream_t stream, int64_t c, const double *stats,
                                               float *dgamma, float *dbeta)
 {
-    norm_weight_kernel<<<blocks_for(c), kThreads, 0, stream>>>(c, stats, dgamma, dbeta);
+    enqueue(norm_weight_kernel, blocks_for(c), kThreads, 0, stream, c, stats, dgamma, dbeta);
     return cudaGetLastError();
 }
 
@@ -463,15 +461,13 @@ template <typename T> __global__ void lrn_back_kernel(ghp_lrn_job j)
 extern "C" cudaError_t ghp_launch_lrn(struct ghp_launch launch, const struct ghp_lrn_job *job)
 {
     return by_type(launch, [&](auto type) {
-        lrn_kernel<decltype(type)>
-            <<<blocks_for(job->rows * job->c), kThreads, 0, launch.stream>>>(*job);
+        enqueue(lrn_kernel<decltype(type)>, blocks_for(job->rows * job->c), kThreads, 0, launch.stream, *job);
     });
 }
 
 extern "C" cudaError_t ghp_launch_lrn_back(struct ghp_launch launch, const struct ghp_lrn_job *job)
 {
     return by_type(launch, [&](auto type) {
-        lrn_back_kernel<decltype(type)>
-            <<<blocks_for(job->rows * job->c), kThreads, 0, launch.stream>>>(*job);
+        enqueue(lrn_back_kernel<decltype(type)>, blocks_for(job->rows * job->c), kThreads, 0, launch.stream, *job);
     });
 }

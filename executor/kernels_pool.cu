@@ -199,9 +199,9 @@ void launch_max(cudaStream_t stream, const ghp_pool_job *j, bool backward)
     int64_t out = j->n * j->p * j->q * j->c / V, in = j->n * j->h * j->w * j->c / V;
 
     if (backward)
-        max_back_kernel<T, P, V><<<blocks_for(in), kThreads, 0, stream>>>(*j);
+        enqueue(max_back_kernel<T, P, V>, blocks_for(in), kThreads, 0, stream, *j);
     else
-        max_kernel<T, P, V><<<blocks_for(out), kThreads, 0, stream>>>(*j);
+        enqueue(max_kernel<T, P, V>, blocks_for(out), kThreads, 0, stream, *j);
 }
 
 cudaError_t launch_max_any(struct ghp_launch launch, const ghp_pool_job *job, bool backward)
@@ -240,9 +240,9 @@ extern "C" cudaError_t ghp_launch_avg_pool(struct ghp_launch launch, const struc
         int64_t n = job->n * job->p * job->q * job->c;
 
         if (job->c % V == 0)
-            avg_kernel<T, V><<<blocks_for(n / V), kThreads, 0, launch.stream>>>(*job);
+            enqueue(avg_kernel<T, V>, blocks_for(n / V), kThreads, 0, launch.stream, *job);
         else
-            avg_kernel<T, 1><<<blocks_for(n), kThreads, 0, launch.stream>>>(*job);
+            enqueue(avg_kernel<T, 1>, blocks_for(n), kThreads, 0, launch.stream, *job);
     });
 }
 
@@ -255,8 +255,8 @@ extern "C" cudaError_t ghp_launch_avg_pool_back(struct ghp_launch launch,
         int64_t n = job->n * job->h * job->w * job->c;
 
         if (job->c % V == 0)
-            avg_back_kernel<T, V><<<blocks_for(n / V), kThreads, 0, launch.stream>>>(*job);
+            enqueue(avg_back_kernel<T, V>, blocks_for(n / V), kThreads, 0, launch.stream, *job);
         else
-            avg_back_kernel<T, 1><<<blocks_for(n), kThreads, 0, launch.stream>>>(*job);
+            enqueue(avg_back_kernel<T, 1>, blocks_for(n), kThreads, 0, launch.stream, *job);
     });
 }
