@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
-static const char *const precision_names[] = {"plan", "float", "double", NULL};
+static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
 static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
 
 static struct ghp_session_options chosen = {
@@ -165,12 +165,12 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.backend,
      .argument = "NAME",
-     .help = "onednn or reference; the plan's unless given"},
+     .help = "onednn, reference or cuda; the plan's unless given"},
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.precision,
      .choices = precision_names,
-     .help = "the plan's, float, or double (reference only)"},
+     .help = "the plan's; double is reference's alone, tf32 and bf16 are cuda's"},
     {.name = "threads",
      .kind = GHP_OPT_INT,
      .target = &chosen.threads,

@@ -62,7 +62,8 @@ static enum ghp_status run_update(void *context, int64_t repeats)
                                 .momentum = 0.9,
                                 .weight_decay = 1e-4};
 
-    for (int64_t i = 0; i < repeats; ++i) job->m->backend_ops->update(job->m->backend, &update);
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(job->m->backend_ops->update(job->m->backend, &update));
     return GHP_OK;
 }
 
@@ -72,7 +73,7 @@ static enum ghp_status run_accumulate(void *context, int64_t repeats)
     int64_t elements = job->bytes / job->m->element_bytes;
 
     for (int64_t i = 0; i < repeats; ++i)
-        job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, elements);
+        GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, elements));
     return GHP_OK;
 }
 
