@@ -64,6 +64,11 @@ static int staged_size(const struct ghp_transport *t)
     return t->ops->size(t->base);
 }
 
+static void staged_sum_in_rank_order(struct ghp_transport *t, bool on)
+{
+    t->ops->sum_in_rank_order(t->base, on);
+}
+
 static enum ghp_status open_stages(struct ghp_comm *c)
 {
     struct ghp_device d = c->transport->device;
@@ -243,6 +248,7 @@ const struct ghp_transport_ops ghp_transport_staged = {
     .close = staged_close,
     .rank = staged_rank,
     .size = staged_size,
+    .sum_in_rank_order = staged_sum_in_rank_order,
     .group = staged_group,
     .label = staged_label,
     .all_reduce = staged_all_reduce,

@@ -12,6 +12,7 @@ enum {
     MESSAGE_BYTES = 4 << 20, /* as buckets of gradients are */
     ROUNDS = 5,              /* at most GHP_MAX_SAMPLES */
     ALONE_SAMPLES = 4, /* a measurement alone lasts as long as so many samples of an operation */
+    CYCLES = 3,        /* all the computing in turns, at least so often a round */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
@@ -20,8 +21,8 @@ static const double round_samples = 10; /* a round lasts as long as so many samp
 /* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
 struct traffic {
     const struct ghp_measure *m;
-    struct ghp_team team; /* with whoever carries tensors */
-    struct ghp_comm *comm; /* communication stream */
+    struct ghp_team team;       /* with whoever carries tensors */
+    struct ghp_comm *comm;      /* communication stream */
     struct ghp_comm *exchanges; /* compute stream */
     struct ghp_reduction sum;
     void *mine, *all; /* exchange */
@@ -87,23 +88,39 @@ static void traffic_close(struct traffic *t)
     ghp_device_release(device, t->sum.out);
 }
 
-/* Runs that last about a round. */
-static int runs_in_round(const struct ghp_measure *m, double once_s)
+/* Runs that last about so long. */
+static int runs_in(double seconds, double once_s)
 {
-    double runs = ceil(round_samples * m->sample_s / fmax(once_s, 1e-9));
+    double runs = ceil(seconds / fmax(once_s, 1e-9));
 
     return (int)fmin(fmax(runs, LEAST_RUNS), MOST_RUNS);
 }
 
-/* Posts n reductions and computes until they are done: mean seconds of each kind of work.  Of computing it is the mean
- * over the ranks: on a shared core one rank gets more than its neighbour, which a step that all take together evens
- * out.  Reductions end together. */
+/* Computing, task after task: which comes next, and what each takes alone. */
+struct work {
+    const struct ghp_task *tasks;
+    int n, next;
+    double alone_s[GHP_OVERLAP_TASKS];
+};
+
+/* Runs the next task once; adds what it takes alone. */
+static enum ghp_status work_on(struct work *work, double *alone_s)
+{
+    const struct ghp_task *task = &work->tasks[work->next];
+
+    *alone_s += work->alone_s[work->next];
+    work->next = (work->next + 1) % work->n;
+    return task->run(task->context, 1);
+}
+
+/* Posts n reductions and computes until they are done: how much slower computing is than alone, and mean seconds of a
+ * reduction.  The slowdown is the mean over the ranks: on a shared core one rank gets more than its neighbour, which a
+ * step that all take together evens out.  Reductions end together. */
 static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread *stream,
-                                     struct ghp_task compute, int n, double mean_s[2])
+                                     struct work *work, int n, double result[2])
 {
     int64_t ticket = 0;
-    int64_t computed = 0;
-    double start_s = 0, rate = 0;
+    double start_s = 0, alone_s = 0, rate = 0;
     enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
 
     GHP_TRY(status);
@@ -111,17 +128,16 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
     start_s = ghp_measure_now_s();
     for (int i = 0; i < n; ++i) ticket = ghp_stream_post(stream, i);
     do {
-        status = compute.run(compute.context, 1);
+        status = work_on(work, &alone_s);
         if (status == GHP_OK)
             status = ghp_device_finish(ghp_measure_device(t->m), GHP_QUEUE_COMPUTE);
-        computed += 1;
     } while (status == GHP_OK && atomic_load(&t->done) < n);
-    rate = (double)computed / (ghp_measure_now_s() - start_s);
+    rate = alone_s / (ghp_measure_now_s() - start_s);
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
-    mean_s[1] = (t->finished_s - start_s) / n;
+    result[1] = (t->finished_s - start_s) / n;
     GHP_TRY(ghp_measure_mean(t->m, status, &rate));
-    mean_s[0] = 1 / rate;
-    return ghp_measure_max(t->m, status, &mean_s[1]);
+    result[0] = 1 / rate;
+    return ghp_measure_max(t->m, status, &result[1]);
 }
 
 /* Posts n reductions and makes `exchanges` exchanges meanwhile: seconds until both are done. */
@@ -148,7 +164,7 @@ static double slowdown(const struct ghp_samples *rounds)
 
 /* ---- where a carrier enqueues: both queues filled at once, and marks at their ends ---- */
 
-struct span { /* of a queue's work, from a common begin */
+struct span { /* of a queue's work */
     struct ghp_mark *begin, *end;
 };
 
@@ -164,144 +180,160 @@ static void span_close(struct ghp_device device, struct span *span)
     device.ops->mark_close(device.backend, span->begin);
 }
 
-/* Enqueues the task's runs on its queue, in step with the other queue. */
-static enum ghp_status span_fill(struct ghp_device device, struct span *span, struct ghp_task task,
-                                 int64_t runs)
-{
-    enum ghp_queue queue = task.clock == GHP_CLOCK_COMM ? task.queue : GHP_QUEUE_COMPUTE;
-
-    GHP_TRY(device.ops->set(device.backend, queue, span->begin));
-    GHP_TRY(task.run(task.context, runs));
-    return device.ops->set(device.backend, queue, span->end);
-}
-
-/* n reductions beside `runs` of another task: seconds of each. */
-static enum ghp_status fill_both(struct traffic *t, struct ghp_task task, int64_t runs, int n,
+/* n reductions in the communication queue, and what `fill` puts into the compute queue beside them: seconds of each. */
+static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill, int64_t runs,
                                  double seconds[2])
 {
     struct ghp_device d = ghp_measure_device(t->m);
-    struct ghp_task reduce = {
-        .run = reduce_run, .context = t, .clock = GHP_CLOCK_COMM, .queue = GHP_QUEUE_COMM};
-    struct span one = {0}, other = {0};
+    struct span compute = {0}, comm = {0};
     enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
 
-    GHP_TRY_GOTO(status, span_open(d, &one), done);
-    GHP_TRY_GOTO(status, span_open(d, &other), done);
-    GHP_TRY_GOTO(status, span_fill(d, &other, reduce, n), done);
-    GHP_TRY_GOTO(status, span_fill(d, &one, task, runs), done);
+    GHP_TRY_GOTO(status, span_open(d, &compute), done);
+    GHP_TRY_GOTO(status, span_open(d, &comm), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.begin), done);
+    GHP_TRY_GOTO(status, reduce_run(t, n), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.end), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.begin), done);
+    GHP_TRY_GOTO(status, fill.run(fill.context, runs), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.end), done);
     GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMPUTE), done);
     GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMM), done);
-    GHP_TRY_GOTO(status, d.ops->between(d.backend, one.begin, one.end, &seconds[0]), done);
-    status = d.ops->between(d.backend, other.begin, other.end, &seconds[1]);
+    GHP_TRY_GOTO(status, d.ops->between(d.backend, compute.begin, compute.end, &seconds[0]), done);
+    status = d.ops->between(d.backend, comm.begin, comm.end, &seconds[1]);
 done:
-    span_close(d, &other);
-    span_close(d, &one);
+    span_close(d, &comm);
+    span_close(d, &compute);
     return status;
 }
 
-/* The same two means as round_compute. Computing goes on half as long again as the reductions, and what it did after
- * their end it did at the pace it has alone. */
-static enum ghp_status enqueue_compute(struct traffic *t, struct ghp_task compute, int n,
-                                       const double alone_s[2], double mean_s[2])
+struct amount { /* of computing: seconds that it takes alone */
+    struct work *work;
+    double alone_s;
+};
+
+static enum ghp_status fill_work(void *context, int64_t runs)
 {
-    double runs = ceil(1.5 * n * alone_s[1] / alone_s[0]), took_s[2] = {0, 0}, beside, rate;
+    struct amount *amount = context;
+
+    for (int64_t i = 0; i < runs; ++i) GHP_TRY(work_on(amount->work, &amount->alone_s));
+    return GHP_OK;
+}
+
+/* As round_compute. Computing lasts longer than the reductions, and what it did after their end it did at its own pace. */
+static enum ghp_status enqueue_compute(struct traffic *t, struct work *work, int n, double reduce_s,
+                                       double result[2])
+{
+    struct amount amount = {.work = work};
+    double cycle_s = 0, took_s[2] = {0, 0}, rate = 0;
+    int64_t runs;
     enum ghp_status status;
 
-    runs = fmin(fmax(runs, LEAST_RUNS), 1e6);
-    status = fill_both(t, compute, (int64_t)runs, n, took_s);
-    beside = runs - fmax(took_s[0] - took_s[1], 0) / alone_s[0];
-    rate = fmax(beside, 1) / fmin(fmax(took_s[1], 1e-9), fmax(took_s[0], 1e-9));
-    mean_s[1] = took_s[1] / n;
+    for (int i = 0; i < work->n; ++i) cycle_s += work->alone_s[i];
+    runs = work->n * (int64_t)runs_in(1.5 * n * reduce_s, cycle_s);
+    status = fill_both(t, n, (struct ghp_task){.run = fill_work, .context = &amount}, runs, took_s);
+    if (status == GHP_OK)
+        rate = (amount.alone_s - fmax(took_s[0] - took_s[1], 0)) / fmin(took_s[0], took_s[1]);
+    rate = fmax(rate, 1e-3);
+    result[1] = took_s[1] / n;
     GHP_TRY(ghp_measure_mean(t->m, status, &rate));
-    mean_s[0] = 1 / rate;
-    return ghp_measure_max(t->m, status, &mean_s[1]);
+    result[0] = 1 / rate;
+    return ghp_measure_max(t->m, status, &result[1]);
 }
 
 static enum ghp_status enqueue_link(struct traffic *t, int n, int exchanges, double *both_s)
 {
-    struct ghp_task task = {.run = exchange_run,
-                            .context = t,
-                            .clock = GHP_CLOCK_COMM,
-                            .queue = GHP_QUEUE_COMPUTE};
+    struct ghp_task task = {.run = exchange_run, .context = t};
     double took_s[2] = {0, 0};
-    enum ghp_status status = fill_both(t, task, exchanges, n, took_s);
+    enum ghp_status status = fill_both(t, n, task, exchanges, took_s);
 
     *both_s = fmax(took_s[0], took_s[1]);
     return ghp_measure_max(t->m, status, both_s);
 }
 
-/* What each kind of work costs alone, measured anew in each round: what disturbs a round disturbs both sides of its ratio. */
-struct alone {
-    double compute_s, reduce_s, exchange_s;
+static enum ghp_status alone(struct traffic *t, struct ghp_task task, double samples, double *seconds)
+{
+    struct ghp_samples one = {0};
+
+    GHP_TRY(ghp_measure_more(t->m, task, samples * t->m->sample_s, 1, &one));
+    *seconds = one.values[0];
+    return GHP_OK;
+}
+
+/* What is done alone and what beside each other are measured in the same round: what disturbs it disturbs both sides of
+ * its ratio. */
+struct round {
+    double compute, comm, link; /* slowdowns */
 };
 
-static enum ghp_status measure_alone(struct traffic *t, struct ghp_task compute,
-                                     struct alone *alone)
+static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread *stream,
+                                     struct work *work, struct round *round)
 {
-    enum ghp_clock clock = t->team.carrier_ops->queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
-    struct ghp_task tasks[] = {
-        compute,
-        {.run = reduce_run, .context = t, .clock = clock, .queue = GHP_QUEUE_COMM},
-        {.run = exchange_run, .context = t, .clock = clock, .queue = GHP_QUEUE_COMPUTE}};
-    double *results[] = {&alone->compute_s, &alone->reduce_s, &alone->exchange_s};
+    bool queues = t->team.carrier_ops->queues;
+    struct ghp_task reduce = {.run = reduce_run,
+                              .context = t,
+                              .clock = queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
+                              .queue = GHP_QUEUE_COMM};
+    struct ghp_task exchange = {.run = exchange_run,
+                                .context = t,
+                                .clock = reduce.clock,
+                                .queue = GHP_QUEUE_COMPUTE};
+    double reduce_s = 0, exchange_s = 0, cycle_s = 0, both_s = 0, beside[2] = {0}, a, b;
+    int n, exchanges;
 
-    for (int i = 0; i < 3; ++i) {
-        struct ghp_samples samples = {0};
-
-        GHP_TRY(ghp_measure_more(t->m, tasks[i], ALONE_SAMPLES * t->m->sample_s, 1, &samples));
-        *results[i] = samples.values[0];
+    for (int i = 0; i < work->n; ++i) {
+        GHP_TRY(alone(t, work->tasks[i], (double)ALONE_SAMPLES / work->n, &work->alone_s[i]));
+        cycle_s += work->alone_s[i];
     }
+    GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
+    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &exchange_s));
+    n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
+    GHP_TRY(queues ? enqueue_compute(t, work, n, reduce_s, beside)
+                   : round_compute(t, stream, work, n, beside));
+    round->compute = beside[0];
+    round->comm = beside[1] / reduce_s;
+    n = runs_in(round_samples * t->m->sample_s, reduce_s);
+    exchanges = runs_in(round_samples * t->m->sample_s, exchange_s);
+    GHP_TRY(queues ? enqueue_link(t, n, exchanges, &both_s)
+                   : round_link(t, stream, n, exchanges, &both_s));
+    a = n * reduce_s;
+    b = exchanges * exchange_s;
+    round->link = (both_s - fabs(a - b)) / fmin(a, b);
     return GHP_OK;
 }
 
-static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
-                              struct ghp_task compute, struct ghp_overlap *overlap)
+static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream, struct work *work,
+                              struct ghp_overlap *overlap)
 {
-    struct ghp_samples on_compute = {.n = ROUNDS}, on_comm = on_compute, on_link = on_compute;
+    struct ghp_samples compute = {.n = ROUNDS}, comm = compute, link = compute;
 
     for (int i = 0; i < ROUNDS; ++i) {
-        struct alone alone = {0};
-        double mean_s[2] = {0}, both_s = 0, a, b;
-        int n, exchanges;
+        struct round round = {0};
 
-        GHP_TRY(measure_alone(t, compute, &alone));
-        n = runs_in_round(t->m, alone.reduce_s);
-        exchanges = runs_in_round(t->m, alone.exchange_s);
-        if (t->team.carrier_ops->queues)
-            GHP_TRY(enqueue_compute(
-                t, compute, n, (const double[2]){alone.compute_s, alone.reduce_s}, mean_s));
-        else
-            GHP_TRY(round_compute(t, stream, compute, n, mean_s));
-        on_compute.values[i] = mean_s[0] / alone.compute_s;
-        on_comm.values[i] = mean_s[1] / alone.reduce_s;
-        if (t->team.carrier_ops->queues)
-            GHP_TRY(enqueue_link(t, n, exchanges, &both_s));
-        else
-            GHP_TRY(round_link(t, stream, n, exchanges, &both_s));
-        a = n * alone.reduce_s;
-        b = exchanges * alone.exchange_s;
-        on_link.values[i] = (both_s - fabs(a - b)) / fmin(a, b);
+        GHP_TRY(measure_round(t, stream, work, &round));
+        compute.values[i] = round.compute;
+        comm.values[i] = round.comm;
+        link.values[i] = round.link;
     }
-    overlap->compute = slowdown(&on_compute);
-    overlap->comm = slowdown(&on_comm);
-    overlap->link = slowdown(&on_link);
+    *overlap = (struct ghp_overlap){slowdown(&compute), slowdown(&comm), slowdown(&link)};
     return GHP_OK;
 }
 
-enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, struct ghp_task compute,
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes, int n,
                                     struct ghp_overlap *overlap)
 {
     struct traffic traffic = {.m = m};
+    struct work work = {.tasks = computes, .n = n};
     struct ghp_stream_thread *stream = NULL;
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
+    GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
     *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     if (m->size == 1) return GHP_OK;
     status = traffic_open(&traffic);
     if (status == GHP_OK) status = ghp_stream_open(MOST_RUNS, reduce_once, &traffic, &stream);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    status = rounds(&traffic, stream, compute, overlap);
+    status = rounds(&traffic, stream, &work, overlap);
 done:
     ghp_stream_close(stream);
     traffic_close(&traffic);
