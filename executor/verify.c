@@ -154,7 +154,7 @@ done:
 static const struct limits {
     double weights, gradients;
 } float_limits = {1e-5, 1e-4}, double_limits = {1e-12, 1e-11}, tf32_limits = {1e-2, 1e-2},
-  bf16_limits = {1e-1, 1e-1};
+  bf16_limits = {2e-1, 2e-1};
 
 static const struct limits *limits_of(struct ghp_precision precision)
 {
