@@ -73,6 +73,19 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     return GHP_OK;
 }
 
+/* By the algorithm that was profiled, where there is a choice. */
+static enum ghp_status prepare(const struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
+{
+    const struct ghp_op_entry *known = NULL;
+
+    if (kernels->profile != NULL && kernels->ops->prepare_as != NULL)
+        known = ghp_profile_find(kernels->profile, entry->key, entry->pass);
+    if (known == NULL || known->algorithm == NULL)
+        return kernels->ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
+    return kernels->ops->prepare_as(kernels->backend, &entry->local, entry->pass, known->algorithm,
+                                    &entry->kernel);
+}
+
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_kernel **kernel)
 {
@@ -92,7 +105,7 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     entry = &kernels->entries[kernels->n];
     *entry = (struct ghp_kernel_entry){.local = *local, .pass = pass};
     memcpy(entry->key, key, sizeof(key));
-    GHP_TRY(kernels->ops->prepare(kernels->backend, local, pass, &entry->kernel));
+    GHP_TRY(prepare(kernels, entry));
     kernels->n++;
     *kernel = entry->kernel;
     return GHP_OK;

@@ -49,6 +49,8 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *backend;    /* NULL: the plan's */
     int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
     int bind;               /* enum ghp_bind_mode */
+    int carrier;            /* enum ghp_carrier_choice */
+    double watchdog_s;      /* longest wait for another worker */
     int evaluate;           /* enum ghp_evaluate_choice */
     const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every;                                /* 0: at epochs' ends only */

@@ -3,6 +3,7 @@
 
 #include "core/log.h"
 #include "core/onnx.h"
+#include "executor/carrier.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -262,6 +263,7 @@ static void say_setup(const struct ghp_setup *s)
     ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s", s->entrants[0].plan.model.name,
              s->team.backend_ops->name, ghp_precision_name(s->precision),
              s->exact ? "exact" : "fast", s->threads, s->binding.text);
+    if (s->team.carrier_ops != NULL) ghp_note("tensors go by %s", s->team.carrier_ops->name);
     ghp_note("%s", ghp_data_text(s->recipe.data));
     if (s->recipe.init.path != NULL)
         ghp_note("first weights from '%s'", s->recipe.init.path);
@@ -290,6 +292,11 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
+    GHP_TRY(ghp_setup_agree(
+        s,
+        ghp_carrier_open(&s->team, (enum ghp_carrier_choice)session->options->carrier,
+                         session->options->watchdog_s),
+        "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, open_recipe(s), "opening the data"));
     GHP_TRY(choose_init(s));
     say_setup(s);
@@ -302,6 +309,7 @@ void ghp_setup_release(struct ghp_setup *s)
         ghp_entrant_close(&s->entrants[i]);
     ghp_order_release(&s->recipe.order);
     ghp_data_close(s->recipe.data);
+    ghp_carrier_close(&s->team);
     if (s->team.backend != NULL) s->team.backend_ops->close(s->team.backend);
     for (int i = 0; i < s->n_entrants; i++)
         ghp_plan_release(&s->entrants[i].plan);

@@ -12,6 +12,11 @@ static enum ghp_status bench_run(void *context, int64_t repeats)
     return ghp_opbench_run(context, (int)(repeats < INT_MAX ? repeats : INT_MAX));
 }
 
+static struct ghp_task task_of(const struct ghp_measure *m, struct ghp_opbench *bench)
+{
+    return (struct ghp_task){.run = bench_run, .context = bench, .clock = ghp_measure_clock(m)};
+}
+
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_agenda_op *op)
 {
@@ -72,8 +77,7 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     outcome->fits = !(short_of_memory > 0);
     if (!outcome->fits) goto done;
-    GHP_TRY_GOTO(status, ghp_measure_more(m, (struct ghp_task){bench_run, bench}, m->sample_s,
-                                          samples, &op->samples),
+    GHP_TRY_GOTO(status, ghp_measure_more(m, task_of(m, bench), m->sample_s, samples, &op->samples),
                  done);
     outcome->scratch_bytes = ghp_opbench_scratch(bench);
     snprintf(outcome->algorithm, sizeof outcome->algorithm, "%s", ghp_opbench_algorithm(bench));

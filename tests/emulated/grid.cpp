@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <csetjmp>
 #include <memory>
 #include <ucontext.h>
 #include <vector>
@@ -21,7 +22,9 @@ struct barrier {
 };
 
 struct fiber {
-    ucontext_t context;
+    ucontext_t first; // until it has run once; then `place`, which costs no call of the system
+    jmp_buf place;
+    bool begun = false;
     std::unique_ptr<char[]> stack;
     unsigned thread = 0; // of the block
     uint3 index = {0, 0, 0};
@@ -38,7 +41,8 @@ struct fiber {
 
 // One block's threads: fibers take threads until all have run; one that waits keeps its thread.
 struct walker {
-    ucontext_t home;
+    ucontext_t first_home;
+    jmp_buf home;
     std::vector<std::unique_ptr<fiber>> fibers;
     fiber *running = nullptr;
     const std::function<void()> *body = nullptr;
@@ -52,6 +56,7 @@ struct walker {
     void live();
 
 private:
+    void leave();
     void resume(fiber &f);
     fiber &idle();
 };
@@ -85,15 +90,25 @@ void walker::live()
             me.busy = false;
             finished++;
         }
-        swapcontext(&me.context, &home); // until the next block
+        leave(); // until the next block
     }
+}
+
+// From a fiber back to who resumed it.
+void walker::leave()
+{
+    if (_setjmp(running->place) == 0) _longjmp(home, 1);
 }
 
 void walker::resume(fiber &f)
 {
     running = &f;
     threadIdx = f.index;
-    swapcontext(&home, &f.context);
+    if (_setjmp(home) == 0) {
+        if (f.begun) _longjmp(f.place, 1);
+        f.begun = true;
+        swapcontext(&first_home, &f.first);
+    }
     running = nullptr;
 }
 
@@ -104,11 +119,11 @@ fiber &walker::idle()
     fibers.push_back(std::make_unique<fiber>());
     fiber &made = *fibers.back();
     made.stack = std::make_unique<char[]>(kStack);
-    getcontext(&made.context);
-    made.context.uc_stack.ss_sp = made.stack.get();
-    made.context.uc_stack.ss_size = kStack;
-    made.context.uc_link = nullptr;
-    makecontext(&made.context, enter_fiber, 0);
+    getcontext(&made.first);
+    made.first.uc_stack.ss_sp = made.stack.get();
+    made.first.uc_stack.ss_size = kStack;
+    made.first.uc_link = nullptr;
+    makecontext(&made.first, enter_fiber, 0);
     return made;
 }
 
@@ -123,7 +138,7 @@ void walker::wait(barrier &b, unsigned n)
         return;
     }
     me.waits = &b;
-    swapcontext(&me.context, &home);
+    leave();
     me.waits = nullptr;
 }
 

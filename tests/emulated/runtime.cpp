@@ -62,7 +62,7 @@ int64_t captures, streams_made;
 std::map<void *, size_t> device_blocks, host_blocks;
 size_t allocated;
 thread_local cudaError_t last_error = cudaSuccess;
-const size_t kTotal = size_t(4) << 30;
+const size_t kTotal = size_t(4) << 30, kContext = 1 << 20; // the driver takes some
 
 cudaError_t result(cudaError_t error)
 {
@@ -205,7 +205,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
     guard g(lock);
 
     *total = kTotal;
-    *free_bytes = kTotal - allocated;
+    *free_bytes = kTotal - allocated - kContext;
     return cudaSuccess;
 }
 
@@ -214,7 +214,7 @@ cudaError_t cudaMalloc(void **base, size_t bytes)
     guard g(lock);
 
     if (recording.number > 0) return result(cudaErrorStreamCaptureUnsupported);
-    if (bytes > kTotal - allocated) return result(cudaErrorMemoryAllocation);
+    if (bytes > kTotal - kContext - allocated) return result(cudaErrorMemoryAllocation);
     *base = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (*base == nullptr) return result(cudaErrorMemoryAllocation);
     std::memset(*base, 0xcb, bytes);

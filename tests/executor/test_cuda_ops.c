@@ -199,7 +199,15 @@ static void check_wide(struct ghp_backend *backend, const struct setting *settin
     check_local(&loss, backend, setting);
 }
 
-int main(void)
+/* Settings named on the command line, or all. */
+static bool is_wanted(const struct setting *setting, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], setting->name) == 0) return true;
+    return argc < 2;
+}
+
+int main(int argc, char **argv)
 {
     struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
     int n;
@@ -217,6 +225,7 @@ int main(void)
                                             .exact = setting->exact};
         struct ghp_backend *backend = NULL;
 
+        if (!is_wanted(setting, argc, argv)) continue;
         if (!CHECK_STATUS(ops->open(&config, &backend), GHP_OK)) continue;
         tally = (struct tally){0};
         for (int i = 0; i < n; i++) {
