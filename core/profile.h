@@ -109,6 +109,10 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_price *price);
 
+/* Seconds for a transfer between two stages, in all groups at once. Source docs/stages.md 4. */
+enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
+                                     const struct ghp_transfer *transfer, struct ghp_price *price);
+
 /* Ring law only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers);
@@ -120,6 +124,11 @@ enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struc
 /* The part of `profile` that `program` asks for, as a profile of its own (what a plan carries). */
 enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
                                    const struct ghp_program *program, struct ghp_profile *subset);
+
+/* The same of several programs together. */
+enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
+                                      const struct ghp_program *programs, int n,
+                                      struct ghp_profile *subset);
 
 const char *ghp_source_name(enum ghp_source source);
 /* How an entry is known, as files and tables say it: "calibrated" for a measured one that runs corrected. */

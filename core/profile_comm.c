@@ -9,10 +9,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. */
+/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. With held > 0
+ * these are numbers of a stage's workers, and the map of struct ghp_ranks says where they are. */
 struct kind {
     int count, stride, workers;
+    int held, group, from;
 };
+
+static struct kind kind_of(struct ghp_ranks ranks, int workers)
+{
+    return (struct kind){ranks.count, ranks.stride, workers, ranks.held, ranks.group, ranks.from};
+}
 
 /* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q members
  * inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a block. */
@@ -27,6 +34,44 @@ static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t 
     return more * (q + 1) * (p - q - 1) + (kind.stride - more) * q * (p - q);
 }
 
+/* The rank with a number. */
+static int64_t rank_of(struct kind kind, int64_t number)
+{
+    return number / kind.held * kind.group + kind.from + number % kind.held;
+}
+
+/* Members of the number's group in ranks a .. b - 1, itself included: on both sides as far as the node reaches. */
+static int64_t members_here(struct kind kind, int64_t number, int64_t a, int64_t b)
+{
+    int64_t block = (int64_t)kind.count * kind.stride, base = number / block * block, n = 1;
+
+    for (int64_t k = number - kind.stride; k >= base && rank_of(kind, k) >= a; k -= kind.stride)
+        ++n;
+    for (int64_t k = number + kind.stride; k < base + block && rank_of(kind, k) < b;
+         k += kind.stride)
+        ++n;
+    return n;
+}
+
+/* leaving_node of a stage's groups: every member of a node sends to those of its group that are elsewhere. */
+static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind)
+{
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    int64_t numbers = (int64_t)kind.workers / kind.group * kind.held, most = 0, sum = 0, node = -1;
+    int64_t block = (int64_t)kind.count * kind.stride;
+
+    for (int64_t k = 0; k < numbers; ++k) {
+        int64_t rank = rank_of(kind, k), a = rank / per_node * per_node;
+
+        if (rank / per_node != node) sum = 0;
+        node = rank / per_node;
+        if (k / block * block + block <= numbers)
+            sum += kind.count - members_here(kind, k, a, a + per_node);
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
 /* Messages that leave the node where most do, of all groups of the kind at once; 0: each group lies in one node.
  *
  * Tested   tests/core/test_crossing.c, against a walk over all members */
@@ -37,6 +82,7 @@ static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
 
     if (per_node >= kind.workers) return 0;
     if (per_node == 1) return kind.count - 1;
+    if (kind.held > 0) return leaving_stage(machine, kind);
     for (int64_t a = 0; a < kind.workers; a += per_node) {
         int64_t b = a + per_node < kind.workers ? a + per_node : kind.workers;
         int64_t first = a / block * block,
@@ -68,6 +114,7 @@ static double law_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_l
     double n = count, volume = (double)bytes;
 
     if (count <= 1 || op == GHP_COMM_NONE) return 0;
+    if (op == GHP_COMM_TRANSFER) return volume / link.bandwidth_Bps + link.latency_s;
     if (op == GHP_COMM_ALL_REDUCE)
         return 2 * (n - 1) / n * volume / link.bandwidth_Bps + 2 * (n - 1) * link.latency_s;
     return (n - 1) / n * volume / link.bandwidth_Bps + (n - 1) * link.latency_s;
@@ -76,7 +123,7 @@ static double law_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_l
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers)
 {
-    struct kind kind = {ranks.count, ranks.stride, workers};
+    struct kind kind = kind_of(ranks, workers);
 
     return ranks.count <= 1 ? 0 : law_of(op, bytes, ranks.count, link_of(machine, kind));
 }
@@ -87,13 +134,15 @@ static struct kind measured_kind(const struct ghp_profile *profile,
 {
     int64_t span = (int64_t)entry->count * entry->stride;
 
-    return (struct kind){entry->count, entry->stride,
-                         profile->workers >= span ? profile->workers : workers};
+    return (struct kind){.count = entry->count,
+                         .stride = entry->stride,
+                         .workers = profile->workers >= span ? profile->workers : workers};
 }
 
 bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers)
 {
-    return leaving_node(machine, (struct kind){count, stride, workers}) > 0;
+    return leaving_node(machine, (struct kind){
+                                     .count = count, .stride = stride, .workers = workers}) > 0;
 }
 
 bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
@@ -158,7 +207,8 @@ static struct ghp_pick_comm pick_around(const struct ghp_profile *profile, int s
 
 /* Start of the table of `op` that is most like the one asked for, or -1: first by the link that is crossed, then by
  * the ratios of counts and strides; of equals the first. */
-static int nearest_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind)
+static int nearest_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind,
+                         int stride)
 {
     bool inter = leaving_node(&profile->machine, kind) > 0;
     double least = INFINITY;
@@ -169,7 +219,7 @@ static int nearest_table(const struct ghp_profile *profile, enum ghp_comm_op op,
         const struct ghp_comm_entry *e = &profile->comms[i];
         struct kind theirs = measured_kind(profile, e, kind.workers);
         double distance =
-            fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / kind.stride));
+            fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / stride));
 
         if ((leaving_node(&profile->machine, theirs) > 0) != inter) distance += 1e3;
         if (distance < least) {
@@ -182,15 +232,25 @@ static int nearest_table(const struct ghp_profile *profile, enum ghp_comm_op op,
     return best;
 }
 
+/* The distance between the first two ranks: what tables know groups by. */
+static int stride_of(struct ghp_ranks ranks)
+{
+    return ranks.held == 0 || ranks.count < 2 ? ranks.stride
+                                              : ghp_ranks_at(ranks, 1) - ghp_ranks_at(ranks, 0);
+}
+
 struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                            int64_t bytes, struct ghp_ranks ranks, int workers)
 {
-    struct ghp_comm_entry wanted = {.op = op, .count = ranks.count, .stride = ranks.stride};
-    int start = table_start(profile, op, ranks.count, ranks.stride);
+    int stride = stride_of(ranks), start = table_start(profile, op, ranks.count, stride);
+    struct ghp_comm_entry wanted = {.op = op, .count = ranks.count, .stride = stride};
 
     GHP_ASSERT(profile->sealed);
-    if (!in_table(profile, start, &wanted))
-        start = nearest_table(profile, op, (struct kind){ranks.count, ranks.stride, workers});
+    if (!in_table(profile, start, &wanted)) {
+        struct kind kind = kind_of(ranks, workers);
+
+        start = nearest_table(profile, op, kind, stride);
+    }
     return start < 0 ? (struct ghp_pick_comm){0} : pick_around(profile, start, bytes);
 }
 
@@ -234,7 +294,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_price *price)
 {
-    struct kind kind = {ranks.count, ranks.stride, workers};
+    struct kind kind = kind_of(ranks, workers);
     const struct ghp_comm_entry *entry;
     struct ghp_pick_comm pick;
     double law_s, entry_law_s;
@@ -256,7 +316,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
         price->source = worse(GHP_SOURCE_INTERPOLATED, worse(entry->source, pick.entry[1]->source));
     }
     if (pick.n > 0 && entry->count == ranks.count && entry->stride == ranks.stride &&
-        (pick.n == 2 || entry->bytes == bytes)) {
+        ranks.held == 0 && (pick.n == 2 || entry->bytes == bytes)) {
         if (beyond) price->source = GHP_SOURCE_LAW;
         return GHP_OK;
     }
@@ -269,7 +329,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
         price->seconds = law_s;
         return GHP_OK;
     }
-    if (entry->count != ranks.count || entry->stride != ranks.stride)
+    if (entry->count != ranks.count || entry->stride != ranks.stride || ranks.held > 0)
         kind = measured_kind(profile, entry, workers);
     entry_law_s = law_of(op, pick.n == 2 ? bytes : entry->bytes, entry->count,
                          link_of(&profile->machine, kind));

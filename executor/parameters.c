@@ -233,7 +233,7 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport, (struct ghp_ranks){0, n, 1},
+                 team->transport_ops->group(team->transport, (struct ghp_ranks){.count = n, .stride = 1},
                                             GHP_STREAM_COMPUTE, &world),
                  done);
     team->transport_ops->label(world, "comparing replicas");

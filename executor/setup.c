@@ -252,7 +252,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     s->rank = ops->rank(session->transport);
     s->size = ops->size(session->transport);
     s->here = workers_here(s);
-    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){0, s->size, 1}, GHP_STREAM_COMPUTE,
+    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1}, GHP_STREAM_COMPUTE,
                        &s->world));
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));

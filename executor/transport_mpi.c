@@ -249,7 +249,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
     t->watchdog_s = watchdog_s;
     GHP_TRY_GOTO(status,
-                 mpi_group(t, (struct ghp_ranks){0, t->size, 1}, GHP_STREAM_COMPUTE, &t->world),
+                 mpi_group(t, (struct ghp_ranks){.count = t->size, .stride = 1}, GHP_STREAM_COMPUTE, &t->world),
                  fail);
     t->world->label = "start";
     *transport = t;
