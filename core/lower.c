@@ -155,8 +155,8 @@ bool ghp_layer_drifts(const struct ghp_layer *layer)
 
 int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split)
 {
-    if (layer->n_params == 0 || (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats &&
-                                 layer->norm.ghost == 0))
+    if (layer->n_params == 0 ||
+        (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats && layer->norm.ghost == 0))
         return 0;
     return split.degree;
 }
@@ -232,28 +232,28 @@ struct emitter {
     struct ghp_program *program;
     int rank;
     struct ghp_seat seat;
-    int half;          /* points of a slot */
+    int half;                        /* points of a slot */
     int forward_base, backward_base; /* points before the slot's */
     int micro;
-    bool first, last;  /* micro-batch of the step */
-    bool *remade;      /* a layer: made again in this slot; NULL: no layer ever is */
-    int again_at;      /* point of what is made again, -1: nothing is now */
+    bool first, last; /* micro-batch of the step */
+    bool *remade;     /* a layer: made again in this slot; NULL: no layer ever is */
+    int again_at;     /* point of what is made again, -1: nothing is now */
 };
 
 static struct emitter piece_emitter(const struct ghp_lowering *how, int rank,
                                     struct ghp_program *piece)
 {
     int half = how->model->n_layers + how->model->n_edges;
-    return (struct emitter){
-        .how = how,
-        .program = piece,
-        .rank = rank,
-        .seat = ghp_seat_of(how->staging, how->model->n_layers, how->extent, rank),
-        .half = half,
-        .backward_base = half,
-        .first = true,
-        .last = true,
-        .again_at = -1};
+    return (struct emitter){.how = how,
+                            .program = piece,
+                            .rank = rank,
+                            .seat =
+                                ghp_seat_of(how->staging, how->model->n_layers, how->extent, rank),
+                            .half = half,
+                            .backward_base = half,
+                            .first = true,
+                            .last = true,
+                            .again_at = -1};
 }
 
 static int point_of(const struct emitter *e, int layer, bool backward)
@@ -317,10 +317,9 @@ static struct ghp_ranks stat_ranks(const struct emitter *e, const struct ghp_loc
     if (local->norm.ghost == 0) return holders(e, degree);
     if (local->n < local->norm.ghost) q = (int)(local->norm.ghost / local->n);
     return ghp_seat_ranks(
-        &e->seat,
-        (struct ghp_ranks){.first = number / degree / q * q * degree + number % degree,
-                           .count = q,
-                           .stride = degree});
+        &e->seat, (struct ghp_ranks){.first = number / degree / q * q * degree + number % degree,
+                                     .count = q,
+                                     .stride = degree});
 }
 
 /* The sum of a batch_norm pass's statistics over the ranks that share them. */
@@ -536,8 +535,8 @@ static enum ghp_status emit_reshard(const struct emitter *e, int edge, struct gh
         instr->step = reshard.steps[s];
         instr->comm = ghp_reshard_comm(instr->step.op);
         if (instr->comm != GHP_COMM_NONE)
-            instr->ranks = ghp_seat_ranks(
-                &e->seat, ghp_ranks_subgroup(e->seat.number, instr->step.degree));
+            instr->ranks =
+                ghp_seat_ranks(&e->seat, ghp_ranks_subgroup(e->seat.number, instr->step.degree));
         size_step(e, model->layers[model->edges[edge].from].out, instr);
     }
     return GHP_OK;
@@ -601,8 +600,8 @@ static enum ghp_status emit_transfer(const struct emitter *e, enum ghp_instr_kin
     struct ghp_instr *instr = emit(e, kind, point);
     bool sends = kind == GHP_INSTR_SEND;
     if (instr == NULL) return GHP_NO_MEMORY();
-    struct ghp_traffic traffic = sends ? ghp_transfer_sent(transfer, e->rank)
-                                       : ghp_transfer_received(transfer, e->rank);
+    struct ghp_traffic traffic =
+        sends ? ghp_transfer_sent(transfer, e->rank) : ghp_transfer_received(transfer, e->rank);
     const struct ghp_edge *at = &e->how->model->edges[edge];
     instr->stream = GHP_STREAM_TRANSFER;
     instr->backward = transfer->from_stage > transfer->to_stage;
@@ -754,8 +753,7 @@ static enum ghp_status remake_for(struct emitter *e, int layer)
         if (e->remade[layer] || is_image(e, from) || !ghp_lower_remakes(e->how, from)) continue;
         status = remake(e, from);
         if (status == GHP_OK)
-            status =
-                emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]);
+            status = emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]);
     }
     e->again_at = -1;
     return status;
@@ -804,8 +802,7 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
     if (how->model->edges[edge].from < e.seat.first_layer)
         return lower_crossing(&e, edge, from, to);
     GHP_TRY(emit_edge_forward(&e, edge, ghp_split_layouts(from), to));
-    return how->forward_only ? GHP_OK
-                             : emit_edge_backward(&e, edge, ghp_split_layouts(from), to);
+    return how->forward_only ? GHP_OK : emit_edge_backward(&e, edge, ghp_split_layouts(from), to);
 }
 
 /* All workers take part where there are stages: those without the loss add nothing. */
@@ -839,8 +836,8 @@ static enum ghp_status emit_exports(const struct emitter *e, int layer, bool bac
         }
         GHP_TRY(emit_arrival(e, edge, true, point_of(e, layer, true)));
         if (ghp_seat_first_gradient(e->how, &e->seat, layer) == edge) continue;
-        GHP_TRY(
-            emit_addition(e, edge, ghp_split_layouts(e->splits[layer]).dy, point_of(e, layer, true)));
+        GHP_TRY(emit_addition(e, edge, ghp_split_layouts(e->splits[layer]).dy,
+                              point_of(e, layer, true)));
     }
     return GHP_OK;
 }
@@ -879,7 +876,8 @@ static enum ghp_status emit_backward_slot(struct emitter *e)
             GHP_TRY(emit_edge_backward(e, edge, layouts_in(e, l->inputs[i]), e->splits[layer]));
             if (!carries(e->how, edge, &from, &to) || !ghp_edge_needs_gradient(model, edge))
                 continue;
-            GHP_TRY(emit_edge_transfer(e, GHP_INSTR_SEND, edge, true, point_of_edge(e, edge, true)));
+            GHP_TRY(
+                emit_edge_transfer(e, GHP_INSTR_SEND, edge, true, point_of_edge(e, edge, true)));
         }
     }
     return GHP_OK;

@@ -26,7 +26,8 @@ struct ghp_lowering {
         input_gradient; /* count the gradient with respect to the input too (closed forms' premise) */
     bool no_metrics;    /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
-    const struct ghp_staging *staging; /* stages and micro-batches; NULL: none; outlives the program */
+    const struct ghp_staging
+        *staging; /* stages and micro-batches; NULL: none; outlives the program */
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
@@ -43,8 +44,10 @@ struct ghp_programs {
 enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
                               struct ghp_programs *programs);
 void ghp_programs_release(struct ghp_programs *programs); /* accepts a zeroed one */
-int64_t ghp_programs_peak_bytes(const struct ghp_programs *programs); /* of the worker that needs most */
-int64_t ghp_programs_sent_bytes(const struct ghp_programs *programs); /* of the one that sends most */
+int64_t
+ghp_programs_peak_bytes(const struct ghp_programs *programs); /* of the worker that needs most */
+int64_t
+ghp_programs_sent_bytes(const struct ghp_programs *programs); /* of the one that sends most */
 
 /* Pieces, appended to `piece` (instructions with points and bytes; operands unresolved, -1): the forward part of the
  * first micro-batch and the backward part of the last, as `rank` runs them. The rank's stage owns the layer, or the

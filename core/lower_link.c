@@ -11,9 +11,10 @@ struct tensors { /* buffers of one micro-batch, -1 until made */
     int *y;      /* per layer: its output, or its image from another stage */
     int *x, *dx,
         *dxr; /* per edge: changed input, gradient as made, gradient after its layout change (or as received) */
-    int *saved;               /* per layer */
-    int *stats;               /* per layer, 2: forward, backward */
-    int *y2, *x2, *saved2; /* made again for the backward part, and then read in place of the first */
+    int *saved; /* per layer */
+    int *stats; /* per layer, 2: forward, backward */
+    int *y2, *x2,
+        *saved2; /* made again for the backward part, and then read in place of the first */
     int labels;
     int named; /* layers from here on have names for their input gradients */
 };
@@ -29,10 +30,11 @@ struct linker {
     bool again;                         /* the present instruction makes something again */
     int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
     int *states, *drifts;               /* per layer, GHP_MAX_STATES */
-    bool *x_changed, *dx_changed;       /* per edge: has a layout change, or comes from another stage */
+    bool *x_changed, *dx_changed; /* per edge: has a layout change, or comes from another stage */
     int metrics, receive;
     int between; /* buffer between two steps of one layout change */
-    int partial[GHP_MAX_PARAMS]; /* a further micro-batch's weight gradients, until they are added */
+    int partial
+        [GHP_MAX_PARAMS]; /* a further micro-batch's weight gradients, until they are added */
 };
 
 static int add_buffer(struct linker *k, struct ghp_buffer buffer)
@@ -259,9 +261,8 @@ static enum ghp_status make_buckets(struct linker *k)
             .buffer = id,
             .ready_point = ghp_point_backward(model, range->ready_layer),
             .ranks = range->degree > 0
-                         ? ghp_seat_ranks(&k->seat,
-                                          ghp_ranks_replica(k->seat.number, range->degree,
-                                                            k->seat.extent.workers))
+                         ? ghp_seat_ranks(&k->seat, ghp_ranks_replica(k->seat.number, range->degree,
+                                                                      k->seat.extent.workers))
                          : alone};
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
@@ -614,8 +615,7 @@ static void set_waits(struct ghp_program *program, int loss_layer)
                           waits->bucket == comm->bucket;
             bool loss = waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
                         waits->layer == loss_layer && waits->micro == 0;
-            bool metrics =
-                comm->kind == GHP_INSTR_METRIC_REDUCE && (has_loss ? loss : j == end);
+            bool metrics = comm->kind == GHP_INSTR_METRIC_REDUCE && (has_loss ? loss : j == end);
             if (update || metrics) waits->wait = i;
         }
     }
@@ -629,8 +629,7 @@ static void note_changes(struct linker *k)
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->kind == GHP_INSTR_RESHARD)
             (instr->backward ? k->dx_changed : k->x_changed)[instr->edge] = true;
-        if (instr->kind == GHP_INSTR_RECEIVE && instr->backward)
-            k->dx_changed[instr->edge] = true;
+        if (instr->kind == GHP_INSTR_RECEIVE && instr->backward) k->dx_changed[instr->edge] = true;
     }
 }
 

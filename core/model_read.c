@@ -135,8 +135,8 @@ static enum ghp_status read_statistics(const struct ghp_node *at, struct ghp_nor
     if (sound) return GHP_OK;
     GHP_TRY(ghp_json_get(at, "statistics", &where));
     return ghp_json_fail(&where, GHP_ERR_FORMAT,
-                         "statistics are \"global\", \"local\" or \"local:S\" with S samples from 1 to "
-                         "%d; use one of them",
+                         "unknown statistics; use one of global, local, local:S (S samples, 1 to "
+                         "%d)",
                          (int)MAX_SIZE);
 }
 

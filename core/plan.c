@@ -66,8 +66,7 @@ int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_sp
     return extent.workers / multiple;
 }
 
-enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
-                                     struct ghp_split split)
+enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, struct ghp_split split)
 {
     const struct ghp_staging *s = &plan->staging;
     int stage = ghp_stage_of(s, layer);

@@ -18,9 +18,9 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
     json_t *array = json_array();
 
     for (int i = 0; i < s->n; ++i) {
-        json_t *item = json_pack("{s:s, s:i}", "first_layer",
-                                 plan->model.layers[s->stage[i].first_layer].name, "workers",
-                                 s->stage[i].workers);
+        json_t *item =
+            json_pack("{s:s, s:i}", "first_layer", plan->model.layers[s->stage[i].first_layer].name,
+                      "workers", s->stage[i].workers);
 
         if (s->stage[i].grain > 0) put(item, "grain", json_integer(s->stage[i].grain), failed);
         *failed |= json_array_append_new(array, item);
@@ -52,8 +52,7 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
     const struct ghp_staging *s = &plan->staging;
 
     if (s->n > 1) put(root, "stages", stages_json(plan, failed), failed);
-    if (s->micro_batches > 1)
-        put(root, "micro_batches", json_integer(s->micro_batches), failed);
+    if (s->micro_batches > 1) put(root, "micro_batches", json_integer(s->micro_batches), failed);
     if (s->n > 1) put(root, "pipeline", json_string(ghp_pipeline_names[s->pipeline]), failed);
     if (plan->shares != NULL) put(root, "shares", shares_json(plan, failed), failed);
     if (plan->recompute != NULL) put(root, "recompute", recompute_json(plan, failed), failed);

@@ -15,11 +15,11 @@
 
 /* Bytes on their way, of the groups looked at. */
 struct load {
-    int64_t *out, *in;             /* of workers, inside their node */
-    int64_t *node_out, *node_in;   /* of nodes */
-    int64_t most_bytes;            /* of one worker, sent or received */
+    int64_t *out, *in;           /* of workers, inside their node */
+    int64_t *node_out, *node_in; /* of nodes */
+    int64_t most_bytes;          /* of one worker, sent or received */
     int most_messages;
-    bool crosses;                  /* some message leaves its node */
+    bool crosses; /* some message leaves its node */
 };
 
 static void note_worker(struct load *load, struct ghp_traffic traffic)
@@ -152,7 +152,8 @@ enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
     *price = (struct ghp_price){.source = GHP_SOURCE_LAW};
     if (status == GHP_OK && load.most_bytes > 0) {
         pair = pair_of(profile, t, &load);
-        status = ghp_profile_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers, price);
+        status =
+            ghp_profile_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers, price);
         law_s = ghp_machine_comm_s(&profile->machine, pair.op, pair.bytes, pair.ranks,
                                    t->whole.workers);
         if (status == GHP_OK)

@@ -21,15 +21,16 @@
 #include "core/transfer.h"
 
 #define GHP_INSTR_LIST(X)                                                                          \
-    X(LOAD, "load")               /* samples and labels of this worker into layer 0's output */    \
-    X(COMPUTE, "compute")         /* one pass of one layer; see `pass` */                          \
-    X(ACCUMULATE, "accumulate")   /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
-    X(RESHARD, "reshard")         /* one layout change step of one edge, forward or backward */    \
-    X(STAT_REDUCE, "stat_reduce") /* batch_norm sums (double), blocking */                         \
-    X(ALL_REDUCE, "all_reduce")   /* one bucket of weight gradients, communication stream */       \
+    X(LOAD, "load")       /* samples and labels of this worker into layer 0's output */            \
+    X(COMPUTE, "compute") /* one pass of one layer; see `pass` */                                  \
+    X(ACCUMULATE,                                                                                  \
+      "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
+    X(RESHARD, "reshard") /* one layout change step of one edge, forward or backward */            \
+    X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
+    X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
     X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
     X(UPDATE, "update")               /* optimizer step of one layer */                            \
-    X(SEND, "send")       /* one tensor's parts to another stage's workers, transfer stream */      \
+    X(SEND, "send")       /* one tensor's parts to another stage's workers, transfer stream */     \
     X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
     X(WAIT, "wait")       /* until a send or receive of this step is done */
 
@@ -99,7 +100,7 @@ struct ghp_instr {
     int edge;  /* RESHARD, ACCUMULATE of a gradient, SEND, RECEIVE, WAIT; else -1 */
     int micro; /* micro-batch */
     bool backward;
-    bool again; /* COMPUTE, RESHARD: made anew for the backward part */
+    bool again;         /* COMPUTE, RESHARD: made anew for the backward part */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_local
         local; /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
@@ -113,9 +114,9 @@ struct ghp_instr {
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
     int bucket;         /* ALL_REDUCE, UPDATE; -1: nothing to wait for */
-    int wait; /* communication instruction of the *previous* step that must be done first, or -1:
+    int wait;  /* communication instruction of the *previous* step that must be done first, or -1:
                                 UPDATE: its bucket's ALL_REDUCE; the loss layer's forward: METRIC_REDUCE */
-    int after;    /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
+    int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
     struct ghp_operands
         at; /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
                                 SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch */
@@ -133,7 +134,7 @@ struct ghp_program {
     int rank;
     struct ghp_extent extent; /* all workers, the global batch */
     struct ghp_seat seat;     /* its place among the stages */
-    int element_bytes; /* 4 or 8 */
+    int element_bytes;        /* 4 or 8 */
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;

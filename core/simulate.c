@@ -186,8 +186,7 @@ static void start_send(struct machine_state *s, struct actor *a)
     struct actor *to = &s->actors[a->match_actor[index]];
     a->mail.carried = index;
     a->mail.start_s = s->now_s;
-    a->mail.left_s =
-        a->times[index].price.seconds + to->times[a->match[index]].price.seconds;
+    a->mail.left_s = a->times[index].price.seconds + to->times[a->match[index]].price.seconds;
     to->mail.arriving++;
 }
 

@@ -22,12 +22,12 @@ struct ghp_instr_time { /* in one steady step; seconds from that step's start */
 };
 
 struct ghp_timing {
-    double step_s;    /* steady-state period */
-    double compute_s; /* sum over the compute stream without waiting or slowdown */
-    double comm_s;    /* sum over the communication stream without slowdown */
+    double step_s;     /* steady-state period */
+    double compute_s;  /* sum over the compute stream without waiting or slowdown */
+    double comm_s;     /* sum over the communication stream without slowdown */
     double transfer_s; /* sum over the transfer stream without slowdown */
-    double origin_s; /* when its step starts, after the first stage's */
-    double serial_s;  /* everything after everything: no overlap */
+    double origin_s;   /* when its step starts, after the first stage's */
+    double serial_s;   /* everything after everything: no overlap */
     double phase_s[GHP_PHASE_COUNT];
     double measured_share; /* part of the priced seconds whose source is `measured` */
     double error_s;        /* spread of the sum, independent terms: half interquartile */

@@ -278,7 +278,7 @@ int ghp_ranks_index(struct ghp_ranks r, int rank)
 bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b)
 {
     if (a.count != b.count) return false;
-    for (int i = 0; i < a.count; i += a.count > 1 ? a.count - 1 : 1)
+    for (int i = 0; i<a.count; i += a.count> 1 ? a.count - 1 : 1)
         if (ghp_ranks_at(a, i) != ghp_ranks_at(b, i)) return false;
     return a.count < 3 || (a.stride == b.stride && a.held == b.held && a.group == b.group);
 }
@@ -334,8 +334,7 @@ static enum ghp_status check_stages(const struct ghp_staging *s, const struct gh
         if (stage->workers < 1)
             return GHP_FAIL(GHP_ERR_INPUT, "stage %d has %d workers; give it at least one", i,
                             stage->workers);
-        if (i == 0 ? first != 0
-                   : first <= s->stage[i - 1].first_layer || first >= model->n_layers)
+        if (i == 0 ? first != 0 : first <= s->stage[i - 1].first_layer || first >= model->n_layers)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "stage %d starts at layer %d; stages start at layer 0, then each after "
                             "the one before, below %d",

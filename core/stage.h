@@ -13,10 +13,7 @@
 
 #include "core/split.h"
 
-enum {
-    GHP_MAX_STAGES = 16,
-    GHP_MAX_MICRO_BATCHES = 1024
-};
+enum { GHP_MAX_STAGES = 16, GHP_MAX_MICRO_BATCHES = 1024 };
 
 /* Order of a stage's slots: name, JSON text. */
 #define GHP_PIPELINE_LIST(X)                                                                       \
@@ -35,7 +32,7 @@ extern const char *const ghp_pipeline_names[GHP_PIPELINE_COUNT + 1]; /* NULL-ter
 struct ghp_stage {
     int first_layer; /* 0 for the first stage; ascending */
     int workers;     /* of each group, K_i >= 1 */
-    int grain;       /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
+    int grain; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
 };
 
 struct ghp_staging {
@@ -44,7 +41,8 @@ struct ghp_staging {
     int micro_batches; /* u; 0 counts as 1 */
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
-    const bool *recompute; /* NULL, or for each layer whether it is made again going backward; borrowed */
+    const bool
+        *recompute; /* NULL, or for each layer whether it is made again going backward; borrowed */
 };
 
 /* Ranks of workers with the numbers first, first + stride, ...  Plain where held is 0: numbers are ranks. */
@@ -75,13 +73,15 @@ struct ghp_slot { /* one part of one micro-batch */
 };
 
 /* All of these take NULL for the trivial staging. */
-int ghp_staging_stages(const struct ghp_staging *staging); /* >= 1 */
+int ghp_staging_stages(const struct ghp_staging *staging);        /* >= 1 */
 int ghp_staging_micro_batches(const struct ghp_staging *staging); /* >= 1 */
-bool ghp_staging_trivial(const struct ghp_staging *staging); /* as if there were none */
+bool ghp_staging_trivial(const struct ghp_staging *staging);      /* as if there were none */
 bool ghp_staging_recomputes(const struct ghp_staging *staging, int layer);
-int ghp_staging_group(const struct ghp_staging *staging, int workers); /* K; all workers where there is one stage */
+int ghp_staging_group(const struct ghp_staging *staging,
+                      int workers); /* K; all workers where there is one stage */
 int ghp_stage_of(const struct ghp_staging *staging, int layer);
-int ghp_stage_end(const struct ghp_staging *staging, int stage, int n_layers); /* one past its last layer */
+int ghp_stage_end(const struct ghp_staging *staging, int stage,
+                  int n_layers); /* one past its last layer */
 
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
@@ -101,8 +101,7 @@ struct ghp_seat ghp_seat_of(const struct ghp_staging *staging, int n_layers,
                             struct ghp_extent whole, int rank);
 
 /* The rank in group 0 with the largest share of a stage: whose program stands for the stage's. */
-int ghp_stage_representative(const struct ghp_staging *staging, int stage,
-                             struct ghp_extent whole);
+int ghp_stage_representative(const struct ghp_staging *staging, int stage, struct ghp_extent whole);
 
 /* Whether layers of the stage can be split over `degree` workers: all members of each subgroup have equal shares. */
 bool ghp_stage_takes_degree(const struct ghp_staging *staging, int stage, struct ghp_extent whole,

@@ -11,7 +11,7 @@
 
 #include "core/stage.h"
 
-struct ghp_transfer { /* of one micro-batch's tensor, in every group alike */
+struct ghp_transfer {                  /* of one micro-batch's tensor, in every group alike */
     const struct ghp_staging *staging; /* borrowed: lives as long as the program */
     struct ghp_extent whole;           /* N, B */
     int n_layers;                      /* of the model */
@@ -21,7 +21,7 @@ struct ghp_transfer { /* of one micro-batch's tensor, in every group alike */
     int element_bytes;
 };
 
-struct ghp_piece { /* what one worker sends to another */
+struct ghp_piece {                 /* what one worker sends to another */
     int64_t first_sample, samples; /* of the micro-batch */
     int64_t first_channel, channels;
     bool packs;   /* a part of the channels that the sender holds */

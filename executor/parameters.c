@@ -3,6 +3,7 @@
 
 #include "core/file.h"
 #include "executor/random.h"
+#include "executor/relay.h"
 #include "executor/shard.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
 {
     const struct ghp_work *work = ghp_worker_work(worker);
 
-    return ghp_shard_of(work->splits[t->layer], work->rank, t->param);
+    return ghp_shard_of(work->splits[t->layer], ghp_worker_seat(worker)->number, t->param);
 }
 
 static enum ghp_role role_of(const struct ghp_tensor *t)
@@ -97,6 +98,7 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
     for (int i = 0; i < list.n; i++) {
         int64_t elements = ghp_shard_elements(shard_of(worker, &list.items[i]));
 
+        if (!ghp_worker_owns(worker, list.items[i].layer)) continue;
         init_tensor(worker, &list.items[i], seed);
         if (!list.items[i].is_state)
             fill_value(part_of(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements), elements,
@@ -106,9 +108,11 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
     return GHP_OK;
 }
 
-enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                      enum ghp_role role, void *whole)
+/* From the members of this worker's subgroup, who hold it together. */
+static enum ghp_status gather_here(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                   enum ghp_role role, void *whole)
 {
+    const struct ghp_seat *seat = ghp_worker_seat(worker);
     const struct ghp_work *work = ghp_worker_work(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
     struct ghp_shard shard = shard_of(worker, t);
@@ -125,9 +129,10 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
     parts = ghp_alloc((size_t)shard.degree, (size_t)bytes);
     if (parts == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport,
-                                            ghp_ranks_subgroup(work->rank, shard.degree),
-                                            GHP_STREAM_COMPUTE, &comm),
+                 team->transport_ops->group(
+                     team->transport,
+                     ghp_seat_ranks(seat, ghp_ranks_subgroup(seat->number, shard.degree)),
+                     GHP_STREAM_COMPUTE, &comm),
                  done);
     team->transport_ops->label(comm, "gathering a tensor");
     GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, part, parts, bytes), done);
@@ -140,11 +145,21 @@ done:
     return status;
 }
 
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                      enum ghp_role role, void *whole)
+{
+    int64_t bytes = t->param->elements * ghp_worker_work(worker)->element_bytes;
+
+    if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, role, whole));
+    return ghp_relay(worker, t->layer, whole, bytes);
+}
+
 void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
                             enum ghp_role role, const void *whole)
 {
     struct ghp_shard shard = shard_of(worker, t);
 
+    if (!ghp_worker_owns(worker, t->layer)) return;
     ghp_shard_take(shard, ghp_worker_work(worker)->element_bytes, whole,
                    part_of(worker, t, role, ghp_shard_elements(shard)));
 }
@@ -159,6 +174,8 @@ void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_lis
         int64_t elements = ghp_shard_elements(shard_of(worker, t));
         size_t bytes = (size_t)(elements * element_bytes);
 
+        hashes[i] = 0;
+        if (!ghp_worker_owns(worker, t->layer)) continue;
         hashes[i] = ghp_hash(part_of(worker, t, role_of(t), elements), bytes, GHP_HASH_SEED);
         if (!t->is_state)
             hashes[i] = ghp_hash(part_of(worker, t, GHP_ROLE_MOMENTUM, elements), bytes, hashes[i]);
@@ -195,9 +212,10 @@ static enum ghp_status compare_degree(struct ghp_worker *worker,
                                       const struct ghp_tensors_list *list, int degree,
                                       const uint64_t *hashes, int *different)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_seat *seat = ghp_worker_seat(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
-    struct ghp_ranks holders = ghp_ranks_replica(work->rank, degree, work->extent.workers);
+    struct ghp_ranks holders = ghp_seat_ranks(
+        seat, ghp_ranks_replica(seat->number, degree, seat->extent.workers));
     int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
@@ -212,7 +230,9 @@ static enum ghp_status compare_degree(struct ghp_worker *worker,
     team->transport_ops->label(comm, "comparing replicas");
     GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, hashes, all, bytes), done);
     for (int i = 0; i < list->n; i++) {
-        if (shard_of(worker, &list->items[i]).degree != degree) continue;
+        if (shard_of(worker, &list->items[i]).degree != degree ||
+            !ghp_worker_owns(worker, list->items[i].layer))
+            continue;
         for (int h = 1; h < holders.count; h++)
             if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different))
                 *different = i;
@@ -249,7 +269,7 @@ done:
 enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
                                        const struct ghp_tensors_list *list, int *different)
 {
-    int workers = ghp_worker_work(worker)->extent.workers;
+    int workers = ghp_worker_seat(worker)->extent.workers;
     uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
     enum ghp_status status = GHP_OK;
 
@@ -260,7 +280,8 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
         bool used = false;
 
         for (int i = 0; i < list->n; i++)
-            used = used || shard_of(worker, &list->items[i]).degree == degree;
+            used = used || (ghp_worker_owns(worker, list->items[i].layer) &&
+                            shard_of(worker, &list->items[i]).degree == degree);
         if (used)
             GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
     }

@@ -6,10 +6,22 @@
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
                            const char *backend, int element_bytes)
 {
+    int workers = ghp_transport_mpi.size(transport);
+
+    return bench_open_batch(b, transport, model_path,
+                            (struct bench_numbers){.backend = backend,
+                                                   .element_bytes = element_bytes,
+                                                   .batch = 2 * (int64_t)workers * workers});
+}
+
+enum ghp_status bench_open_batch(struct bench *b, struct ghp_transport *transport,
+                                 const char *model_path, struct bench_numbers numbers)
+{
+    const char *backend = numbers.backend;
+    int element_bytes = numbers.element_bytes, workers = ghp_transport_mpi.size(transport);
     struct ghp_backend_config config = {
         .element_bytes = element_bytes, .threads = 1, .exact = true};
-    int workers = ghp_transport_mpi.size(transport);
-    int64_t batch = 2 * (int64_t)workers * workers;
+    int64_t batch = numbers.batch;
     struct ghp_data_request request = {
         .spec = "synthetic", .seed = BENCH_SEED, .global_batch = batch};
 

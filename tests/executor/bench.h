@@ -21,6 +21,15 @@ struct bench {
 /* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the caller's. */
 enum ghp_status bench_open(struct bench *bench, struct ghp_transport *transport,
                            const char *model_path, const char *backend, int element_bytes);
+
+/* The same with another global batch. */
+struct bench_numbers {
+    const char *backend;
+    int element_bytes;
+    int64_t batch;
+};
+enum ghp_status bench_open_batch(struct bench *bench, struct ghp_transport *transport,
+                                 const char *model_path, struct bench_numbers numbers);
 void bench_close(struct bench *bench);
 enum ghp_status bench_train_lone(struct bench *bench);
 
