@@ -57,6 +57,9 @@ enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struc
 enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
                                struct ghp_split to, int rank, struct ghp_program *piece);
 
+/* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
+bool ghp_layer_drifts(const struct ghp_layer *layer);
+
 /* Whether a gradient flows into a layer's output (it or something before it has parameters). */
 bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);
 

@@ -45,9 +45,6 @@ struct ghp_layouts ghp_seat_layouts(const struct ghp_lowering *how, const struct
 /* Whether the layer's output is made again going backward: its own mark, or that of the tensor's maker it works on. */
 bool ghp_lower_remakes(const struct ghp_lowering *how, int layer);
 
-/* Running statistics that move by sums over ghost batches. */
-bool ghp_layer_drifts(const struct ghp_layer *layer);
-
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
 enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
                          const struct ghp_bucket_plan *buckets, struct ghp_program *program);
