@@ -69,10 +69,11 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
         ghp_json_release(doc);
         return GHP_NO_MEMORY();
     }
-    if (memchr(doc->text, '\0', doc->n) != NULL) { /* Jansson takes one behind a number for a space */
+    if (memchr(doc->text, '\0', doc->n) !=
+        NULL) { /* Jansson takes one behind a number for a space */
         ghp_json_release(doc);
-        return GHP_FAIL(GHP_ERR_FORMAT, "%s:1:1: there is a zero byte in the file; store it as UTF-8",
-                        name);
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "%s:1:1: there is a zero byte in the file; store it as UTF-8", name);
     }
     doc->root = json_loadb(doc->text, doc->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (doc->root == NULL)
@@ -365,5 +366,17 @@ enum ghp_status ghp_json_save(const char *path, json_t *root)
     GHP_TRY(ghp_json_text_of(root, &text));
     status = ghp_file_write_atomic(path, text, strlen(text));
     free(text);
+    return status;
+}
+
+enum ghp_status ghp_json_print(json_t *root, FILE *out)
+{
+    char *text = NULL;
+    enum ghp_status status = root != NULL ? ghp_json_text_of(root, &text) : GHP_NO_MEMORY();
+
+    if (status == GHP_OK && (fputs(text, out) == EOF || fflush(out) != 0))
+        status = GHP_FAIL(GHP_ERR_IO, "cannot write the result; make room, or see where it goes");
+    free(text);
+    json_decref(root);
     return status;
 }

@@ -19,6 +19,7 @@
 #include "core/status.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -127,5 +128,10 @@ enum ghp_status ghp_json_save(const char *path, json_t *root);
 
 /* The same text in memory; *text is malloc'd, with the newline, and freed by the caller. */
 enum ghp_status ghp_json_text_of(json_t *root, char **text);
+
+/* Prints the same text and flushes.  root is released; NULL: there was no memory for it.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_json_print(json_t *root, FILE *out);
 
 #endif

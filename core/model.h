@@ -176,7 +176,8 @@ struct ghp_model {
     struct ghp_layer *layers;
     int n_edges;
     struct ghp_edge *edges;
-    int *by_name; /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
+    int *
+        by_name; /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
 };
 
 /* Reads models/NAME.json (or any path; ONNX where it ends in .onnx, see onnx.h) and checks shapes.
@@ -193,7 +194,8 @@ void ghp_model_release(struct ghp_model *model);
  * Returns GHP_ERR_INPUT naming the layer and what would fit. */
 enum ghp_status ghp_model_complete(struct ghp_model *model);
 
-int ghp_model_find(const struct ghp_model *model, const char *layer); /* index, or -1; of a complete model */
+int ghp_model_find(const struct ghp_model *model,
+                   const char *layer); /* index, or -1; of a complete model */
 const char *ghp_op_name(enum ghp_op op);
 const char *ghp_function_name(enum ghp_function function);
 const char *ghp_fill_name(enum ghp_fill fill);

@@ -232,7 +232,7 @@ static bool split_strides(const struct ghp_onnx_array *array, struct ghp_onnx_ar
 
     for (int i = out->n - 1; i >= first_axis(out); --i) {
         out->strides[i] = stride;
-        if (out->dims[i] == 1) continue;
+        if (out->dims[i] <= 1) continue; /* 0: there are no elements, and any stride will do */
         if (left == 1) {
             if (--at < 0) return false;
             left = dims[at];

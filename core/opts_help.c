@@ -19,7 +19,8 @@ const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL] = {
      .letter = 'h',
      .kind = GHP_OPT_FLAG,
      .target = &no,
-     .help = "print this text and end; --help=man: as a man page; --help=bash: completions for bash"},
+     .help =
+         "print this text and end; --help=man: as a man page; --help=bash: completions for bash"},
     {.name = "version",
      .kind = GHP_OPT_FLAG,
      .target = &no,
@@ -162,7 +163,8 @@ enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
     if (tool->notes != NULL) printf("\n%s\n", tool->notes);
     printf("\nDefaults are in brackets.\n"
            "Exit codes: " GHP_OPTS_EXIT_CODES "\n"
-           "Example: %s\n", tool->example);
+           "Example: %s\n",
+           tool->example);
     return ghp_opts_printed();
 }
 

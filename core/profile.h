@@ -46,6 +46,10 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double link;          /* blocking exchange beside a gradient reduction: both */
 };
 
+struct ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
+    double compute_s, memory_s;
+};
+
 struct ghp_law { /* flops_per_s 0: no law for computation */
     double flops_per_s;
     double memory_Bps; /* traffic of ops without flops; 0: free */
@@ -63,6 +67,7 @@ struct ghp_profile {
     struct ghp_law law;
     struct ghp_rate copy, update, load, accumulate; /* bytes written */
     struct ghp_overlap overlap;
+    struct ghp_pace pace;
     int n_ops, max_ops;
     struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
     int n_comms, max_comms;

@@ -115,6 +115,10 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
                                   json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute,
                                             "comm", profile->overlap.comm, "link",
                                             profile->overlap.link));
+    if (profile->pace.compute_s > 0)
+        failed |= json_object_set_new(root, "pace",
+                                      json_pack("{s:f, s:f}", "compute_s", profile->pace.compute_s,
+                                                "memory_s", profile->pace.memory_s));
     if (profile->calibration != NULL)
         failed |=
             json_object_set_new(root, "calibration", ghp_calibration_json(profile->calibration));
@@ -178,6 +182,18 @@ static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *p
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
     GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
     return ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link);
+}
+
+static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const keys[] = {"compute_s", "memory_s", NULL};
+    struct ghp_node node;
+
+    if (!ghp_json_has(at, "pace")) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "pace", &node));
+    GHP_TRY(ghp_json_only_keys(&node, keys));
+    GHP_TRY(ghp_json_real(&node, "compute_s", 1e-12, MAX_SECONDS, &profile->pace.compute_s));
+    return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->pace.memory_s);
 }
 
 static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
@@ -264,8 +280,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
 {
     static const char *const keys[] = {"format",     "backend",     "numerics",    "element_bytes",
                                        "workers",    "created",     "host",        "machine",
-                                       "law",        "overlap",     "calibration", "rates",
-                                       "operations", "collectives", NULL};
+                                       "law",        "overlap",     "pace",        "calibration",
+                                       "rates",      "operations",  "collectives", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -287,6 +303,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_json_get(at, "machine", &node));
     GHP_TRY(ghp_machine_read(&node, &profile->machine));
     GHP_TRY(read_law(at, profile));
+    GHP_TRY(read_pace(at, profile));
     if (ghp_json_has(at, "calibration")) {
         GHP_TRY(ghp_json_get(at, "calibration", &node));
         GHP_TRY(ghp_calibration_read(&node, &profile->calibration));

@@ -13,10 +13,14 @@ struct ghp_pick_op {
     int64_t samples[2];
 };
 
+/* A collective is read off the table of its own kind, or of another operation over the same groups, or of other groups;
+ * there at the size that loads the link as much. */
 struct ghp_pick_comm {
-    int n; /* entries: 0 law, 1 exact or beyond the table, 2 between */
-    const struct ghp_comm_entry
-        *entry[2]; /* ascending in bytes; perhaps of another count and stride than asked */
+    int n; /* entries: 0 law, 1 exact or below the table, 2 between, or the last two for what is beyond it */
+    bool own;                              /* of the kind that was asked for */
+    const struct ghp_comm_entry *entry[2]; /* ascending in bytes */
+    int64_t bytes;                         /* at which the table is read */
+    double factor;                         /* of the seconds read there */
 };
 
 /* The entries that a pass of a local operation is priced by. */

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/units.h"
 #include "executor/outcome.h"
+#include "executor/pace.h"
 #include "executor/run_file.h"
 
 #include <math.h>
@@ -11,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, TEXT_BYTES = 32, SIZING_STEPS = 1 };
+enum { PATH_BYTES = 4096, TEXT_BYTES = 32, SIZING_STEPS = 1, PACE_JOBS = 2 };
 
 struct bout { /* a comparison while it lasts */
     struct ghp_setup *setup;
     struct ghp_ab *ab;
     struct ghp_neighbours *neighbours;
+    struct ghp_pacer *pacer;
+    double *pace[PACE_JOBS]; /* [rounds] seconds of each job, the workers' mean */
     struct ghp_training trainings[GHP_SESSION_PLANS]; /* one an entrant; losses owned */
     int64_t next[GHP_SESSION_PLANS];                  /* step to run */
     double *all;                                      /* [workers][plans] */
@@ -45,8 +48,10 @@ static enum ghp_status make_tables(struct bout *b)
     ab->contest.standings = ghp_alloc(n, sizeof(*ab->contest.standings));
     ab->contest.seconds = ab->seconds;
     b->all = ghp_alloc((size_t)b->setup->size * n, sizeof(*b->all));
+    for (int job = 0; job < PACE_JOBS; job++)
+        b->pace[job] = ghp_alloc(rounds, sizeof(*b->pace[job]));
     if (ab->seconds == NULL || ab->order == NULL || ab->use == NULL || ab->turn_steps == NULL ||
-        ab->contest.standings == NULL || b->all == NULL)
+        ab->contest.standings == NULL || b->all == NULL || b->pace[0] == NULL || b->pace[1] == NULL)
         return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; i++) {
         b->trainings[i].steps = ghp_ab_steps(o);
@@ -97,7 +102,8 @@ static enum ghp_status open_all(struct bout *b)
     GHP_TRY(ghp_setup_agree(s, check_memory(b), "counting memory"));
     for (int i = 0; i < s->n_entrants; i++)
         GHP_TRY(ghp_entrant_allocate(s, &s->entrants[i]));
-    return GHP_OK;
+    return ghp_setup_agree(s, ghp_pacer_open(s->team.backend_ops, s->team.backend, &b->pacer),
+                           "preparing to time the machine");
 }
 
 /* ---- rounds ---- */
@@ -196,6 +202,25 @@ static enum ghp_status share_round(struct bout *b, int round)
     return GHP_OK;
 }
 
+/* How fast the machine is in this round; there are as many numbers to share as plans, two at least. */
+static enum ghp_status time_machine(struct bout *b, int round)
+{
+    struct ghp_setup *s = b->setup;
+    struct ghp_pace pace = {0};
+    double mine[PACE_JOBS];
+
+    s->session->transport_ops->label(s->world, "timing the machine");
+    GHP_TRY(s->session->transport_ops->barrier(s->world));
+    GHP_TRY(ghp_pacer_time(b->pacer, &pace));
+    mine[0] = pace.compute_s;
+    mine[1] = pace.memory_s;
+    GHP_TRY(s->session->transport_ops->all_gather(s->world, mine, b->all, sizeof(mine)));
+    for (int job = 0; job < PACE_JOBS; job++)
+        for (int r = 0; r < s->size; r++)
+            b->pace[job][round] += b->all[r * PACE_JOBS + job] / s->size;
+    return GHP_OK;
+}
+
 static enum ghp_status run_rounds(struct bout *b)
 {
     int rounds = (int)b->setup->options->ab_rounds, n = b->setup->n_entrants;
@@ -206,6 +231,7 @@ static enum ghp_status run_rounds(struct bout *b)
         int *order = &ab->order[round * n];
 
         ghp_contest_order(round, n, order);
+        GHP_TRY(time_machine(b, round));
         GHP_TRY(ghp_neighbours_mark(b->neighbours));
         for (int i = 0; i < n; i++)
             GHP_TRY(take_turn(b, round, order[i]));
@@ -258,6 +284,24 @@ static enum ghp_status save_runs(struct bout *b)
     return GHP_OK;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void judge_pace(struct bout *b)
+{
+    double *const medians[PACE_JOBS] = {&b->ab->pace.compute_s, &b->ab->pace.memory_s};
+    int rounds = b->ab->contest.rounds;
+
+    for (int job = 0; job < PACE_JOBS; job++) {
+        qsort(b->pace[job], (size_t)rounds, sizeof(*b->pace[job]), ascending);
+        *medians[job] = ghp_contest_quantile(b->pace[job], rounds, 0.5);
+    }
+}
+
 enum ghp_status ghp_ab_run(struct ghp_setup *s, struct ghp_ab *ab)
 {
     struct bout b = {.setup = s, .ab = ab};
@@ -270,10 +314,14 @@ enum ghp_status ghp_ab_run(struct ghp_setup *s, struct ghp_ab *ab)
     GHP_TRY_GOTO(status, run_rounds(&b), done);
     s->session->in_loop = false;
     ghp_contest_judge(&ab->contest);
+    judge_pace(&b);
     GHP_TRY_GOTO(status, save_runs(&b), done);
 done:
     for (int i = 0; i < s->n_entrants && !s->session->in_loop; i++)
         ghp_entrant_close(&s->entrants[i]);
+    ghp_pacer_close(b.pacer);
+    for (int job = 0; job < PACE_JOBS; job++)
+        free(b.pace[job]);
     ghp_neighbours_close(b.neighbours);
     free(b.all);
     for (int i = 0; i < s->n_entrants; i++)

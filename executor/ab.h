@@ -20,6 +20,7 @@ struct ghp_ab {
     double *seconds;             /* [rounds][plans] of a step; owned, as the rest */
     int *order;                  /* [rounds][plans]: who was first, second, ... */
     struct ghp_cpu_use *use;     /* [rounds], of other programs */
+    struct ghp_pace pace;        /* of the machine: jobs' medians over the rounds */
     struct ghp_cpu_use all_use;  /* of all rounds */
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/table.h"
 #include "core/units.h"
+#include "executor/pace.h"
 #include "executor/residual.h"
 
 #include <inttypes.h>
@@ -78,6 +79,22 @@ static void disturbance_note(struct ghp_table *t, const struct ghp_ab *ab)
                        100 * all);
 }
 
+static struct ghp_pace pace_ratio(const struct ghp_ab *ab, const struct ghp_setup *s)
+{
+    return ghp_pace_ratio(&ab->pace, &s->entrants[0].plan.profile.pace);
+}
+
+static void pace_note(struct ghp_table *t, const struct ghp_ab *ab, const struct ghp_setup *s)
+{
+    struct ghp_pace ratio = pace_ratio(ab, s);
+
+    if (ratio.compute_s > 0)
+        ghp_table_note(t,
+                       "two fixed jobs took %.2f (compute) and %.2f (memory) times as long as when "
+                       "this machine was profiled",
+                       ratio.compute_s, ratio.memory_s);
+}
+
 static void columns(struct ghp_table *t)
 {
     ghp_table_column(t, "plan", NULL, 'l');
@@ -125,6 +142,7 @@ enum ghp_status ghp_ab_report(const struct ghp_ab *ab, const struct ghp_setup *s
 
     head_notes(t, ab, s);
     disturbance_note(t, ab);
+    pace_note(t, ab, s);
     for (int i = 0; i < s->n_entrants; i++)
         all_comparable = all_comparable && s->entrants[i].comparable;
     if (!all_comparable)
@@ -205,6 +223,15 @@ static json_t *rounds_json(const struct ghp_ab *ab)
     return rounds;
 }
 
+static json_t *pace_json(struct ghp_pace ratio)
+{
+    json_t *o = json_object();
+
+    put(o, "compute", real_or_null(ratio.compute_s > 0, ratio.compute_s));
+    put(o, "memory", real_or_null(ratio.memory_s > 0, ratio.memory_s));
+    return o;
+}
+
 static void put_option(const char *name, const char *value, void *context)
 {
     put(context, name, value != NULL ? json_string(value) : json_null());
@@ -247,6 +274,7 @@ json_t *ghp_ab_json(const struct ghp_ab *ab, const struct ghp_setup *s, json_t *
     put(o, "winner", json_string(s->entrants[c->winner].path));
     put(o, "winner_certain", json_boolean(c->certain));
     put(o, "foreign_share", share_json(ab->all_use));
+    put(o, "pace", pace_json(pace_ratio(ab, s)));
     for (int i = 0; i < c->n; i++)
         json_array_append_new(plans, plan_json(ab, s, i));
     put(o, "plans", plans);

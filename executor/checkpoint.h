@@ -10,9 +10,9 @@
 
 struct ghp_safetensors;
 
-struct ghp_checkpoint { /* with these, every later batch is what it would have been */
-    int64_t step;       /* steps done: the next one's index */
-    uint64_t seed;      /* of order and masks */
+struct ghp_checkpoint {            /* with these, every later batch is what it would have been */
+    int64_t step;                  /* steps done: the next one's index */
+    uint64_t seed;                 /* of order and masks */
     int64_t global_batch, samples; /* B, and the training samples that the order is of */
 };
 

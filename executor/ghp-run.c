@@ -101,8 +101,9 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.init,
      .argument = "SOURCE",
-     .help = "first weights: random (by --seed), random:SEED, or FILE.safetensors or FILE.onnx with "
-             "all of the model's tensors; unless given, those of the ONNX file that was planned"},
+     .help =
+         "first weights: random (by --seed), random:SEED, or FILE.safetensors or FILE.onnx with "
+         "all of the model's tensors; unless given, those of the ONNX file that was planned"},
     {.name = "eval",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.evaluate,
@@ -131,7 +132,8 @@ static const struct ghp_opt options[] = {
      .argument = "SECONDS",
      .min = 0,
      .max = 1e6,
-     .help = "fewer steps than --ab says, at least one, where a turn would last longer; 0: no limit"},
+     .help =
+         "fewer steps than --ab says, at least one, where a turn would last longer; 0: no limit"},
     {.name = "ab-warmup",
      .kind = GHP_OPT_INT,
      .target = &chosen.ab_warmup_steps,

@@ -39,9 +39,8 @@ static int count_items(const struct ghp_init_file *f)
 static struct ghp_init_tensor item_of(const struct ghp_init_file *f, int i)
 {
     struct ghp_onnx_weight weight = ghp_onnx_tensors_item(f->tensors, i);
-    struct ghp_init_tensor item = {.name = weight.name,
-                                   .n_dims = weight.n_dims,
-                                   .is_filled = weight.is_filled};
+    struct ghp_init_tensor item = {
+        .name = weight.name, .n_dims = weight.n_dims, .is_filled = weight.is_filled};
 
     memcpy(item.dims, weight.dims, sizeof(item.dims));
     return item;

@@ -117,25 +117,13 @@ static enum ghp_status flush_stdout(void)
                                : GHP_FAIL(GHP_ERR_IO, "cannot write to stdout; see where it goes");
 }
 
-/* Prints an object, which is released. */
-static enum ghp_status print_json(json_t *object)
-{
-    char *text = NULL;
-    enum ghp_status status = object != NULL ? ghp_json_text_of(object, &text) : GHP_NO_MEMORY();
-
-    json_decref(object);
-    if (status == GHP_OK) fputs(text, stdout);
-    free(text);
-    return status;
-}
-
 static enum ghp_status print_comparison(const struct parts *p)
 {
     if (!p->options->json) {
         GHP_TRY(ghp_ab_report(&p->ab, &p->setup, stdout));
         if (trains(p)) printf("\n");
     } else if (!trains(p)) {
-        GHP_TRY(print_json(ghp_ab_json(&p->ab, &p->setup, NULL)));
+        GHP_TRY(ghp_json_print(ghp_ab_json(&p->ab, &p->setup, NULL), stdout));
     }
     return flush_stdout();
 }
@@ -242,7 +230,8 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
     if (p->options->json) {
         json_t *summary = ghp_run_summary(run, tool);
 
-        GHP_TRY(print_json(compares(p) ? ghp_ab_json(&p->ab, &p->setup, summary) : summary));
+        GHP_TRY(ghp_json_print(compares(p) ? ghp_ab_json(&p->ab, &p->setup, summary) : summary,
+                               stdout));
     } else {
         GHP_TRY(ghp_report_run(run, stdout));
         if (run->verification != NULL) {

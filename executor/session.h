@@ -38,7 +38,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int schedule; /* enum ghp_schedule_kind */
     int64_t warmup_steps;
     int64_t seed;
-    const char *init; /* NULL: random, by the seed */
+    const char *init;     /* NULL: random, by the seed */
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
     int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
     int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */

@@ -1,6 +1,7 @@
 /* planner/alternatives.h - every other split of each conv2d and linear layer, and the best plan without the chosen one.
  *
- * `choices`: each split that the layer can take, all other layers as planned.  The runner-up: with the layer's own
+ * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
+ * longer than the search, the layers between others of the same work have but those tried that promise most by the rows.  The runner-up: with the layer's own
  * split forbidden the others are searched again, for as long as the time lasts; layers that are not reached keep all
  * other splits, and the best single change is given.  What changes along is listed, and only where it makes the
  * runner-up faster.  Each number is a simulated step with the plan's bucket size: a runner-up, not a proof.

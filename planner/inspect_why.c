@@ -96,8 +96,8 @@ void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan
     }
     sheet = ghp_sheet_open(report, "choices", columns);
     ghp_sheet_note(sheet,
-                   "every split of %s, all other layers as planned: the step, and the "
-                   "layer's own terms",
+                   "splits of %s, all other layers as planned (every one, or of very large "
+                   "networks those that promise most): the step, and the layer's own terms",
                    plan->model.layers[layer].name);
     ghp_sheet_note(sheet, "layouts: changes before and after the layer, both ways; exposed: what "
                           "computation waits for its reduction; memory: of the whole worker");

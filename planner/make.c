@@ -482,7 +482,7 @@ static enum ghp_status finish(struct making *m)
     GHP_TRY(note_kept_shared(m));
     GHP_TRY(name_plan(m));
     for (int round = 0; round < RUNNER_UP_ROUNDS && !m->wishes->decision_only; ++round) {
-        GHP_TRY(find_alternatives(m, round == 0 ? 0.1 : 0.05));
+        GHP_TRY(find_alternatives(m, round == 0 ? 0.06 : 0.03));
         GHP_TRY(take_runner_up(m, &changed));
         if (!changed) break;
         m->fastest = plan->predicted;

@@ -14,7 +14,8 @@
 #include "planner/terms.h"
 
 struct ghp_report_lap { /* of one instruction; seconds from the step's start */
-    double start_s, run_s, wait_s; /* start in the last step; means of run and of the wait before it */
+    double start_s, run_s,
+        wait_s; /* start in the last step; means of run and of the wait before it */
 };
 
 struct ghp_report {
@@ -22,7 +23,7 @@ struct ghp_report {
     struct ghp_program program;  /* rank 0's */
     struct ghp_timing timing;
     int64_t *live;               /* bytes at each point; owned */
-    struct ghp_term *terms;     /* one a layer; owned */
+    struct ghp_term *terms;      /* one a layer; owned */
     struct ghp_report_lap *laps; /* one an instruction; NULL: no run; owned */
     double measured_step_s;      /* of the run */
 };

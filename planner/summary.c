@@ -286,9 +286,6 @@ static json_t *baselines_object(const struct ghp_plan *plan)
 enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, FILE *out)
 {
     json_t *object = json_object();
-    char *text = NULL;
-    enum ghp_status status;
-    bool written;
 
     json_object_set_new(object, "model", json_string(plan->model.name));
     json_object_set_new(object, "workers", json_integer(plan->extent.workers));
@@ -307,12 +304,5 @@ enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, F
     if (plan->n_sensitivity > 0)
         json_object_set_new(object, "sensitivity", sensitivity_object(plan));
     if (options != NULL) json_object_set_new(object, "options", options);
-    status = ghp_json_text_of(object, &text);
-    json_decref(object);
-    if (status != GHP_OK) return status;
-    written = fputs(text, out) != EOF;
-    free(text);
-    return written
-               ? GHP_OK
-               : GHP_FAIL(GHP_ERR_IO, "cannot write the object; free space or close fewer pipes");
+    return ghp_json_print(object, out);
 }

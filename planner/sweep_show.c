@@ -160,9 +160,6 @@ static json_t *point_object(const struct ghp_sweep_point *point)
 enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, FILE *out)
 {
     json_t *object = json_object(), *points = json_array();
-    char *text = NULL;
-    enum ghp_status status;
-    bool written;
 
     json_object_set_new(object, "model", json_string(sweep->model));
     json_object_set_new(object, "scaling", json_string(sweep->weak ? "weak" : "strong"));
@@ -174,14 +171,7 @@ enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, F
         json_array_append_new(points, point_object(&sweep->point[i]));
     json_object_set_new(object, "points", points);
     if (options != NULL) json_object_set_new(object, "options", options);
-    status = ghp_json_text_of(object, &text);
-    json_decref(object);
-    if (status != GHP_OK) return status;
-    written = fputs(text, out) != EOF;
-    free(text);
-    return written
-               ? GHP_OK
-               : GHP_FAIL(GHP_ERR_IO, "cannot write the object; free space or close fewer pipes");
+    return ghp_json_print(object, out);
 }
 
 /* ---- the chart ---- */

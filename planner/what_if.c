@@ -21,6 +21,7 @@ enum key {
     KEY_INTER_BANDWIDTH,
     KEY_LAW_FLOPS,
     KEY_LAW_MEMORY,
+    KEY_LAW_BATCH,
     KEY_OVERLAP_COMPUTE,
     KEY_OVERLAP_COMM,
     KEY_OVERLAP_LINK,
@@ -46,6 +47,8 @@ static const struct {
     {"inter.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "of one node's link, shared by its workers"},
     {"law.flops_per_s", "FLOP/s", 1, 1e24, REAL, "of one worker, in a profile by law"},
     {"law.memory_Bps", "bytes/s", 0, 1e18, REAL, "of one worker, in a profile by law; 0: free"},
+    {"law.batch_half", "samples", 0, 1e9, REAL,
+     "of a worker, at which it reaches half of law.flops_per_s; 0: all of it at any"},
     {"overlap.compute", "", 1, 1e3, REAL, "slowdown of computation beside a reduction"},
     {"overlap.comm", "", 1, 1e3, REAL, "slowdown of a reduction beside computation"},
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and an exchange side by side"},
@@ -88,6 +91,7 @@ static void read_values(const struct ghp_profile *p, int workers, double *v)
     v[KEY_INTER_BANDWIDTH] = m->inter.bandwidth_Bps;
     v[KEY_LAW_FLOPS] = p->law.flops_per_s;
     v[KEY_LAW_MEMORY] = p->law.memory_Bps;
+    v[KEY_LAW_BATCH] = p->law.batch_half;
     v[KEY_OVERLAP_COMPUTE] = p->overlap.compute;
     v[KEY_OVERLAP_COMM] = p->overlap.comm;
     v[KEY_OVERLAP_LINK] = p->overlap.link;
@@ -161,7 +165,7 @@ static enum ghp_status check_sets(const struct ghp_profile *profile, const struc
     if (to->set[KEY_NODES] && to->set[KEY_WORKERS_PER_NODE])
         return GHP_FAIL(GHP_ERR_USAGE, "--set nodes and --set workers_per_node both say how the "
                                        "workers lie; give one of them");
-    for (int k = KEY_LAW_FLOPS; k <= KEY_LAW_MEMORY; ++k)
+    for (int k = KEY_LAW_FLOPS; k <= KEY_LAW_BATCH; ++k)
         if (to->set[k] && profile->n_ops > 0)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "--set %s would not reach the %d operations that this profile has "
@@ -355,6 +359,7 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
         to->set[KEY_LAW_FLOPS] ? to->v[KEY_LAW_FLOPS] : profile->law.flops_per_s * c.compute;
     profile->law.memory_Bps =
         to->set[KEY_LAW_MEMORY] ? to->v[KEY_LAW_MEMORY] : profile->law.memory_Bps * c.memory;
+    profile->law.batch_half = to->v[KEY_LAW_BATCH];
     profile->overlap = (struct ghp_overlap){to->v[KEY_OVERLAP_COMPUTE], to->v[KEY_OVERLAP_COMM],
                                             to->v[KEY_OVERLAP_LINK]};
     ghp_machine_release(&profile->machine);

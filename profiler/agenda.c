@@ -5,10 +5,12 @@
 #include <string.h>
 
 enum {
-    EXACT_SIZES = 6,    /* a kind of collective with no more sizes is measured at these very sizes */
-    GRID_START = 1024,  /* [bytes]; smaller messages cost the latency, whatever their size */
+    EXACT_SIZES = 12,  /* a kind of collective with no more sizes is measured at these very sizes */
+    GRID_START = 1024, /* [bytes]; smaller messages cost the latency, whatever their size */
     GRID_STEP = 4,
-    GRID_SIZES = 32
+    /* steps of 2 between these: there messages begin to be announced before they are sent */
+    GRID_FINE = 32 << 10,
+    GRID_COARSE = 1 << 20
 };
 
 static enum ghp_status add_op(struct ghp_agenda *agenda, const struct ghp_agenda_op *op)
@@ -199,29 +201,39 @@ static bool same_kind(const struct ghp_agenda_comm *x, const struct ghp_agenda_c
     return x->op == y->op && x->count == y->count && x->stride == y->stride;
 }
 
-/* Sizes of one kind: themselves where few, else powers of 4 from the smallest to the largest. */
+/* The grid's next size. */
+static int64_t grid_next(int64_t size)
+{
+    return size * (size >= GRID_FINE && size < GRID_COARSE ? 2 : GRID_STEP);
+}
+
+/* The grid's sizes between two others that are far apart, as a collective of this kind can have them. */
+static enum ghp_status fill_gap(const struct ghp_agenda_comm *from,
+                                const struct ghp_agenda_comm *to, int element_bytes,
+                                struct ghp_agenda *thinned)
+{
+    struct ghp_agenda_comm comm = *from;
+    int64_t grain = (int64_t)comm.count * element_bytes;
+
+    for (int64_t size = GRID_START; size <= to->bytes / 2; size = grid_next(size)) {
+        comm.bytes = size / grain * grain;
+        if (comm.bytes >= 2 * from->bytes) GHP_TRY(add_comm(thinned, &comm));
+    }
+    return GHP_OK;
+}
+
+/* Sizes of one kind, ascending: themselves where few, with the grid's in gaps; else the grid's from the smallest to the
+ * largest. */
 static enum ghp_status thin_kind(const struct ghp_agenda_comm *kind, int n, int element_bytes,
                                  struct ghp_agenda *thinned)
 {
-    struct ghp_agenda_comm comm = kind[0];
-    int64_t grain = (int64_t)comm.count * element_bytes;
-    int64_t largest = kind[n - 1].bytes;
+    int step = n <= EXACT_SIZES ? 1 : n - 1;
 
-    if (n <= EXACT_SIZES) {
-        for (int i = 0; i < n; ++i) GHP_TRY(add_comm(thinned, &kind[i]));
-        return GHP_OK;
+    for (int i = 0; i + step < n; i += step) {
+        GHP_TRY(add_comm(thinned, &kind[i]));
+        GHP_TRY(fill_gap(&kind[i], &kind[i + step], element_bytes, thinned));
     }
-    GHP_TRY(add_comm(thinned, &comm));
-    comm.bytes = GRID_START;
-    for (int i = 0; i < GRID_SIZES && comm.bytes < largest; ++i) {
-        int64_t size = comm.bytes;
-
-        comm.bytes = size / grain * grain;
-        if (comm.bytes > kind[0].bytes) GHP_TRY(add_comm(thinned, &comm));
-        comm.bytes = size * GRID_STEP;
-    }
-    comm.bytes = largest;
-    return add_comm(thinned, &comm);
+    return add_comm(thinned, &kind[n - 1]);
 }
 
 static enum ghp_status thin_comms(struct ghp_agenda *agenda, int element_bytes)

@@ -147,12 +147,11 @@ static const struct ghp_tool tool = {
     .opts = options,
     .n_opts = N_OPTIONS,
     .libraries = ghp_executor_libraries,
-    .notes =
-        "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
-        "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
-        "intra_latency,\nmemory [1TiB a node], memory_bandwidth [0: moving memory is free], nodes [0: "
-        "one worker a node], cores,\ncompute_slowdown, comm_slowdown, link_slowdown [1: overlap costs "
-        "nothing].",
+    .notes = "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
+             "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
+             "intra_latency,\nmemory [1TiB a node], memory_bandwidth [0: moving memory is free], "
+             "nodes [0: one worker a node], cores,\n"
+             "compute_slowdown, comm_slowdown, link_slowdown [1: overlap costs nothing].",
 };
 
 /* ---- reading the command line ---- */
@@ -258,18 +257,6 @@ static void release_models(struct ghp_model *models)
 
 /* ---- saying what was done ---- */
 
-static enum ghp_status print_json(json_t *root)
-{
-    char *text = NULL;
-    enum ghp_status status = root != NULL ? ghp_json_text_of(root, &text) : GHP_NO_MEMORY();
-
-    if (status == GHP_OK && (fputs(text, stdout) == EOF || fflush(stdout) != 0))
-        status = GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check where it goes");
-    free(text);
-    json_decref(root);
-    return status;
-}
-
 static json_t *link_json(struct ghp_link link)
 {
     return json_pack("{s:f, s:f}", "latency_s", link.latency_s, "bandwidth_Bps", link.bandwidth_Bps);
@@ -282,12 +269,13 @@ static enum ghp_status report_machine(const struct ghp_machine *machine)
     enum ghp_status status = GHP_OK;
 
     if (set.json)
-        return print_json(json_pack(
-            "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "way", "machine", "output",
-            set.output, "name", machine->name, "nodes", machine->nodes, "packages",
-            machine->packages, "cores", machine->cores, "threads", machine->threads, "memory_bytes",
-            (json_int_t)machine->memory_bytes, "intra", link_json(machine->intra), "inter",
-            link_json(machine->inter)));
+        return ghp_json_print(
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "way", "machine",
+                      "output", set.output, "name", machine->name, "nodes", machine->nodes,
+                      "packages", machine->packages, "cores", machine->cores, "threads",
+                      machine->threads, "memory_bytes", (json_int_t)machine->memory_bytes, "intra",
+                      link_json(machine->intra), "inter", link_json(machine->inter)),
+            stdout);
     table = ghp_table_open();
     ghp_table_note(table, "machine %s: %s", set.output, machine->name);
     ghp_table_column(table, "nodes", "", 'r');
@@ -314,10 +302,11 @@ static enum ghp_status report_analytic(const struct ghp_profile *profile)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)profile->hash);
     if (set.json)
-        return print_json(json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "way", "analytic", "output",
-                                    set.output, "profile_hash", hash, "flops_per_s",
-                                    profile->law.flops_per_s, "intra",
-                                    link_json(profile->machine.intra), "inter", link_json(link)));
+        return ghp_json_print(
+            json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "way", "analytic", "output", set.output,
+                      "profile_hash", hash, "flops_per_s", profile->law.flops_per_s, "intra",
+                      link_json(profile->machine.intra), "inter", link_json(link)),
+            stdout);
     printf("# profile %s by law: %g FLOP/s, %g bytes/s, %g s\n", set.output,
            profile->law.flops_per_s, link.bandwidth_Bps, link.latency_s);
     return GHP_OK;
@@ -363,7 +352,7 @@ static enum ghp_status report_measured(const struct ghp_measured_result *r)
     char seconds[32];
     enum ghp_status status = GHP_OK;
 
-    if (set.json) return print_json(measured_json(r));
+    if (set.json) return ghp_json_print(measured_json(r), stdout);
     table = ghp_table_open();
     ghp_table_note(table, "profile %s: %s, %s, %s; %s", set.output, r->profile.backend,
                    r->profile.numerics, precision_names[set.precision],
@@ -480,7 +469,7 @@ static enum ghp_status try_held_out(struct ghp_transport *transport)
 
     if (status == GHP_OK) {
         if (ghp_transport_mpi.rank(transport) == 0)
-            status = set.json ? print_json(ghp_held_out_json(&result, set.held_out))
+            status = set.json ? ghp_json_print(ghp_held_out_json(&result, set.held_out), stdout)
                               : ghp_held_out_print(&result, set.held_out, stdout);
         status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
     }

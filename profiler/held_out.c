@@ -357,7 +357,7 @@ enum ghp_status ghp_held_out_run(const struct ghp_held_out_request *request,
     GHP_TRY_GOTO(status, share(&run, status), done);
     status = settle(&run);
     GHP_TRY_GOTO(status, ghp_measure_max(&run.m, status, &run.m.sample_s), done);
-    result->oversubscribed = run.m.sample_s > request->sample_s;
+    result->oversubscribed = run.m.shares_cores = run.m.sample_s > request->sample_s;
     if (result->held.n > 0) status = measure(&run);
 done:
     result->seconds = ghp_measure_now_s() - start_s;

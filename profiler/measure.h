@@ -21,7 +21,8 @@ struct ghp_measure {
     struct ghp_backend *backend;
     int element_bytes; /* 4 or 8 */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
-    int64_t cache_bytes; /* the processor's caches; what a step moves beyond them is not found there again */
+    bool shares_cores;   /* more ranks than cores */
+    int64_t cache_bytes; /* the largest cache: a step that moves more finds nothing there again */
 };
 
 /* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */

@@ -15,7 +15,8 @@ static enum ghp_status bench_run(void *context, int64_t repeats)
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_agenda_op *op)
 {
-    double other = op->step_bytes < (double)m->cache_bytes ? op->step_bytes : (double)m->cache_bytes;
+    double other =
+        op->step_bytes < (double)m->cache_bytes ? op->step_bytes : (double)m->cache_bytes;
 
     return (struct ghp_opbench_task){
         .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
@@ -45,8 +46,7 @@ static enum decision decide(const struct ghp_measure *m, const struct ghp_agenda
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
 
     if (ghp_measure_now_s() + runs_s > limits->deadline_s) return LEAVE;
-    if (ghp_opbench_bytes(&task, m->element_bytes) > limits->memory_bytes)
-        return LEAVE;
+    if (ghp_opbench_bytes(&task, m->element_bytes) > limits->memory_bytes) return LEAVE;
     return MEASURE;
 }
 

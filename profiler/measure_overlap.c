@@ -9,7 +9,8 @@
 
 enum {
     MESSAGE_BYTES = 4 << 20, /* as buckets of gradients are */
-    ROUNDS = 5, /* at most GHP_MAX_SAMPLES */
+    ROUNDS = 5,              /* at most GHP_MAX_SAMPLES */
+    ALONE_SAMPLES = 4, /* a measurement alone lasts as long as so many samples of an operation */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
@@ -136,28 +137,45 @@ static double slowdown(const struct ghp_samples *rounds)
     return fmax(1, ghp_measure_summary(rounds).seconds);
 }
 
-/* All rounds, once what each costs alone is known. */
+/* What each kind of work costs alone, measured anew in each round: what disturbs a round disturbs both sides of its ratio. */
+struct alone {
+    double compute_s, reduce_s, exchange_s;
+};
+
+static enum ghp_status measure_alone(struct traffic *t, struct ghp_task compute,
+                                     struct alone *alone)
+{
+    struct ghp_task tasks[] = {compute, {reduce_run, t}, {exchange_run, t}};
+    double *results[] = {&alone->compute_s, &alone->reduce_s, &alone->exchange_s};
+
+    for (int i = 0; i < 3; ++i) {
+        struct ghp_samples samples = {0};
+
+        GHP_TRY(ghp_measure_more(t->m, tasks[i], ALONE_SAMPLES * t->m->sample_s, 1, &samples));
+        *results[i] = samples.values[0];
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
                               struct ghp_task compute, struct ghp_overlap *overlap)
 {
-    struct ghp_effort effort = {.sample_s = 2 * t->m->sample_s, .min_samples = 5, .max_samples = 7};
-    struct ghp_timed compute_alone = {0}, reduce_alone = {0}, exchange_alone = {0};
     struct ghp_samples on_compute = {.n = ROUNDS}, on_comm = on_compute, on_link = on_compute;
-    int n = 0, exchanges = 0;
 
-    GHP_TRY(ghp_measure_task(t->m, compute, effort, &compute_alone));
-    GHP_TRY(ghp_measure_task(t->m, (struct ghp_task){reduce_run, t}, effort, &reduce_alone));
-    GHP_TRY(ghp_measure_task(t->m, (struct ghp_task){exchange_run, t}, effort, &exchange_alone));
-    n = runs_in_round(t->m, reduce_alone.seconds);
-    exchanges = runs_in_round(t->m, exchange_alone.seconds);
     for (int i = 0; i < ROUNDS; ++i) {
-        double mean_s[2] = {0};
-        double both_s = 0, a = n * reduce_alone.seconds, b = exchanges * exchange_alone.seconds;
+        struct alone alone = {0};
+        double mean_s[2] = {0}, both_s = 0, a, b;
+        int n, exchanges;
 
+        GHP_TRY(measure_alone(t, compute, &alone));
+        n = runs_in_round(t->m, alone.reduce_s);
+        exchanges = runs_in_round(t->m, alone.exchange_s);
         GHP_TRY(round_compute(t, stream, compute, n, mean_s));
-        on_compute.values[i] = mean_s[0] / compute_alone.seconds;
-        on_comm.values[i] = mean_s[1] / reduce_alone.seconds;
+        on_compute.values[i] = mean_s[0] / alone.compute_s;
+        on_comm.values[i] = mean_s[1] / alone.reduce_s;
         GHP_TRY(round_link(t, stream, n, exchanges, &both_s));
+        a = n * alone.reduce_s;
+        b = exchanges * alone.exchange_s;
         on_link.values[i] = (both_s - fabs(a - b)) / fmin(a, b);
     }
     overlap->compute = slowdown(&on_compute);

@@ -4,6 +4,7 @@
 #include "executor/opbench.h"
 #include "profiler/measure_comm.h"
 #include "profiler/measure_overlap.h"
+#include "profiler/measure_pace.h"
 #include "profiler/measure_rates.h"
 #include "profiler/muster.h"
 #include "profiler/resume.h"
@@ -295,10 +296,24 @@ static void count_all(struct run *run)
     result->comms_left = run->agenda.n_comms - result->comms_kept - result->comms_measured;
 }
 
+/* Of the rounds that measured the operations, perhaps an earlier file's. */
+static void note_pace(struct ghp_profile *profile, const struct ghp_samples samples[GHP_PACE_JOBS])
+{
+    if (profile->pace.compute_s > 0) return;
+    profile->pace = (struct ghp_pace){.compute_s = ghp_measure_summary(&samples[0]).seconds,
+                                      .memory_s = ghp_measure_summary(&samples[1]).seconds};
+}
+
 static enum ghp_status measure_all(struct run *run)
 {
+    struct ghp_samples pace[GHP_PACE_JOBS] = {{0}};
+
     GHP_TRY(measure_rates(run));
-    for (int i = 0; i < ROUNDS; ++i) GHP_TRY(measure_round(run));
+    for (int i = 0; i < ROUNDS; ++i) {
+        GHP_TRY(ghp_measure_pace(&run->m, pace));
+        GHP_TRY(measure_round(run));
+    }
+    note_pace(run->profile, pace);
     count_all(run);
     return finish(run);
 }
@@ -316,7 +331,7 @@ static enum ghp_status prepare(struct run *run)
     if (status == GHP_OK) status = settle(run);
     /* cores may be shared by some ranks only, but all must count alike */
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
-    run->result->oversubscribed = run->m.sample_s > run->request->sample_s;
+    run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
     return collect(run);
 }
 

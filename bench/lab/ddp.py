@@ -297,7 +297,8 @@ def main():
     dist.destroy_process_group()
 
 
-try:
-    main()
-except (OSError, ValueError, KeyError, RuntimeError) as problem:
-    sys.exit(f"ddp: {type(problem).__name__}: {problem}")
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError, KeyError, RuntimeError) as problem:
+        sys.exit(f"ddp: {type(problem).__name__}: {problem}")

@@ -299,14 +299,7 @@ static enum ghp_status report(const struct probe *p)
     json_t *root =
         json_pack("{s:s, s:i, s:o, s:I, s:O}", "format", "ghp.lab-probe/1", "n_hosts", p->n_hosts,
                   "host_of_rank", hosts, "repeats", (json_int_t)p->repeats, "results", p->results);
-    char *text = NULL;
-    enum ghp_status status = root == NULL ? GHP_NO_MEMORY() : ghp_json_text_of(root, &text);
-    if (status == GHP_OK && (fputs(text, stdout) == EOF || fflush(stdout) != 0))
-        status =
-            GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check the disk or the pipe");
-    free(text);
-    json_decref(root);
-    return status;
+    return ghp_json_print(root, stdout);
 }
 
 static enum ghp_status run(struct probe *p, int argc, char **argv)

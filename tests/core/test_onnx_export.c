@@ -39,7 +39,8 @@ static void check_tensors(int n_expected, bool filled)
         CHECK_EQ(weight.is_filled, filled);
         CHECK_STATUS(ghp_onnx_tensors_read(tensors, t, values), GHP_OK);
         for (int64_t i = 0; i < weight.elements; i++)
-            same = same && (filled ? values[i] == values[0] : values[i] == value_of(weight.name, i));
+            same =
+                same && (filled ? values[i] == values[0] : values[i] == value_of(weight.name, i));
         if (!CHECK(same)) fprintf(stderr, "  in %s\n", weight.name);
         free(values);
     }

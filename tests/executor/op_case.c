@@ -136,12 +136,8 @@ static void add_activations(void)
                                                       {GHP_FUNCTION_CLIP, -0.25, 0.5},
                                                       {GHP_FUNCTION_AFFINE, -1.5, 0.25}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        add((struct ghp_local){.op = GHP_OP_ACTIVATION,
-                               .n = 3,
-                               .c = 7,
-                               .h = 5,
-                               .w = 3,
-                               .activation = functions[i]});
+        add((struct ghp_local){
+            .op = GHP_OP_ACTIVATION, .n = 3, .c = 7, .h = 5, .w = 3, .activation = functions[i]});
 }
 
 static void add_gathers(void)

@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 
-enum { MOST_VALUES = 1 << 16 }; /* of a tensor that is read: a few bytes may stand for 2^40 equal numbers */
+enum {
+    MOST_VALUES = 1 << 16
+}; /* of a tensor that is read: a few bytes may stand for 2^40 equal numbers */
 
 static void read_tensors(const char *path)
 {

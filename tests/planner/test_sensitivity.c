@@ -125,7 +125,7 @@ static void test_limit(void)
     CHECK_EQ(memory->quantity, GHP_QUANTITY_MEMORY);
     CHECK_NEAR(memory->low, plan.predicted.peak_bytes, 0);
     /* a limit of one byte more lets the fastest plan in */
-    CHECK(memory->high >= wishes.memory_bytes &&
+    CHECK(memory->high >= (double)wishes.memory_bytes &&
           memory->high <= 1.001 * (double)wishes.memory_bytes);
     CHECK(check_ends(&wishes, &plan) >= 2);
     ghp_plan_release(&plan);

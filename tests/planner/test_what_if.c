@@ -212,6 +212,8 @@ static void test_speeds(void)
     CHECK_STATUS(EDIT(&law, 8, NULL, "law.flops_per_s=3e12", "law.memory_Bps=1e11"), GHP_OK);
     CHECK_NEAR(law.law.flops_per_s, 3e12, 0);
     CHECK_NEAR(law.law.memory_Bps, 1e11, 0);
+    CHECK_STATUS(EDIT(&law, 8, NULL, "law.batch_half=1.5"), GHP_OK);
+    CHECK_NEAR(law.law.batch_half, 1.5, 0);
     ghp_profile_release(&law);
 }
 

@@ -1,6 +1,7 @@
 /* tests/profiler/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is there.
  * ghp-test: np=1,2 timeout=120 */
 #include "profiler/measure_overlap.h"
+#include "profiler/measure_pace.h"
 #include "profiler/measure_rates.h"
 #include "executor/opbench.h"
 #include "tests/check.h"
@@ -55,20 +56,42 @@ static enum ghp_status bench_run(void *context, int64_t repeats)
 
 static void test_overlap(void)
 {
-    struct ghp_opbench_task task = {.local = {.op = GHP_OP_LINEAR, .n = 64, .c = 256, .h = 1, .w = 1,
-                                              .k = 256, .p = 1, .q = 1, .n_inputs = 1},
+    struct ghp_opbench_task task = {.local = {.op = GHP_OP_LINEAR,
+                                              .n = 64,
+                                              .c = 256,
+                                              .h = 1,
+                                              .w = 1,
+                                              .k = 256,
+                                              .p = 1,
+                                              .q = 1,
+                                              .n_inputs = 1},
                                     .pass = GHP_PASS_FORWARD};
     struct ghp_opbench *bench = NULL;
     struct ghp_overlap overlap = {0};
 
-    if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &task, &bench), GHP_OK))
-        return;
+    if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &task, &bench), GHP_OK)) return;
     CHECK_STATUS(ghp_measure_overlap(&m, (struct ghp_task){bench_run, bench}, &overlap), GHP_OK);
     CHECK(overlap.compute >= 1 && overlap.compute < 100);
     CHECK(overlap.comm >= 1 && overlap.comm < 100);
     CHECK(overlap.link >= 1 && overlap.link < 100);
     if (m.size == 1) CHECK_NEAR(overlap.compute + overlap.comm + overlap.link, 3, 0);
     ghp_opbench_close(bench);
+}
+
+/* All ranks have the same means. */
+static void test_pace(void)
+{
+    struct ghp_samples samples[GHP_PACE_JOBS] = {{0}};
+
+    for (int i = 0; i < 2; ++i) CHECK_STATUS(ghp_measure_pace(&m, samples), GHP_OK);
+    for (int job = 0; job < GHP_PACE_JOBS; ++job) {
+        double most = samples[job].values[1];
+
+        CHECK_EQ(samples[job].n, 2);
+        CHECK(samples[job].values[0] > 0 && most > 0);
+        CHECK_STATUS(ghp_measure_max(&m, GHP_OK, &most), GHP_OK);
+        CHECK_NEAR(most, samples[job].values[1], 0);
+    }
 }
 
 int main(int argc, char **argv)
@@ -90,6 +113,7 @@ int main(int argc, char **argv)
     test_line();
     test_rates();
     test_overlap();
+    test_pace();
     m.backend_ops->close(m.backend);
     m.transport_ops->close(m.transport);
     return check_end();

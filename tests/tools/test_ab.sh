@@ -3,15 +3,8 @@
 # tests/tools/test_ab.sh - ghp-run PLAN PLAN2 --ab STEPS: the table, the object, the run files; that training by the winner
 # gives the bits of training by it alone; and what it refuses to compare.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # run N ARGS...: ghp-run by N workers; stdout in out, stderr in err
 run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }

@@ -15,7 +15,7 @@ fail() {
 comparison() {
     local workers=$1 comma='' name strategy predicted measured ratio low high plan
     shift
-    printf '{"format": "ghp.ab/1", "workers": %s, "global_batch": 64, "foreign_share": 0.01, "plans": [' "$workers"
+    printf '{"format": "ghp.ab/1", "workers": %s, "global_batch": 64, "foreign_share": 0.01, "pace": {"compute": 1.07, "memory": 1}, "plans": [' "$workers"
     for plan; do
         IFS=: read -r name strategy predicted measured ratio low high <<<"$plan"
         printf '%s{"plan": "x/%s.plan.json", "strategy": "%s", "predicted_step_s": %s, "measured_step_s": %s, "spread": 0.02,' \
@@ -37,8 +37,8 @@ comparison 4 auto:auto:0.1:0.1:1:1:1 data:data:0.2:0.2:2:1.9:2.1 owt:owt:0.12:0.
 cp "$work/4x1@1gbit/net/all.json" "$work/4x1@1gbit/net/pairs.json"
 
 "$report" "$work"/*/*/ >"$work/out" || fail "no report"
-grep -Eq '^2x1@1gbit +net +64 +auto +110.0 +100.0 +2.0 +\+10.0 +1.0$' "$work/out" || fail "error of ghp's plan"
-grep -Eq '^2x1@1gbit +net +64 +data +180.0 +200.0 +2.0 +-10.0 +1.0$' "$work/out" || fail "error of data"
+grep -Eq '^2x1@1gbit +net +64 +auto +110.0 +100.0 +2.0 +\+10.0 +1.0 +1.07$' "$work/out" || fail "error of ghp's plan"
+grep -Eq '^2x1@1gbit +net +64 +data +180.0 +200.0 +2.0 +-10.0 +1.0 +1.07$' "$work/out" || fail "error of data"
 grep -Eq '^2 +all +3 +6.7 +10.0$' "$work/out" || fail "summary of two workers"
 grep -Eq '^2 +by chance +1 +0.0 +0.0$' "$work/out" || fail "summary of plans by chance"
 grep -Eq '^more +owt +1 +25.0 +25.0$' "$work/out" || fail "summary of four workers"

@@ -3,10 +3,8 @@
 # tests/tools/test_bad_input.sh - bad input of every kind: the exit code, a message that names the remedy, nothing
 # half-written.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 models=$GHP_SOURCE/models
-failures=0
 
 # refused CODE 'TEXT' COMMAND...: exits with CODE, says TEXT on stderr, prints nothing on stdout
 refused() {

@@ -3,15 +3,8 @@
 # tests/tools/test_calibrate.sh - from runs to a corrected profile and a plan by it: run files, where their error sits,
 # --calibrate, and what it refuses.  Whether calibration helps is this machine's matter: both answers are right here.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
 plan() { "$GHP_BIN/ghp-plan" "$@" >out 2>err; }

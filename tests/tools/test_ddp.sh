@@ -3,15 +3,8 @@
 # tests/tools/test_ddp.sh - the yardstick of PyTorch: refusals without it; where it is, its networks have ghp's numbers of
 # weights, and a worker alone trains.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 lab=$GHP_SOURCE/bench/lab
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # refused CODE TEXT COMMAND...
 refused() {

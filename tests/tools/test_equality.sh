@@ -5,15 +5,12 @@
 # and in double on the reference backend; repeated runs give equal bits; every deliberate fault is caught.
 # GHP_ALL=1 runs vgg-a-32 in double for every plan (minutes); without it for one plan a worker count.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
-failures=0
+. "$(dirname "$0")/scratch.sh"
 runs=0
 turned=0
 worst_w=0
 worst_g=0
 
-number() { sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$2" | head -n 1; }
 larger() { awk -v a="$1" -v b="$2" 'BEGIN { print (b + 0 > a + 0) ? b : a }'; }
 
 fail() {

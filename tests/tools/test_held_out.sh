@@ -2,17 +2,10 @@
 # ghp-test: timeout=240 needs=ghp-profile
 # tests/tools/test_held_out.sh - ghp-profile --held-out under mpirun: table and object, refusals, and no file is written.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 profile=$GHP_BIN/ghp-profile
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=(mpirun --oversubscribe --bind-to none -n)
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # refused CODE TEXT COMMAND...
 refused() {

@@ -2,15 +2,8 @@
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/test_inspect.sh - ghp-inspect on each kind of file: what its tables say, --json, --verify, --explain.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 models=$GHP_SOURCE/models
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }
 

@@ -5,14 +5,12 @@
 # the uninterrupted one - bit for bit under the same plan (float on oneDNN and double on the reference backend in turn), to
 # rounding under another plan and worker count (double); what the kill left half-written is gone afterwards. 5 kills; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a sequence of kills.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 kills=${GHP_KILLS:-$([ "${GHP_ALL:-0}" = 1 ] && echo 50 || echo 5)}
 RANDOM=${GHP_SEED:-$$}
 echo "GHP_SEED=${GHP_SEED:-$$}, $kills kills"
 model=$GHP_SOURCE/models/small-resnet.json
 steps=24
-failures=0
 unstarted=0  # killed before the first checkpoint
 unfinished=0 # killed while a checkpoint was being written
 finished=0   # killed after the last one

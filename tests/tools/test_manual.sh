@@ -3,14 +3,7 @@
 # tests/tools/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and bash's
 # completions, which come from the option table and are installed.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
+. "$(dirname "$0")/scratch.sh"
 
 for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
     # versions: the tool's own, and of the libraries that it is linked to and no others

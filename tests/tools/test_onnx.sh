@@ -9,14 +9,7 @@ set -u
 networks=${GHP_ONNX:-$GHP_SOURCE/../shared/data/onnx}
 mnist=${GHP_MNIST:-$GHP_SOURCE/../shared/data/mnist}
 python=${GHP_PYTHON:-python3}
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
+. "$(dirname "$0")/scratch.sh"
 
 run() { # runs a command that must succeed
     "$@" >out 2>err </dev/null || {
@@ -26,7 +19,6 @@ run() { # runs a command that must succeed
     }
 }
 
-number() { sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$2" | head -n 1; }
 hash_of() { "$GHP_BIN/ghp-inspect" "$1" | sed -n '1s/.*hash //p'; }
 
 # ---- out and back ----

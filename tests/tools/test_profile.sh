@@ -2,17 +2,10 @@
 # ghp-test: timeout=60 needs=ghp-profile
 # tests/tools/test_profile.sh - ghp-profile without measuring: laws, machines, and what it refuses.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 profile=$GHP_BIN/ghp-profile
 model=$GHP_SOURCE/models/vgg16.json
 law=F=6e12,bandwidth=1.25e9,latency=20e-6
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # accepted COMMAND...: exits 0 and says nothing on stderr
 accepted() {

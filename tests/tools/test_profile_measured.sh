@@ -3,19 +3,12 @@
 # tests/tools/test_profile_measured.sh - ghp-profile under mpirun: a profile of lenet5 by two ranks, continued, refused,
 # interrupted; by one process without mpirun too.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 profile=$GHP_BIN/ghp-profile
 model=$GHP_SOURCE/models/lenet5.json
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=(mpirun --oversubscribe --bind-to none -n)
 quick=(--model "$model" --workers 2 --batch 16 --backend reference --sample 0.001)
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # refused CODE TEXT COMMAND...
 refused() {

@@ -3,15 +3,8 @@
 # tests/tools/test_progress.sh - a long search shows how long it may still take, on terminals only and in colour only
 # where that is wanted.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
-failures=0
+. "$(dirname "$0")/scratch.sh"
 escape=$(printf '\033')
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 "$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$GHP_SOURCE/models/vgg16.json" -o p.json >/dev/null 2>&1 ||
     fail "no profile"

@@ -3,15 +3,8 @@
 # tests/tools/test_report.sh - ghp-inspect's drawings: the page is well-formed, small, fetches nothing, escapes names,
 # has readable colours (in a browser: test_report_browser.sh); the trace parses and has its lanes; the graph is Graphviz's.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 models=$GHP_SOURCE/models
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }
 

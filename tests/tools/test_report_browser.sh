@@ -7,14 +7,7 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
     echo "skipped: there is no chromium to show the page with"
     exit 77
 }
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
+. "$(dirname "$0")/scratch.sh"
 
 "$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$GHP_SOURCE/models/vgg16.json" -o p.json >/dev/null 2>&1 ||
     fail "no profile"

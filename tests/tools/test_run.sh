@@ -3,16 +3,9 @@
 # tests/tools/test_run.sh - ghp-run as a user sees it: report, JSON, metrics, repeats, resuming under another plan and
 # worker count, evaluation, verification that passes and that fails, the run file, binding.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 model=$GHP_SOURCE/models/small-resnet.json
-failures=0
 first= second=
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # run N ARGS...: ghp-run by N workers; stdout in out, stderr in err
 run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }

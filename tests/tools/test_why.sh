@@ -3,15 +3,8 @@
 # tests/tools/test_why.sh - why a plan is as it is: every split of a layer, runner-up, break-even values, sensitivity and
 # the margin, as ghp-plan writes them and ghp-inspect shows them, without the profile.
 set -u
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/scratch.sh"
 models=$GHP_SOURCE/models
-failures=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failures=$((failures + 1))
-}
 
 # says 'TEXT' ARGS...: ghp-inspect ends with 0, nothing on stderr, TEXT (a regular expression) on stdout
 says() {
