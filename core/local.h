@@ -50,7 +50,7 @@ bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass);
 int64_t ghp_local_flops(const struct ghp_local *local,
                         enum ghp_pass pass); /* conv2d and linear: 2 per multiply-add; others 0 */
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass,
-                        int element_bytes); /* least memory traffic */
+                        int element_bytes);                /* least memory traffic */
 int ghp_local_whole_inputs(const struct ghp_local *local); /* tensors of c, h, w that it reads */
 int64_t
 ghp_local_in_elements(const struct ghp_local *local); /* of input 0 (all inputs for concat) */

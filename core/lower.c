@@ -3,7 +3,7 @@
  * Forward, per layer: in-edge layout changes, then UPDATE (of the previous step), then the layer, then sends to later
  * stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became ready,
  * data gradient, then in-edge layout changes and sends to earlier stages. Receives of a slot are posted at the start of
- * the slot before, sends waited for at the end of the slot after. */
+ * the slot before, sends waited for at the end of a later slot. */
 #include "core/lower_emit.h"
 
 #include <stdlib.h>
@@ -681,11 +681,27 @@ static enum ghp_status emit_receives(struct emitter *e, struct ghp_slot slot, in
     return status;
 }
 
-/* Waits for the sends among the instructions first .. end - 1. */
-static enum ghp_status emit_send_waits(const struct emitter *e, int first, int end, int point)
+/* Slots after which a send is waited for: to a neighbour one, past stages as many as its receiver may be behind
+ * (docs/stages.md 3). */
+static int patience_of(const struct ghp_instr *send)
 {
-    for (int i = first; i < end; i++)
-        if (e->program->instrs[i].kind == GHP_INSTR_SEND) GHP_TRY(emit_wait(e, i, point));
+    int distance = abs(send->transfer.to_stage - send->transfer.from_stage);
+    return distance > 2 ? distance - 1 : 1;
+}
+
+/* Waits at the end of slot `slot` for the sends whose time it is, in the last slot for all that are left. `begins`: first
+ * instruction of each slot so far, and one past the last. */
+static enum ghp_status emit_send_waits(const struct emitter *e, const int *begins, int slot,
+                                       bool last, int point)
+{
+    int first = slot < GHP_MAX_STAGES ? 0 : slot - GHP_MAX_STAGES;
+    for (int s = first; s <= slot; s++)
+        for (int i = begins[s]; i < begins[s + 1]; i++) {
+            const struct ghp_instr *send = &e->program->instrs[i];
+            if (send->kind != GHP_INSTR_SEND) continue;
+            int at = s + patience_of(send);
+            if (at == slot || (last && at > slot)) GHP_TRY(emit_wait(e, i, point));
+        }
     return GHP_OK;
 }
 
@@ -886,10 +902,12 @@ static enum ghp_status emit_backward_slot(struct emitter *e)
 static enum ghp_status emit_all(struct emitter *e)
 {
     struct ghp_slot slots[2 * GHP_MAX_MICRO_BATCHES];
+    int begins[2 * GHP_MAX_MICRO_BATCHES + 1];
     int n = ghp_stage_slots(e->how->staging, e->seat.stage, e->how->forward_only, slots);
-    int u = ghp_staging_micro_batches(e->how->staging), before = 0;
+    int u = ghp_staging_micro_batches(e->how->staging);
     for (int s = 0; s < n; s++) {
-        int begin = e->program->n_instrs, start = s * e->half;
+        int start = s * e->half;
+        begins[s] = e->program->n_instrs;
         e->micro = slots[s].micro;
         e->first = e->micro == 0;
         e->last = e->micro == u - 1;
@@ -897,10 +915,8 @@ static enum ghp_status emit_all(struct emitter *e)
         if (s == 0) GHP_TRY(emit_receives(e, slots[0], start));
         if (s + 1 < n) GHP_TRY(emit_receives(e, slots[s + 1], start));
         GHP_TRY(slots[s].backward ? emit_backward_slot(e) : emit_forward_slot(e));
-        GHP_TRY(emit_send_waits(e, before, begin, start + e->half - 1));
-        if (s + 1 == n)
-            GHP_TRY(emit_send_waits(e, begin, e->program->n_instrs, start + e->half - 1));
-        before = begin;
+        begins[s + 1] = e->program->n_instrs;
+        GHP_TRY(emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
     }
     e->micro = u - 1;
     return emit_metrics(e, e->splits[e->how->model->n_layers - 1]);

@@ -46,7 +46,8 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double link;          /* blocking exchange beside a gradient reduction: both */
 };
 
-struct ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
+struct
+    ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
     double compute_s, memory_s;
 };
 

@@ -350,10 +350,10 @@ enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
     GHP_TRY(ghp_profile_copy_head(profile, subset));
     for (int k = 0; k < n; ++k)
         for (int i = 0; i < programs[k].n_instrs; ++i)
-            GHP_TRY_GOTO(status,
-                         add_needed(profile, &programs[k].instrs[i], programs[k].extent.workers,
-                                    subset),
-                         out);
+            GHP_TRY_GOTO(
+                status,
+                add_needed(profile, &programs[k].instrs[i], programs[k].extent.workers, subset),
+                out);
     status = ghp_profile_seal(subset);
 
 out:

@@ -298,8 +298,7 @@ const char *ghp_role_name(enum ghp_role role)
     static const char *const names[GHP_ROLE_COUNT] = {
         "output",  "edge input",      "edge gradient", "edge gradient out",
         "weight",  "weight gradient", "momentum",      "state",
-        "drift",
-        "saved",   "stats",           "labels",        "metrics",
-        "scratch", "bucket",          "comm segment"};
+        "drift",   "saved",           "stats",         "labels",
+        "metrics", "scratch",         "bucket",        "comm segment"};
     return names[role];
 }

@@ -103,7 +103,7 @@ const char *ghp_reshard_name(enum ghp_reshard_op op)
 
 const char *ghp_comm_name(enum ghp_comm_op op)
 {
-    static const char *const names[GHP_COMM_COUNT] = {"none", "all_reduce", "all_gather",
+    static const char *const names[GHP_COMM_COUNT] = {"none",           "all_reduce", "all_gather",
                                                       "reduce_scatter", "all_to_all", "transfer"};
     return names[op];
 }

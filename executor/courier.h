@@ -6,7 +6,7 @@
  * Call order: open -> post, wait ... -> close. One thread posts and waits; each parcel is waited for before it is posted
  * again.
  *
- * Tested    tests/executor/test_courier.c */
+ * Tested    tests/executor/test_stages.c */
 #ifndef GHP_EXECUTOR_COURIER_H
 #define GHP_EXECUTOR_COURIER_H
 

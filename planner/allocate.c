@@ -134,9 +134,10 @@ enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_exte
 /* What each layer at least costs a worker with so many samples in a micro-batch: prefix sums over the layers. */
 struct floor {
     int64_t share;
-    int degrees, workers; /* degrees that divide it; workers of the stage, 0 where they do not matter */
-    double *work;         /* forward and backward, of one micro-batch; n_layers + 1 */
-    double *update;       /* n_layers + 1 */
+    int degrees,
+        workers;    /* degrees that divide it; workers of the stage, 0 where they do not matter */
+    double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
+    double *update; /* n_layers + 1 */
     struct floor *next;
 };
 
@@ -185,10 +186,9 @@ static enum ghp_status least_of(const struct allocating *a, const struct ghp_low
             struct ghp_price price;
 
             if (!in_line(&piece.instrs[k])) continue;
-            status = ghp_profile_price(a->job->profile, &piece.instrs[k], how->extent.workers,
-                                       &price);
-            if (status == GHP_OK)
-                sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += price.seconds;
+            status =
+                ghp_profile_price(a->job->profile, &piece.instrs[k], how->extent.workers, &price);
+            if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += price.seconds;
         }
         least[0] = fmin(least[0], sum[0]);
         least[1] = fmin(least[1], sum[1]);
@@ -271,11 +271,12 @@ static enum ghp_status first_bound(struct allocating *a, const struct ghp_stagin
         const struct floor *f;
 
         GHP_TRY(stage_floor(a, s, i, &f));
-        *bound_s = fmax(*bound_s, u * between(f->work, first, end) + between(f->update, first, end));
+        *bound_s =
+            fmax(*bound_s, u * between(f->work, first, end) + between(f->update, first, end));
         if (entry < first || entry >= end) entry = -1; /* the way skips this stage, or ended */
         if (entry < 0) continue;
-        *bound_s = fmax(*bound_s, way_s + u * between(f->work, entry, end) +
-                                      between(f->update, entry, end));
+        *bound_s = fmax(*bound_s,
+                        way_s + u * between(f->work, entry, end) + between(f->update, entry, end));
         way_s += between(f->work, entry, end) + between(f->update, entry, end);
         entry = a->first_reader[end - 1];
     }
@@ -327,14 +328,12 @@ static int by_bound(const void *x, const void *y)
 
 static struct ghp_staging staging_of(const struct candidate *c)
 {
-    struct ghp_staging s = {.n = c->n,
-                            .micro_batches = c->micro_batches,
-                            .pipeline = (enum ghp_pipeline)c->pipeline};
+    struct ghp_staging s = {
+        .n = c->n, .micro_batches = c->micro_batches, .pipeline = (enum ghp_pipeline)c->pipeline};
 
     for (int i = 0; i < c->n; ++i)
-        s.stage[i] = (struct ghp_stage){.first_layer = c->first_layer[i],
-                                        .workers = c->workers[i],
-                                        .grain = c->grain[i]};
+        s.stage[i] = (struct ghp_stage){
+            .first_layer = c->first_layer[i], .workers = c->workers[i], .grain = c->grain[i]};
     return s;
 }
 
@@ -401,8 +400,8 @@ static enum ghp_status keep(struct trial *t, struct ghp_allocation *best)
     return GHP_OK;
 }
 
-static enum ghp_status try_candidate(struct allocating *a, const struct candidate *c,
-                                     double best_s, double deadline_s)
+static enum ghp_status try_candidate(struct allocating *a, const struct candidate *c, double best_s,
+                                     double deadline_s)
 {
     struct ghp_allocation *r = a->result;
     struct trial t = {.job = a->job, .staging = staging_of(c)};
@@ -457,7 +456,8 @@ static enum ghp_status find_readers(struct allocating *a)
     for (int v = 0; v < model->n_layers; ++v) {
         const struct ghp_layer *l = &model->layers[v];
 
-        a->first_reader[v] = l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
+        a->first_reader[v] =
+            l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
         a->ghosts = a->ghosts || ghp_layer_drifts(l);
     }
     return GHP_OK;
@@ -596,8 +596,8 @@ const char *ghp_staging_text(const struct ghp_staging *s, const struct ghp_model
                                  s->stage[i].workers, i > 0 ? " from " : "",
                                  i > 0 ? model->layers[s->stage[i].first_layer].name : "");
     if (used < n && u > 1)
-        used += (size_t)snprintf(text + used, n - used, "%s%d micro-batches", used > 0 ? ", " : "",
-                                 u);
+        used +=
+            (size_t)snprintf(text + used, n - used, "%s%d micro-batches", used > 0 ? ", " : "", u);
     if (used < n && u > 1 && s->n > 1)
         snprintf(text + used, n - used, " (%s)", ghp_pipeline_names[s->pipeline]);
     return text;

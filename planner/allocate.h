@@ -51,10 +51,11 @@ struct ghp_allocation {
     struct ghp_split *splits; /* owned */
     double step_s;
     int64_t peak_bytes;
-    double bound_s;      /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
-    bool closed;         /* the whole space is */
-    int64_t outer;       /* outer choices of the space */
-    int64_t searched;    /* that were not ruled out by their first bound */
+    double
+        bound_s; /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
+    bool closed;      /* the whole space is */
+    int64_t outer;    /* outer choices of the space */
+    int64_t searched; /* that were not ruled out by their first bound */
     int64_t plans, nodes;
 };
 

@@ -59,9 +59,9 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
 
         r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         for (int i = 0; i < n && v >= r->cut; ++i) {
-            bool better = choices[i].degree > r->splits[v].degree ||
-                          (choices[i].degree == r->splits[v].degree &&
-                           choices[i].kind == GHP_SPLIT_CHANNEL);
+            bool better =
+                choices[i].degree > r->splits[v].degree ||
+                (choices[i].degree == r->splits[v].degree && choices[i].kind == GHP_SPLIT_CHANNEL);
 
             if (degree % choices[i].degree == 0 && choices[i].kind != GHP_SPLIT_IN && better &&
                 ghp_stage_takes_degree(s, stage, how->extent, choices[i].degree))
@@ -130,8 +130,8 @@ static struct ghp_staging separated(const struct ruling *r, int group, int rear)
 /* Deals unequally where equal shares do not come out. */
 static void fit_grains(const struct ruling *r, struct ghp_staging *s)
 {
-    int64_t samples = r->job->how->extent.global_batch /
-                      (r->job->how->extent.workers / ghp_staging_group(s, 0));
+    int64_t samples =
+        r->job->how->extent.global_batch / (r->job->how->extent.workers / ghp_staging_group(s, 0));
 
     for (int i = 0; i < s->n; ++i)
         s->stage[i].grain = samples % s->stage[i].workers == 0 ? 0 : 1;

@@ -59,13 +59,12 @@ static void place_stages(struct ghp_instance *in)
     in->first_middle = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; ++i) {
         in->rank[i] = ghp_stage_representative(staging, i, in->how->extent);
-        in->extent[i] =
-            ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]).extent;
-        in->route[i] = (struct ghp_route){
-            .first_layer = in->n_stages > 1 ? staging->stage[i].first_layer : 0,
-            .end_layer = ghp_stage_end(staging, i, model->n_layers),
-            .next = -1,
-            .hop = -1};
+        in->extent[i] = ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]).extent;
+        in->route[i] =
+            (struct ghp_route){.first_layer = in->n_stages > 1 ? staging->stage[i].first_layer : 0,
+                               .end_layer = ghp_stage_end(staging, i, model->n_layers),
+                               .next = -1,
+                               .hop = -1};
     }
     for (int v = 0; v < in->n_layers; ++v)
         in->stage[v] = ghp_stage_of(staging, v);
@@ -77,11 +76,8 @@ static void place_stages(struct ghp_instance *in)
         ghp_image_readers(model, staging, in->edges[e].from, to, &carrier);
         if (carrier != e) continue;
         in->hop_of[e] = in->n_hops;
-        in->hop[in->n_hops++] =
-            (struct ghp_hop){.edge = e,
-                             .from = from,
-                             .to = to,
-                             .back = model->layers[in->edges[e].from].learns};
+        in->hop[in->n_hops++] = (struct ghp_hop){
+            .edge = e, .from = from, .to = to, .back = model->layers[in->edges[e].from].learns};
     }
 }
 
@@ -116,8 +112,8 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
     int hop_pairs = 0;
 
     for (int v = 0; v < in->n_layers; ++v) {
-        int n = ghp_split_choices(&model->layers[v], in->extent[in->stage[v]], all,
-                                  GHP_MAX_CHOICES);
+        int n =
+            ghp_split_choices(&model->layers[v], in->extent[in->stage[v]], all, GHP_MAX_CHOICES);
         struct ghp_split *grown = realloc(in->choices, (room + (size_t)n) * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
@@ -309,9 +305,9 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     struct ghp_lowering plain = *in->how;
 
     plain.input_gradient = false; /* counts in layers, not in edges */
-    if (in->n_stages > 1 && (in->stage[a->from] != in->stage[a->to] ||
-                             in->stage[b->from] != in->stage[b->to] ||
-                             in->stage[a->from] != in->stage[b->from]))
+    if (in->n_stages > 1 &&
+        (in->stage[a->from] != in->stage[a->to] || in->stage[b->from] != in->stage[b->to] ||
+         in->stage[a->from] != in->stage[b->from]))
         return false;
     if (from_a->n_consumers != 1 || from_b->n_consumers != 1) return false;
     if (memcmp(&from_a->out, &from_b->out, sizeof from_a->out) != 0) return false;

@@ -42,11 +42,11 @@ struct ghp_edge_price { /* seconds */
     double backward_s[GHP_WORK_COUNT];
 };
 
-struct ghp_hop {     /* of one micro-batch */
-    int edge;        /* the first reader of the tensor in its stage */
-    int from, to;    /* stages */
-    int first_pair;  /* price of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
-    bool back;       /* a gradient goes back */
+struct ghp_hop {    /* of one micro-batch */
+    int edge;       /* the first reader of the tensor in its stage */
+    int from, to;   /* stages */
+    int first_pair; /* price of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
+    bool back;      /* a gradient goes back */
 };
 
 struct ghp_hop_price { /* seconds */
@@ -55,8 +55,8 @@ struct ghp_hop_price { /* seconds */
 
 struct ghp_route { /* of a stage: the way through later stages and back */
     int first_layer, end_layer;
-    int next;  /* the stage that first reads its last layer's output and sends a gradient back; -1: none */
-    int hop;   /* by which */
+    int next; /* the stage that first reads its last layer's output and sends a gradient back; -1: none */
+    int hop; /* by which */
 };
 
 struct ghp_span { /* bytes that live from one point to another, both included */
@@ -83,8 +83,8 @@ struct ghp_instance {
     struct ghp_hop *hop;
     int *hop_of;                     /* an edge: its hop, -1: none */
     struct ghp_hop_price *hop_price; /* flat */
-    int first_middle;                /* a stage's middle is slot first_middle + stage; -1: there are none */
-    const struct ghp_edge *edges;    /* of the model; ascending by consumer */
+    int first_middle; /* a stage's middle is slot first_middle + stage; -1: there are none */
+    const struct ghp_edge *edges;  /* of the model; ascending by consumer */
     int *n_choices;                /* a layer */
     int *first_choice;             /* n_layers + 1 */
     int *first_pair;               /* n_edges + 1 */

@@ -666,8 +666,7 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
     GHP_TRY_GOTO(status, prepare(&m), done);
     GHP_TRY_GOTO(status, solve_baselines(&m, plan->splits), done);
     GHP_TRY_GOTO(status, own_search(&m), done);
-    if (wishes->all_roles || wishes->heuristic)
-        GHP_TRY_GOTO(status, solve_rules(&m, &rules), done);
+    if (wishes->all_roles || wishes->heuristic) GHP_TRY_GOTO(status, solve_rules(&m, &rules), done);
     status = m.staged || wishes->heuristic ? finish_staged(&m, &rules) : finish(&m);
 done:
     if (shows) ghp_progress_end();

@@ -15,8 +15,8 @@ enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct g
 {
     int workers = wishes->extent.workers, group;
 
-    *staging = (struct ghp_staging){.micro_batches = wishes->micro_batches,
-                                    .pipeline = wishes->pipeline};
+    *staging =
+        (struct ghp_staging){.micro_batches = wishes->micro_batches, .pipeline = wishes->pipeline};
     if (wishes->stages == NULL) return GHP_OK;
     GHP_TRY(ghp_staging_parse(wishes->stages, model, staging));
     group = ghp_staging_group(staging, workers);
@@ -34,8 +34,9 @@ enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct g
 static enum ghp_status tune(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
                             struct ghp_plan *plan)
 {
-    static const int64_t sizes[SIZES] = {0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
-                                         1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
+    static const int64_t sizes[SIZES] = {0,       1 << 18, 1 << 19,         1 << 20,
+                                         1 << 21, 1 << 22, 1 << 23,         1 << 24,
+                                         1 << 25, 1 << 26, (int64_t)1 << 50};
     struct ghp_lowering trial = *how;
     struct ghp_prediction p;
 
@@ -59,12 +60,11 @@ enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct g
 
     plan->staging = a->staging;
     memcpy(plan->splits, a->splits, (size_t)plan->model.n_layers * sizeof *plan->splits);
-    plan->groups = a->staging.n > 1
-                       ? plan->extent.workers /
-                             ghp_staging_group(&plan->staging, plan->extent.workers)
-                   : wishes->groups > 0
-                       ? wishes->groups
-                       : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
+    plan->groups =
+        a->staging.n > 1
+            ? plan->extent.workers / ghp_staging_group(&plan->staging, plan->extent.workers)
+        : wishes->groups > 0 ? wishes->groups
+                             : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
     plan->group_size = plan->extent.workers / plan->groups;
     staged.staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging;
     return tune(wishes, &staged, plan);

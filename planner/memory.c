@@ -179,8 +179,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
         int64_t each =
             aligned(ghp_local_weight_elements(local) / layer->n_params * m->in->how->element_bytes);
 
-        GHP_TRY(
-            add_lasting(m, spans, 3 * layer->n_params * each)); /* weight, gradient, momentum */
+        GHP_TRY(add_lasting(m, spans, 3 * layer->n_params * each)); /* weight, gradient, momentum */
         if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
             GHP_TRY(add_span(m, spans, layer->n_params * each, backward, backward));
     }
@@ -216,7 +215,8 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
     for (int k = 0; k < m->piece.n_instrs; ++k)
         if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
             return receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks);
-    if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1) return 0;
+    if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
+        return 0;
     return receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks);
 }
 
@@ -230,16 +230,16 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 
     GHP_TRY(persistent_spans(m, v, &local));
     keeper_of(m, v, &lives);
-    GHP_TRY(
-        add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward, lives));
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
+                     lives));
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k)
         GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
     if (layer->op != GHP_OP_INPUT)
-        GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes), forward,
-                         m->facts[v].saved_later ? backward : forward));
+        GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes),
+                         forward, m->facts[v].saved_later ? backward : forward));
     if (layer->op == GHP_OP_BATCH_NORM) {
         int64_t sums = 2 * local.c * ghp_local_repeat(&local) * (int64_t)sizeof(double);
 
@@ -247,12 +247,12 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
         if (m->facts[v].wanted) GHP_TRY(add_span(m, spans, sums, backward, backward));
     }
     if (v == m->in->n_layers - 1)
-        GHP_TRY(add_span(m, spans,
-                         ghp_layout_samples(ghp_split_layouts(split).x, m->in->extent[m->stage]) *
-                             (int64_t)sizeof(int32_t),
-                         m->in->n_stages > 1 ? stretch_of(m).forward
-                                             : ghp_point_forward(m->model, 0),
-                         m->facts[v].saved_later ? backward : forward));
+        GHP_TRY(
+            add_span(m, spans,
+                     ghp_layout_samples(ghp_split_layouts(split).x, m->in->extent[m->stage]) *
+                         (int64_t)sizeof(int32_t),
+                     m->in->n_stages > 1 ? stretch_of(m).forward : ghp_point_forward(m->model, 0),
+                     m->facts[v].saved_later ? backward : forward));
     return GHP_OK;
 }
 
@@ -297,8 +297,9 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
         --last; /* from there on it is the consumer's output */
     else if (m->facts[edge->to].reads_input)
         last = ghp_point_backward(m->model, edge->to);
-    return add_span(m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out),
-                    at, last);
+    return add_span(m, spans,
+                    tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out), at,
+                    last);
 }
 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
@@ -330,8 +331,9 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
         last = ghp_point_backward(m->model, edge->to);
     GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
-    return add_span(m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape),
-                    at, last);
+    return add_span(m, spans,
+                    tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
+                    last);
 }
 
 /* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives. Images
@@ -356,9 +358,8 @@ static enum ghp_status hop_spans(struct maker *m, int e, int from_flat, int to_f
                      ghp_point_backward_edge(m->model, e)));
     m->stage = m->in->stage[edge->from];
     at = ghp_point_backward(m->model, edge->from);
-    return add_span(m, spans,
-                    tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
-                    at);
+    return add_span(
+        m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at, at);
 }
 
 static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_flat)

@@ -211,7 +211,8 @@ static int entry_slot(const struct ghp_instance *in, int layer)
 {
     const struct ghp_layer *l = &in->how->model->layers[layer];
 
-    return l->n_inputs > 0 ? in->edge_slot[2 * l->first_edge] : in->wait_slot[in->n_layers - 1 - layer];
+    return l->n_inputs > 0 ? in->edge_slot[2 * l->first_edge]
+                           : in->wait_slot[in->n_layers - 1 - layer];
 }
 
 static int exit_slot(const struct ghp_instance *in, int layer)
@@ -233,8 +234,7 @@ static struct cover cover_of(const struct ghp_instance *in, const struct ghp_row
         c.range[c.n++] = (struct range){from, forward_end(in, stage)};
         c.range[c.n++] = (struct range){backward_begin(in, stage), to};
         if (stage == row->turn) {
-            c.range[c.n++] =
-                (struct range){in->first_middle + stage, in->first_middle + stage};
+            c.range[c.n++] = (struct range){in->first_middle + stage, in->first_middle + stage};
             return c;
         }
         c.hop[c.n_hops++] = route->hop;
@@ -306,16 +306,15 @@ static struct excursion excursions(const struct ghp_instance *in, const struct g
         double through;
         int edge;
 
-        x.seconds[i] =
-            work_in(load, (struct range){in->first_middle + i, in->first_middle + i});
+        x.seconds[i] = work_in(load, (struct range){in->first_middle + i, in->first_middle + i});
         x.turn[i] = i;
         if (route->next < 0) continue;
         edge = in->hop[route->hop].edge;
-        through = hop_in(load, route->hop) + x.seconds[route->next] +
-                  work_in(load, (struct range){in->edge_slot[2 * edge],
-                                               forward_end(in, route->next)}) +
-                  work_in(load, (struct range){backward_begin(in, route->next),
-                                               in->edge_slot[2 * edge + 1]});
+        through =
+            hop_in(load, route->hop) + x.seconds[route->next] +
+            work_in(load, (struct range){in->edge_slot[2 * edge], forward_end(in, route->next)}) +
+            work_in(load,
+                    (struct range){backward_begin(in, route->next), in->edge_slot[2 * edge + 1]});
         if (through <= x.seconds[i]) continue;
         x.seconds[i] = through;
         x.turn[i] = x.turn[route->next];
@@ -726,8 +725,7 @@ static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *do
     double *cost = &f->edge_cost[in->first_pair[e]];
 
     for (int k = 0; in->first_middle >= 0 && k < GHP_WORK_COUNT; ++k) {
-        double middle =
-            (in->micro_batches - 1) * w->work[k][in->first_middle + in->stage[to]];
+        double middle = (in->micro_batches - 1) * w->work[k][in->first_middle + in->stage[to]];
 
         wf[k] += middle;
         wb[k] += middle;
