@@ -18,11 +18,10 @@ struct walk {
     const struct ghp_allocate_space *space;
     bool whole_norms; /* a batch norm over the global batch: no micro-batches */
     bool ghosts;      /* one over ghost batches: equal shares */
-    int unit;         /* worker counts are multiples of it */
+    int groups, unit; /* worker counts are multiples of `unit` */
     int64_t samples;  /* of a group's micro-batch */
     struct ghp_staging staging;
-    ghp_allocate_fn *visit;
-    void *context;
+    const struct ghp_allocate_visitor *visitor;
 };
 
 /* The least divisor of a group that leaves at most so many units. */
@@ -41,7 +40,7 @@ static enum ghp_status visit_pipelines(struct walk *w)
 
     for (int p = 0; p < n; ++p) {
         w->staging.pipeline = (enum ghp_pipeline)p;
-        GHP_TRY(w->visit(w->context, &w->staging));
+        GHP_TRY(w->visitor->visit(w->visitor->context, &w->staging));
     }
     return GHP_OK;
 }
@@ -64,16 +63,41 @@ static enum ghp_status visit_grains(struct walk *w, int stage, int left)
     return GHP_OK;
 }
 
+/* Whether the stage, once it ends before layer `end`, leaves nothing to look at. */
+static enum ghp_status is_useless(const struct walk *w, int stage, int end, bool *useless)
+{
+    const struct ghp_stage *s = &w->staging.stage[stage];
+    struct ghp_allocate_part part = {.first = s->first_layer,
+                                     .end = end,
+                                     .workers = s->workers,
+                                     .grain = s->grain > 0 ? s->grain : s->workers,
+                                     .groups = w->groups,
+                                     .micro_batches = w->staging.micro_batches,
+                                     .samples = w->samples};
+
+    *useless = false;
+    if (w->visitor->prune == NULL) return GHP_OK;
+    return w->visitor->prune(w->visitor->context, &part, useless);
+}
+
 /* Stage `stage` and those after it, with so many workers of the group left. */
 static enum ghp_status visit_stages(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];
     int n = w->staging.n, after = n - 1 - stage, first;
+    bool useless;
 
-    if (stage == n) return visit_pipelines(w);
+    if (stage == n) {
+        GHP_TRY(is_useless(w, n - 1, w->model->n_layers, &useless));
+        return useless ? GHP_OK : visit_pipelines(w);
+    }
     first = stage == 0 ? 0 : w->staging.stage[stage - 1].first_layer + 1;
     for (int layer = first; layer < w->model->n_layers; ++layer) {
         if (stage == 0 ? layer > 0 : !ghp_stage_may_start(w->model, layer)) continue;
+        if (stage > 0) {
+            GHP_TRY(is_useless(w, stage - 1, layer, &useless));
+            if (useless) break;
+        }
         for (int k = w->unit; k + after * w->unit <= left; k += w->unit) {
             if (after == 0) k = left; /* the last stage takes all */
             *s = (struct ghp_stage){.first_layer = layer, .workers = k};
@@ -98,6 +122,7 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
 {
     int group = w->extent.workers / groups;
 
+    w->groups = groups;
     w->unit = unit_of(group);
     if (w->extent.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
     w->samples = w->extent.global_batch / u / groups;
@@ -109,18 +134,17 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
 }
 
 enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
-                                  const struct ghp_allocate_space *space, ghp_allocate_fn *visit,
-                                  void *context)
+                                  const struct ghp_allocate_space *space,
+                                  const struct ghp_allocate_visitor *visitor)
 {
-    struct walk w = {
-        .model = model, .extent = extent, .space = space, .visit = visit, .context = context};
+    struct walk w = {.model = model, .extent = extent, .space = space, .visitor = visitor};
     int workers = extent.workers;
 
     note_norms(&w);
     for (int u = 1; u <= space->most_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
         if (u > 1 && extent.global_batch % ((int64_t)u * workers) == 0) {
             w.staging = (struct ghp_staging){.micro_batches = u};
-            GHP_TRY(visit(context, &w.staging));
+            GHP_TRY(visitor->visit(visitor->context, &w.staging));
         }
         for (int g = 1; g <= workers; ++g)
             if (workers % g == 0 && (space->groups == 0 || space->groups == g))
@@ -254,6 +278,21 @@ static enum ghp_status stage_floor(struct allocating *a, const struct ghp_stagin
 
     return floor_of(a, seat.extent.global_batch / seat.extent.workers, grain, seat.extent.workers,
                     floor);
+}
+
+static enum ghp_status prune(void *context, const struct ghp_allocate_part *part, bool *useless)
+{
+    struct allocating *a = context;
+    int64_t units = part->samples / part->grain, blocks = part->workers / part->grain;
+    int64_t share = units / blocks + (units % blocks > 0);
+    const struct floor *f;
+    double bound_s;
+
+    GHP_TRY(floor_of(a, share, part->grain, part->groups * part->workers, &f));
+    bound_s = part->micro_batches * between(f->work, part->first, part->end) +
+              between(f->update, part->first, part->end);
+    *useless = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
+    return GHP_OK;
 }
 
 /* The longest of: each stage's own computation; and once through the first stages and back, with all micro-batches in
@@ -474,7 +513,9 @@ enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allo
     a->result = result;
     status = find_readers(a);
     if (status == GHP_OK)
-        status = ghp_allocate_each(job->how->model, job->how->extent, &job->space, note, a);
+        status = ghp_allocate_each(
+            job->how->model, job->how->extent, &job->space,
+            &(struct ghp_allocate_visitor){.visit = note, .prune = prune, .context = a});
     if (status == GHP_OK) status = try_all(a);
     for (int i = 0; i < FLOORS; ++i)
         while (a->floors[i] != NULL) {

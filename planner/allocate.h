@@ -27,12 +27,28 @@ struct ghp_allocate_space {
 
 typedef enum ghp_status ghp_allocate_fn(void *context, const struct ghp_staging *staging);
 
-/* Calls visit for every outer choice of the space but the trivial one. The staging is the caller's for the call only.
+/* Whether no outer choice that has this stage can be of use: layers first .. end - 1, `workers` of each of `groups`,
+ * `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch. A later end only makes it worse. */
+struct ghp_allocate_part {
+    int first, end, workers, grain, groups, micro_batches;
+    int64_t samples;
+};
+typedef enum ghp_status ghp_allocate_prune_fn(void *context, const struct ghp_allocate_part *part,
+                                              bool *useless);
+
+struct ghp_allocate_visitor {
+    ghp_allocate_fn *visit;
+    ghp_allocate_prune_fn *prune; /* NULL: nothing is left out */
+    void *context;
+};
+
+/* Calls visit for every outer choice of the space but the trivial one and those with a useless stage. The staging is the
+ * caller's for the call only.
  *
- * Returns   GHP_OK; what visit returns */
+ * Returns   GHP_OK; what the visitor's functions return */
 enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
-                                  const struct ghp_allocate_space *space, ghp_allocate_fn *visit,
-                                  void *context);
+                                  const struct ghp_allocate_space *space,
+                                  const struct ghp_allocate_visitor *visitor);
 
 struct ghp_allocate_job {
     const struct ghp_lowering *how;    /* without staging */
@@ -54,7 +70,7 @@ struct ghp_allocation {
     double
         bound_s; /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
     bool closed;      /* the whole space is */
-    int64_t outer;    /* outer choices of the space */
+    int64_t outer;    /* outer choices without a stage that rules them out by itself */
     int64_t searched; /* that were not ruled out by their first bound */
     int64_t plans, nodes;
 };
