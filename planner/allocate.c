@@ -67,7 +67,8 @@ static enum ghp_status visit_grains(struct walk *w, int stage, int left)
 static enum ghp_status is_useless(const struct walk *w, int stage, int end, bool *useless)
 {
     const struct ghp_stage *s = &w->staging.stage[stage];
-    struct ghp_allocate_part part = {.first = s->first_layer,
+    struct ghp_allocate_part part = {.stage = stage,
+                                     .first = s->first_layer,
                                      .end = end,
                                      .workers = s->workers,
                                      .grain = s->grain > 0 ? s->grain : s->workers,
@@ -180,6 +181,9 @@ struct allocating {
     bool ghosts;
     struct floor *floors[FLOORS];
     int *first_reader; /* of a layer, where gradients come back from it; -1 */
+    double way_s[GHP_ALLOCATE_STAGES +
+                 1]; /* once through the stages before one and back; NAN: no way leads on */
+    double bound_s[GHP_ALLOCATE_STAGES + 1]; /* of the stages before one */
     int64_t n, max;
     struct candidate *candidates;
 };
@@ -266,59 +270,47 @@ static double between(const double *prefix, int first, int end)
     return first < end ? prefix[end] - prefix[first] : 0;
 }
 
-/* Share and degrees of a stage's representative. */
-static enum ghp_status stage_floor(struct allocating *a, const struct ghp_staging *s, int stage,
-                                   const struct floor **floor)
-{
-    const struct ghp_lowering *how = a->job->how;
-    struct ghp_seat seat = ghp_seat_of(s, how->model->n_layers, how->extent,
-                                       ghp_stage_representative(s, stage, how->extent));
-    int held = s->n > 1 ? s->stage[stage].workers : how->extent.workers;
-    int grain = s->n > 1 && s->stage[stage].grain > 0 ? s->stage[stage].grain : held;
-
-    return floor_of(a, seat.extent.global_batch / seat.extent.workers, grain, seat.extent.workers,
-                    floor);
-}
-
+/* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first stages
+ * and back, with all micro-batches in the one where the way turns. */
 static enum ghp_status prune(void *context, const struct ghp_allocate_part *part, bool *useless)
 {
     struct allocating *a = context;
     int64_t units = part->samples / part->grain, blocks = part->workers / part->grain;
     int64_t share = units / blocks + (units % blocks > 0);
+    int i = part->stage, u = part->micro_batches,
+        entry = i > 0 ? a->first_reader[part->first - 1] : 0;
+    double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
     const struct floor *f;
-    double bound_s;
 
     GHP_TRY(floor_of(a, share, part->grain, part->groups * part->workers, &f));
-    bound_s = part->micro_batches * between(f->work, part->first, part->end) +
-              between(f->update, part->first, part->end);
+    update_s = between(f->update, part->first, part->end);
+    bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
+    a->way_s[i + 1] = NAN;
+    if (entry >= part->first && entry < part->end && !isnan(before_s)) {
+        update_s = between(f->update, entry, part->end);
+        bound_s = fmax(bound_s, before_s + u * between(f->work, entry, part->end) + update_s);
+        a->way_s[i + 1] = before_s + between(f->work, entry, part->end) + update_s;
+    }
+    a->bound_s[i + 1] = bound_s;
     *useless = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
     return GHP_OK;
 }
 
-/* The longest of: each stage's own computation; and once through the first stages and back, with all micro-batches in
- * the one where the way turns. */
-static enum ghp_status first_bound(struct allocating *a, const struct ghp_staging *s,
-                                   double *bound_s)
+/* The same of one stage. */
+static enum ghp_status lone_bound(struct allocating *a, const struct ghp_staging *s,
+                                  double *bound_s)
 {
-    int n_layers = a->job->how->model->n_layers, n = ghp_staging_stages(s), entry = 0;
-    int u = ghp_staging_micro_batches(s);
-    double way_s = 0;
+    struct ghp_extent whole = a->job->how->extent;
+    struct ghp_allocate_part part = {.end = a->job->how->model->n_layers,
+                                     .workers = whole.workers,
+                                     .grain = whole.workers,
+                                     .groups = 1,
+                                     .micro_batches = s->micro_batches,
+                                     .samples = whole.global_batch / s->micro_batches};
+    bool useless;
 
-    *bound_s = 0;
-    for (int i = 0; i < n; ++i) {
-        int first = n > 1 ? s->stage[i].first_layer : 0, end = ghp_stage_end(s, i, n_layers);
-        const struct floor *f;
-
-        GHP_TRY(stage_floor(a, s, i, &f));
-        *bound_s =
-            fmax(*bound_s, u * between(f->work, first, end) + between(f->update, first, end));
-        if (entry < first || entry >= end) entry = -1; /* the way skips this stage, or ended */
-        if (entry < 0) continue;
-        *bound_s = fmax(*bound_s,
-                        way_s + u * between(f->work, entry, end) + between(f->update, entry, end));
-        way_s += between(f->work, entry, end) + between(f->update, entry, end);
-        entry = a->first_reader[end - 1];
-    }
+    GHP_TRY(prune(a, &part, &useless));
+    *bound_s = a->bound_s[1];
     return GHP_OK;
 }
 
@@ -326,10 +318,10 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
 {
     struct allocating *a = context;
     struct candidate *c;
-    double bound_s;
+    double bound_s = a->bound_s[s->n];
 
     ++a->result->outer;
-    GHP_TRY(first_bound(a, s, &bound_s));
+    if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
     if (a->n == a->max) {
         int64_t max = a->max > 0 ? 2 * a->max : 1024;

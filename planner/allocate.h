@@ -27,10 +27,11 @@ struct ghp_allocate_space {
 
 typedef enum ghp_status ghp_allocate_fn(void *context, const struct ghp_staging *staging);
 
-/* Whether no outer choice that has this stage can be of use: layers first .. end - 1, `workers` of each of `groups`,
- * `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch. A later end only makes it worse. */
+/* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1, `workers`
+ * of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
+ * useless: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
 struct ghp_allocate_part {
-    int first, end, workers, grain, groups, micro_batches;
+    int stage, first, end, workers, grain, groups, micro_batches;
     int64_t samples;
 };
 typedef enum ghp_status ghp_allocate_prune_fn(void *context, const struct ghp_allocate_part *part,
@@ -42,7 +43,7 @@ struct ghp_allocate_visitor {
     void *context;
 };
 
-/* Calls visit for every outer choice of the space but the trivial one and those with a useless stage. The staging is the
+/* Calls visit for every outer choice of the space but the trivial one and those that begin with useless stages. The staging is the
  * caller's for the call only.
  *
  * Returns   GHP_OK; what the visitor's functions return */
@@ -70,7 +71,7 @@ struct ghp_allocation {
     double
         bound_s; /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
     bool closed;      /* the whole space is */
-    int64_t outer;    /* outer choices without a stage that rules them out by itself */
+    int64_t outer;    /* outer choices that their first stages did not rule out */
     int64_t searched; /* that were not ruled out by their first bound */
     int64_t plans, nodes;
 };
