@@ -37,6 +37,10 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
         local.h = local.p;
         local.w = local.q;
     }
+    if (l->op == GHP_OP_BATCH_NORM && l->norm.ghost > 0 && local.n > l->norm.ghost) {
+        local.repeat = (int)(local.n / l->norm.ghost);
+        local.n = l->norm.ghost;
+    }
     if (l->op == GHP_OP_CONCAT) {
         local.c = 0;
         for (int i = 0; i < l->n_inputs; i++) {
@@ -45,6 +49,11 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
         }
     }
     return local;
+}
+
+int ghp_local_repeat(const struct ghp_local *local)
+{
+    return local->repeat > 1 ? local->repeat : 1;
 }
 
 static int put_window(char *text, size_t n, const struct ghp_window *w)
@@ -161,7 +170,7 @@ int64_t ghp_local_flops(const struct ghp_local *local, enum ghp_pass pass)
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int element_bytes)
 {
     int64_t in = ghp_local_in_elements(local), out = ghp_local_out_elements(local);
-    int64_t saved = ghp_local_saved_bytes(local, element_bytes);
+    int64_t saved = ghp_local_saved_bytes(local, element_bytes) / ghp_local_repeat(local);
     int64_t inputs = ghp_local_whole_inputs(local);
     int64_t weights = ghp_local_weight_elements(local) * ghp_parameter_bytes(element_bytes);
     switch (pass) {
@@ -187,7 +196,8 @@ int64_t ghp_local_saved_bytes(const struct ghp_local *local, int element_bytes)
     switch (local->op) {
     case GHP_OP_MAX_POOL: /* index inside the window */
         return ghp_local_out_elements(local) * (local->window.r * local->window.s <= 255 ? 1 : 4);
-    case GHP_OP_BATCH_NORM: /* mean, inverse deviation */ return 2 * local->c * wide;
+    case GHP_OP_BATCH_NORM: /* mean, inverse deviation, of each ghost batch */
+        return 2 * local->c * ghp_local_repeat(local) * wide;
     case GHP_OP_LRN: /* scale */ return ghp_local_out_elements(local) * wide;
     default: return 0;
     }

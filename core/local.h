@@ -28,6 +28,7 @@ struct ghp_local {
     int64_t c, h, w; /* local input channels (all inputs' sum for concat), height, width */
     int64_t k, p, q; /* local output channels, height, width */
     int n_inputs;    /* add, mul, concat */
+    int repeat; /* batch_norm: ghost batches of n samples that it is run on one after the other; 0: 1 */
     int64_t slice[GHP_MAX_INPUTS]; /* concat: local channels of each input */
     struct ghp_window window;      /* groups are local */
     struct ghp_norm norm;
@@ -38,6 +39,8 @@ struct ghp_local {
 
 enum { GHP_KEY_BYTES = 256 };
 
+int ghp_local_repeat(const struct ghp_local *local); /* >= 1 */
+
 struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct ghp_split split,
                               struct ghp_extent extent);
 void ghp_local_key(const struct ghp_local *local,
@@ -47,7 +50,7 @@ bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass);
 int64_t ghp_local_flops(const struct ghp_local *local,
                         enum ghp_pass pass); /* conv2d and linear: 2 per multiply-add; others 0 */
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass,
-                        int element_bytes); /* least memory traffic */
+                        int element_bytes);                /* least memory traffic */
 int ghp_local_whole_inputs(const struct ghp_local *local); /* tensors of c, h, w that it reads */
 int64_t
 ghp_local_in_elements(const struct ghp_local *local); /* of input 0 (all inputs for concat) */

@@ -26,6 +26,8 @@ struct ghp_lowering {
         input_gradient; /* count the gradient with respect to the input too (closed forms' premise) */
     bool no_metrics;    /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
+    const struct ghp_staging
+        *staging; /* stages and micro-batches; NULL: none; outlives the program */
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
@@ -34,11 +36,29 @@ struct ghp_lowering {
 enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
                           struct ghp_program *program);
 
-/* Pieces, appended to `piece` (instructions with points and bytes; operands unresolved, -1). */
+/* The programs of one worker of each stage (ghp_stage_representative), which stand for all. */
+struct ghp_programs {
+    int n;
+    struct ghp_program of[GHP_MAX_STAGES];
+};
+enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
+                              struct ghp_programs *programs);
+void ghp_programs_release(struct ghp_programs *programs); /* accepts a zeroed one */
+int64_t
+ghp_programs_peak_bytes(const struct ghp_programs *programs); /* of the worker that needs most */
+int64_t
+ghp_programs_sent_bytes(const struct ghp_programs *programs); /* of the one that sends most */
+
+/* Pieces, appended to `piece` (instructions with points and bytes; operands unresolved, -1): the forward part of the
+ * first micro-batch and the backward part of the last, as `rank` runs them. The rank's stage owns the layer, or the
+ * edge's consumer; an edge from another stage has the sends both ways, of whichever worker. */
 enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struct ghp_split split,
                                 int rank, struct ghp_program *piece);
 enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
                                struct ghp_split to, int rank, struct ghp_program *piece);
+
+/* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
+bool ghp_layer_drifts(const struct ghp_layer *layer);
 
 /* Whether a gradient flows into a layer's output (it or something before it has parameters). */
 bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);

@@ -19,8 +19,8 @@ struct ghp_bucket_plan {
     } * ranges;
 };
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                     struct ghp_bucket_plan *plan);
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_seat *seat,
+                                     const struct ghp_split *splits, struct ghp_bucket_plan *plan);
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 
 /* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
@@ -33,6 +33,17 @@ int64_t ghp_receive_bytes(int64_t bytes, struct ghp_ranks ranks); /* scratch of 
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
+
+/* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the seat's; the edge whose
+ * gradient comes first into a layer's output, or image. */
+int ghp_seat_first_gradient(const struct ghp_lowering *how, const struct ghp_seat *seat, int layer);
+
+/* Layouts of a layer's output as a stage sees it: its own, or its image's (`x`, `dx` mean nothing then). */
+struct ghp_layouts ghp_seat_layouts(const struct ghp_lowering *how, const struct ghp_seat *seat,
+                                    const struct ghp_split *splits, int layer);
+
+/* Whether the layer's output is made again going backward: its own mark, or that of the tensor's maker it works on. */
+bool ghp_lower_remakes(const struct ghp_lowering *how, int layer);
 
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
 enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,

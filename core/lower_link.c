@@ -8,22 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct tensors { /* buffers of one micro-batch, -1 until made */
+    int *y;      /* per layer: its output, or its image from another stage */
+    int *x, *dx,
+        *dxr; /* per edge: changed input, gradient as made, gradient after its layout change (or as received) */
+    int *saved; /* per layer */
+    int *stats; /* per layer, 2: forward, backward */
+    int *y2, *x2,
+        *saved2; /* made again for the backward part, and then read in place of the first */
+    int labels;
+    int named; /* layers from here on have names for their input gradients */
+};
+
 struct linker {
     const struct ghp_lowering *how;
     const struct ghp_split *splits;
     const struct ghp_bucket_plan *buckets;
     struct ghp_program *program;
-    int *y; /* per layer: buffer of its output, -1 until made */
-    int *x, *dx,
-        *dxr; /* per edge: changed input, gradient as made, gradient after its layout change */
+    struct ghp_seat seat;
+    struct tensors *micro;              /* one a micro-batch */
+    struct tensors *now;                /* of the present instruction's */
+    bool again;                         /* the present instruction makes something again */
     int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
-    int *states;                        /* per layer, GHP_MAX_STATES */
-    int *saved;                         /* per layer */
-    int *stats;                         /* per layer, 2: forward, backward */
-    bool *x_changed, *dx_changed;       /* per edge: has a layout change */
-    int labels, metrics, receive;
+    int *states, *drifts;               /* per layer, GHP_MAX_STATES */
+    bool *x_changed, *dx_changed; /* per edge: has a layout change, or comes from another stage */
+    int metrics, receive;
     int between; /* buffer between two steps of one layout change */
-    int named;   /* layers from here on have names for their input gradients */
+    int partial
+        [GHP_MAX_PARAMS]; /* a further micro-batch's weight gradients, until they are added */
 };
 
 static int add_buffer(struct linker *k, struct ghp_buffer buffer)
@@ -81,26 +93,48 @@ static struct ghp_buffer describe_bytes(enum ghp_role role, int layer, int64_t b
 static int64_t tensor_elements(const struct linker *k, struct ghp_layout layout,
                                struct ghp_shape shape)
 {
-    return ghp_layout_samples(layout, k->how->extent) * ghp_layout_channels(layout, shape.c) *
+    return ghp_layout_samples(layout, k->seat.extent) * ghp_layout_channels(layout, shape.c) *
            shape.h * shape.w;
+}
+
+static struct ghp_local local_of(const struct linker *k, int layer)
+{
+    return ghp_local_of(k->how->model, layer, k->splits[layer], k->seat.extent);
+}
+
+static bool owns(const struct linker *k, int layer)
+{
+    return layer >= k->seat.first_layer && layer < k->seat.end_layer;
 }
 
 /* ---- where tensors are ---- */
 
+/* The second making where there is one, else the first. */
+static int latest(const int *first, const int *second, int index)
+{
+    return second[index] >= 0 ? second[index] : first[index];
+}
+
+static int output_of(const struct linker *k, int layer)
+{
+    return latest(k->now->y, k->now->y2, layer);
+}
+
 static int input_of(const struct linker *k, int edge)
 {
-    return k->x_changed[edge] ? k->x[edge] : k->y[k->how->model->edges[edge].from];
+    return k->x_changed[edge] ? latest(k->now->x, k->now->x2, edge)
+                              : output_of(k, k->how->model->edges[edge].from);
 }
 
 static int gradient_of_edge(const struct linker *k, int edge)
 {
-    return k->dx_changed[edge] ? k->dxr[edge] : k->dx[edge];
+    return k->dx_changed[edge] ? k->now->dxr[edge] : k->now->dx[edge];
 }
 
 /* dy of a layer: the gradient of the consumer that comes first in backward order (others are added to it). */
 static int output_gradient_of(const struct linker *k, int layer)
 {
-    int first = ghp_lower_first_gradient(k->how->model, layer);
+    int first = ghp_seat_first_gradient(k->how, &k->seat, layer);
     return first < 0 ? -1 : gradient_of_edge(k, first);
 }
 
@@ -114,8 +148,9 @@ static bool may_overwrite_input(const struct linker *k, int layer)
 static enum ghp_status make_output(struct linker *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
-    if (k->y[layer] < 0 && may_overwrite_input(k, layer)) k->y[layer] = input_of(k, l->first_edge);
-    return demand(k, &k->y[layer],
+    int *slot = k->again ? &k->now->y2[layer] : &k->now->y[layer];
+    if (*slot < 0 && may_overwrite_input(k, layer)) *slot = input_of(k, l->first_edge);
+    return demand(k, slot,
                   describe(k, GHP_ROLE_OUTPUT, layer,
                            tensor_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
 }
@@ -128,9 +163,9 @@ static enum ghp_status make_input_gradients(struct linker *k, int layer)
     bool reuse = ghp_op_in_place(l) || l->op == GHP_OP_ADD;
     for (int i = 0; i < l->n_inputs; i++) {
         int edge = l->first_edge + i;
-        if (k->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->how, l->inputs[i])) continue;
+        if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->how, l->inputs[i])) continue;
         if (reuse) {
-            k->dx[edge] = output_gradient_of(k, layer);
+            k->now->dx[edge] = output_gradient_of(k, layer);
             reuse = false;
             continue;
         }
@@ -139,7 +174,7 @@ static enum ghp_status make_input_gradients(struct linker *k, int layer)
             describe(k, GHP_ROLE_EDGE_GRADIENT, l->inputs[i],
                      tensor_elements(k, layout, model->layers[l->inputs[i]].out));
         buffer.edge = edge;
-        GHP_TRY(demand(k, &k->dx[edge], buffer));
+        GHP_TRY(demand(k, &k->now->dx[edge], buffer));
     }
     return GHP_OK;
 }
@@ -147,9 +182,10 @@ static enum ghp_status make_input_gradients(struct linker *k, int layer)
 /* Some operations hand gradients on without an instruction, so names are given layer by layer from the end. */
 static enum ghp_status name_gradients_down_to(struct linker *k, int layer)
 {
-    while (k->named > layer) {
-        k->named--;
-        if (ghp_lower_needs_gradient(k->how, k->named)) GHP_TRY(make_input_gradients(k, k->named));
+    struct tensors *t = k->now;
+    while (t->named > layer) {
+        t->named--;
+        if (ghp_lower_needs_gradient(k->how, t->named)) GHP_TRY(make_input_gradients(k, t->named));
     }
     return GHP_OK;
 }
@@ -167,7 +203,7 @@ static enum ghp_status demand_persistent(struct linker *k, int *slot, struct ghp
 static enum ghp_status make_parameters(struct linker *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
-    struct ghp_local local = ghp_local_of(k->how->model, layer, k->splits[layer], k->how->extent);
+    struct ghp_local local = local_of(k, layer);
     int64_t elements = ghp_param_local_elements(&local, l->n_params);
     for (int p = 0; p < l->n_params; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
@@ -180,6 +216,35 @@ static enum ghp_status make_parameters(struct linker *k, int layer)
     for (int s = 0; s < l->n_states; s++)
         GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
                                   describe_parameter(k, GHP_ROLE_STATE, layer, local.c), s));
+    return GHP_OK;
+}
+
+/* A part of the layer's bucket, behind what it holds so far. */
+static enum ghp_status carve(struct linker *k, int *slot, struct ghp_buffer buffer, int index,
+                             int64_t *filled)
+{
+    struct ghp_program *program = k->program;
+    int bucket = k->buckets->of_layer[buffer.layer];
+    GHP_TRY(demand_persistent(k, slot, buffer, index));
+    program->buffers[*slot].storage = program->buckets[bucket].buffer;
+    program->buffers[*slot].storage_offset = filled[bucket];
+    filled[bucket] += program->buffers[*slot].bytes;
+    return GHP_OK;
+}
+
+/* A layer's gradients, and what moves its statistics. */
+static enum ghp_status carve_layer(struct linker *k, int layer, int64_t *filled)
+{
+    const struct ghp_layer *l = &k->how->model->layers[layer];
+    struct ghp_local local = local_of(k, layer);
+    for (int p = 0; p < l->n_params; p++)
+        GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
+                      describe_parameter(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
+                                         ghp_param_local_elements(&local, l->n_params)),
+                      p, filled));
+    for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++)
+        GHP_TRY(carve(k, &k->drifts[layer * GHP_MAX_STATES + s],
+                      describe_parameter(k, GHP_ROLE_DRIFT, layer, local.c), s, filled));
     return GHP_OK;
 }
 
@@ -206,29 +271,16 @@ static enum ghp_status make_buckets(struct linker *k)
             .buffer = id,
             .ready_point = ghp_point_backward(model, range->ready_layer),
             .ranks = range->degree > 0
-                         ? ghp_ranks_replica(program->rank, range->degree, k->how->extent.workers)
+                         ? ghp_seat_ranks(&k->seat, ghp_ranks_replica(k->seat.number, range->degree,
+                                                                      k->seat.extent.workers))
                          : alone};
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();
     enum ghp_status status = GHP_OK;
-    for (int layer = model->n_layers - 1; layer >= 0 && status == GHP_OK; layer--) {
-        const struct ghp_layer *l = &model->layers[layer];
-        struct ghp_local local = ghp_local_of(model, layer, k->splits[layer], k->how->extent);
-        int bucket = k->buckets->of_layer[layer];
-        for (int p = 0; p < l->n_params && status == GHP_OK; p++) {
-            int *slot = &k->gradients[layer * GHP_MAX_PARAMS + p];
-            status = demand_persistent(k, slot,
-                                       describe_parameter(
-                                           k, GHP_ROLE_WEIGHT_GRADIENT, layer,
-                                           ghp_param_local_elements(&local, l->n_params)),
-                                       p);
-            if (status != GHP_OK) break;
-            program->buffers[*slot].storage = program->buckets[bucket].buffer;
-            program->buffers[*slot].storage_offset = filled[bucket];
-            filled[bucket] += program->buffers[*slot].bytes;
-        }
-    }
+    for (int layer = k->seat.end_layer - 1; layer >= k->seat.first_layer && status == GHP_OK;
+         layer--)
+        if (model->layers[layer].n_params > 0) status = carve_layer(k, layer, filled);
     free(filled);
     return status;
 }
@@ -250,15 +302,20 @@ static enum ghp_status scratch_for(struct linker *k, struct ghp_instr *instr, in
 static enum ghp_status link_norm(struct linker *k, struct ghp_instr *instr)
 {
     struct ghp_operands *at = &instr->at;
+    bool drifts = ghp_layer_drifts(&k->how->model->layers[instr->layer]) &&
+                  instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
     if (!k->how->forward_only) { /* evaluation runs on running statistics */
-        int *slot = &k->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
+        int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
         GHP_TRY(demand(k, slot,
                        describe_bytes(GHP_ROLE_STATS, instr->layer,
-                                      2 * instr->local.c * (int64_t)sizeof(double))));
+                                      2 * instr->local.c * ghp_local_repeat(&instr->local) *
+                                          (int64_t)sizeof(double))));
         at->stats = *slot;
     }
-    for (int s = 0; s < GHP_MAX_STATES; s++)
+    for (int s = 0; s < GHP_MAX_STATES; s++) {
         at->state[s] = instr->backward ? -1 : k->states[instr->layer * GHP_MAX_STATES + s];
+        if (drifts) at->drift[s] = k->drifts[instr->layer * GHP_MAX_STATES + s];
+    }
     return GHP_OK;
 }
 
@@ -270,12 +327,29 @@ static enum ghp_status link_forward(struct linker *k, struct ghp_instr *instr)
         at->x[i] = input_of(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_STATS) return GHP_OK;
     GHP_TRY(make_output(k, instr->layer));
-    at->y = k->y[instr->layer];
+    at->y = k->again ? k->now->y2[instr->layer] : k->now->y[instr->layer];
     for (int p = 0; p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
     if (l->op == GHP_OP_SOFTMAX_CE) {
-        at->labels = k->labels;
+        at->labels = k->now->labels;
         at->metrics = k->metrics;
+    }
+    return GHP_OK;
+}
+
+/* A layer's weight gradients go where they are reduced; of further micro-batches beside it, to be added. */
+static enum ghp_status link_weight_gradients(struct linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    for (int p = 0; p < l->n_params; p++) {
+        int own = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+        if (instr->micro > 0) {
+            int64_t elements = k->program->buffers[own].elements;
+            own = -1;
+            GHP_TRY(demand(k, &own, describe(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
+            k->partial[p] = own;
+        }
+        instr->at.dw[p] = own;
     }
     return GHP_OK;
 }
@@ -289,36 +363,43 @@ static enum ghp_status link_backward(struct linker *k, struct ghp_instr *instr)
         at->x[i] = input_of(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
         if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
-        for (int p = 0; p < l->n_params; p++)
-            at->dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+        GHP_TRY(link_weight_gradients(k, instr));
     }
     if (instr->pass != GHP_PASS_BACKWARD_DATA) return GHP_OK;
     for (int i = 0; i < l->n_inputs; i++)
-        at->dx[i] = k->dx[l->first_edge + i];
+        at->dx[i] = k->now->dx[l->first_edge + i];
     for (int p = 0; p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
-    if (ghp_op_needs_output(l->op)) at->y = k->y[instr->layer];
-    if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->labels;
+    if (ghp_op_needs_output(l->op)) at->y = output_of(k, instr->layer);
+    if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->now->labels;
+    return GHP_OK;
+}
+
+/* What a pass keeps for later passes, beside its tensors. */
+static enum ghp_status link_saved(struct linker *k, struct ghp_instr *instr)
+{
+    int64_t saved = ghp_local_saved_bytes(&instr->local, k->how->element_bytes);
+    bool uses_saved = instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_BACKWARD_DATA ||
+                      instr->pass == GHP_PASS_BACKWARD_STATS;
+    struct tensors *t = k->now;
+    int *slot = k->again ? &t->saved2[instr->layer] : &t->saved[instr->layer];
+    if (saved <= 0 || !uses_saved) return GHP_OK;
+    if (instr->backward && t->saved2[instr->layer] >= 0) slot = &t->saved2[instr->layer];
+    GHP_TRY(demand(k, slot, describe_bytes(GHP_ROLE_SAVED, instr->layer, saved)));
+    instr->at.saved = *slot;
     return GHP_OK;
 }
 
 static enum ghp_status link_compute(struct linker *k, struct ghp_instr *instr)
 {
     const struct ghp_local *local = &instr->local;
+    int64_t scratch = 0;
     GHP_TRY(instr->backward ? link_backward(k, instr) : link_forward(k, instr));
     if (local->op == GHP_OP_BATCH_NORM) GHP_TRY(link_norm(k, instr));
-    int64_t saved = ghp_local_saved_bytes(local, k->how->element_bytes);
-    bool uses_saved = instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_BACKWARD_DATA ||
-                      instr->pass == GHP_PASS_BACKWARD_STATS;
-    if (saved > 0 && uses_saved) {
-        GHP_TRY(demand(k, &k->saved[instr->layer],
-                       describe_bytes(GHP_ROLE_SAVED, instr->layer, saved)));
-        instr->at.saved = k->saved[instr->layer];
-    }
-    int64_t scratch = 0;
+    GHP_TRY(link_saved(k, instr));
     if (k->how->scratch.bytes != NULL)
         GHP_TRY(k->how->scratch.bytes(k->how->scratch.context, local, instr->pass, &scratch));
-    return scratch_for(k, instr, scratch, &instr->at.scratch);
+    return scratch_for(k, instr, scratch + ghp_instr_sums_bytes(instr), &instr->at.scratch);
 }
 
 static int64_t layout_elements_of_step(const struct linker *k, const struct ghp_instr *instr)
@@ -351,8 +432,9 @@ static enum ghp_status link_reshard(struct linker *k, struct ghp_instr *instr, b
                                     bool last)
 {
     int edge = instr->edge;
-    int source = instr->backward ? k->dx[edge] : k->y[k->how->model->edges[edge].from];
-    int *result = instr->backward ? &k->dxr[edge] : &k->x[edge];
+    struct tensors *t = k->now;
+    int source = instr->backward ? t->dx[edge] : output_of(k, k->how->model->edges[edge].from);
+    int *result = instr->backward ? &t->dxr[edge] : k->again ? &t->x2[edge] : &t->x[edge];
     enum ghp_role role = instr->backward ? GHP_ROLE_EDGE_GRADIENT_OUT : GHP_ROLE_EDGE_INPUT;
     instr->at.x[0] = first ? source : k->between;
     if (!last) {
@@ -368,17 +450,21 @@ static enum ghp_status link_reshard(struct linker *k, struct ghp_instr *instr, b
     return link_step_scratch(k, instr);
 }
 
+/* Samples in the first stage, labels in the last. */
 static enum ghp_status link_load(struct linker *k, struct ghp_instr *instr)
 {
-    const struct ghp_model *model = k->how->model;
-    GHP_TRY(make_output(k, 0));
-    struct ghp_layout loss = ghp_split_layouts(k->splits[model->n_layers - 1]).x;
+    int loss = k->how->model->n_layers - 1;
+    if (instr->layer == 0) {
+        GHP_TRY(make_output(k, 0));
+        instr->at.y = k->now->y[0];
+    }
+    if (!owns(k, loss)) return GHP_OK;
+    struct ghp_layout layout = ghp_split_layouts(k->splits[loss]).x;
     GHP_TRY(demand(
-        k, &k->labels,
-        describe_bytes(GHP_ROLE_LABELS, model->n_layers - 1,
-                       ghp_layout_samples(loss, k->how->extent) * (int64_t)sizeof(int32_t))));
-    instr->at.y = k->y[0];
-    instr->at.labels = k->labels;
+        k, &k->now->labels,
+        describe_bytes(GHP_ROLE_LABELS, loss,
+                       ghp_layout_samples(layout, k->seat.extent) * (int64_t)sizeof(int32_t))));
+    instr->at.labels = k->now->labels;
     return GHP_OK;
 }
 
@@ -391,24 +477,82 @@ static enum ghp_status link_update(struct linker *k, struct ghp_instr *instr)
         instr->at.dw[p] = k->gradients[at];
         instr->at.momentum[p] = k->momenta[at];
     }
+    for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++) {
+        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
+        instr->at.drift[s] = k->drifts[instr->layer * GHP_MAX_STATES + s];
+    }
     instr->bucket = k->buckets->of_layer[instr->layer];
     return GHP_OK;
+}
+
+/* A gradient into an output's, or (without an edge) a micro-batch's weight gradients into the sum. */
+static enum ghp_status link_accumulate(struct linker *k, struct ghp_instr *instr)
+{
+    int n = k->how->model->layers[instr->layer].n_params;
+    if (instr->edge >= 0) {
+        instr->at.dy = output_gradient_of(k, instr->layer);
+        instr->at.x[0] = gradient_of_edge(k, instr->edge);
+        return GHP_OK;
+    }
+    for (int p = 0; p < n; p++) {
+        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+        instr->at.x[p] = k->partial[p];
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status link_send(struct linker *k, struct ghp_instr *instr)
+{
+    int layer = k->how->model->edges[instr->edge].from;
+    instr->at.x[0] = instr->backward ? output_gradient_of(k, layer) : output_of(k, layer);
+    return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
+}
+
+/* Into the image of a tensor, or the gradient of one that was sent. */
+static enum ghp_status link_receive(struct linker *k, struct ghp_instr *instr)
+{
+    int layer = k->how->model->edges[instr->edge].from;
+    const struct ghp_layer *l = &k->how->model->layers[layer];
+    int64_t elements = tensor_elements(k, instr->transfer.to, l->out);
+    if (instr->backward) {
+        struct ghp_buffer buffer = describe(k, GHP_ROLE_EDGE_GRADIENT_OUT, layer, elements);
+        buffer.edge = instr->edge;
+        GHP_TRY(demand(k, &k->now->dxr[instr->edge], buffer));
+        instr->at.y = k->now->dxr[instr->edge];
+    } else {
+        GHP_TRY(demand(k, &k->now->y[layer], describe(k, GHP_ROLE_OUTPUT, layer, elements)));
+        instr->at.y = k->now->y[layer];
+    }
+    return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
+}
+
+/* What a transfer touches lives until it is waited for. */
+static void link_wait(struct linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_instr *what = &k->program->instrs[instr->after];
+    instr->at.x[0] = what->at.x[0];
+    instr->at.y = what->at.y;
+    instr->at.scratch = what->at.scratch;
+}
+
+/* The layer down to which gradients have to have names, at an instruction of the backward part. */
+static int named_layer(const struct linker *k, const struct ghp_instr *instr)
+{
+    return instr->edge < 0 ? instr->layer : k->how->model->edges[instr->edge].to;
 }
 
 static enum ghp_status link_instr(struct linker *k, int index)
 {
     struct ghp_program *program = k->program;
     struct ghp_instr *instr = &program->instrs[index];
-    if (instr->backward && instr->stream == GHP_STREAM_COMPUTE)
-        GHP_TRY(name_gradients_down_to(k, instr->edge < 0 ? instr->layer
-                                                          : k->how->model->edges[instr->edge].to));
+    k->now = &k->micro[instr->micro];
+    k->again = instr->again;
+    if (instr->backward && instr->stream != GHP_STREAM_COMM)
+        GHP_TRY(name_gradients_down_to(k, named_layer(k, instr)));
     switch (instr->kind) {
     case GHP_INSTR_LOAD: return link_load(k, instr);
     case GHP_INSTR_COMPUTE: return link_compute(k, instr);
-    case GHP_INSTR_ACCUMULATE:
-        instr->at.dy = output_gradient_of(k, instr->layer);
-        instr->at.x[0] = gradient_of_edge(k, instr->edge);
-        return GHP_OK;
+    case GHP_INSTR_ACCUMULATE: return link_accumulate(k, instr);
     case GHP_INSTR_RESHARD: {
         const struct ghp_instr *before = index > 0 ? instr - 1 : NULL;
         const struct ghp_instr *after = index + 1 < program->n_instrs ? instr + 1 : NULL;
@@ -419,7 +563,7 @@ static enum ghp_status link_instr(struct linker *k, int index)
         return link_reshard(k, instr, first, last);
     }
     case GHP_INSTR_STAT_REDUCE:
-        instr->at.stats = k->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
+        instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
         return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks),
                            &instr->at.scratch);
     case GHP_INSTR_ALL_REDUCE:
@@ -431,6 +575,9 @@ static enum ghp_status link_instr(struct linker *k, int index)
         instr->at.scratch = k->receive;
         return GHP_OK;
     case GHP_INSTR_UPDATE: return link_update(k, instr);
+    case GHP_INSTR_SEND: return link_send(k, instr);
+    case GHP_INSTR_RECEIVE: return link_receive(k, instr);
+    case GHP_INSTR_WAIT: link_wait(k, instr); return GHP_OK;
     case GHP_INSTR_COUNT: break;
     }
     return GHP_OK;
@@ -461,8 +608,14 @@ static void touch_all(struct ghp_program *program)
     }
 }
 
+/* Updates wait for their bucket. The metrics of a step are taken where the next one's loss is about to add to them; in
+ * stages without the loss at the end of the next step, where nobody has to wait for it. */
 static void set_waits(struct ghp_program *program, int loss_layer)
 {
+    bool has_loss = program->seat.end_layer > loss_layer;
+    int end = program->n_instrs - 1;
+    while (end > 0 && program->instrs[end].stream != GHP_STREAM_COMPUTE)
+        end--;
     for (int i = 0; i < program->n_instrs; i++) {
         struct ghp_instr *comm = &program->instrs[i];
         if (comm->stream != GHP_STREAM_COMM) continue;
@@ -470,9 +623,9 @@ static void set_waits(struct ghp_program *program, int loss_layer)
             struct ghp_instr *waits = &program->instrs[j];
             bool update = waits->kind == GHP_INSTR_UPDATE && comm->kind == GHP_INSTR_ALL_REDUCE &&
                           waits->bucket == comm->bucket;
-            bool metrics = comm->kind == GHP_INSTR_METRIC_REDUCE &&
-                           waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
-                           waits->layer == loss_layer;
+            bool loss = waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
+                        waits->layer == loss_layer && waits->micro == 0;
+            bool metrics = comm->kind == GHP_INSTR_METRIC_REDUCE && (has_loss ? loss : j == end);
             if (update || metrics) waits->wait = i;
         }
     }
@@ -486,28 +639,39 @@ static void note_changes(struct linker *k)
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->kind == GHP_INSTR_RESHARD)
             (instr->backward ? k->dx_changed : k->x_changed)[instr->edge] = true;
+        if (instr->kind == GHP_INSTR_RECEIVE && instr->backward) k->dx_changed[instr->edge] = true;
     }
 }
 
 /* One block of ids for every table of the linker, all -1. */
-static int *carve_tables(struct linker *k)
+static int *carve_tables(struct linker *k, int micro_batches)
 {
     size_t layers = (size_t)k->how->model->n_layers, edges = (size_t)k->how->model->n_edges;
-    size_t n = layers * (1 + 3 * GHP_MAX_PARAMS + GHP_MAX_STATES + 1 + 2) + 3 * edges;
+    size_t shared = layers * (3 * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
+    size_t each = layers * 6 + 4 * edges, n = shared + (size_t)micro_batches * each;
     int *block = ghp_alloc(n, sizeof *block);
     if (block == NULL) return NULL;
     memset(block, 0xff, n * sizeof *block);
     int *at = block;
-    k->y = at, at += layers;
     k->weights = at, at += layers * GHP_MAX_PARAMS;
     k->gradients = at, at += layers * GHP_MAX_PARAMS;
     k->momenta = at, at += layers * GHP_MAX_PARAMS;
     k->states = at, at += layers * GHP_MAX_STATES;
-    k->saved = at, at += layers;
-    k->stats = at, at += 2 * layers;
-    k->x = at, at += edges;
-    k->dx = at, at += edges;
-    k->dxr = at;
+    k->drifts = at, at += layers * GHP_MAX_STATES;
+    for (int t = 0; t < micro_batches; t++) {
+        struct tensors *m = &k->micro[t];
+        m->y = at, at += layers;
+        m->y2 = at, at += layers;
+        m->saved = at, at += layers;
+        m->saved2 = at, at += layers;
+        m->stats = at, at += 2 * layers;
+        m->x = at, at += edges;
+        m->x2 = at, at += edges;
+        m->dx = at, at += edges;
+        m->dxr = at, at += edges;
+        m->labels = -1;
+        m->named = k->seat.end_layer;
+    }
     return block;
 }
 
@@ -525,7 +689,7 @@ static enum ghp_status make_shared(struct linker *k)
     GHP_TRY(demand_persistent(
         k, &k->metrics,
         describe_bytes(GHP_ROLE_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)), -1));
-    for (int layer = 0; layer < k->how->model->n_layers; layer++)
+    for (int layer = k->seat.first_layer; layer < k->seat.end_layer; layer++)
         GHP_TRY(make_parameters(k, layer));
     return k->how->forward_only ? GHP_OK : make_buckets(k);
 }
@@ -533,17 +697,19 @@ static enum ghp_status make_shared(struct linker *k)
 enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
                          const struct ghp_bucket_plan *buckets, struct ghp_program *program)
 {
+    int micro_batches = ghp_staging_micro_batches(how->staging);
     struct linker k = {.how = how,
                        .splits = splits,
                        .buckets = buckets,
                        .program = program,
-                       .labels = -1,
+                       .seat = program->seat,
                        .metrics = -1,
                        .receive = -1,
-                       .between = -1,
-                       .named = how->model->n_layers};
+                       .between = -1};
     enum ghp_status status = GHP_OK;
-    int *tables = carve_tables(&k);
+    int *tables = NULL;
+    k.micro = ghp_alloc((size_t)micro_batches, sizeof *k.micro);
+    if (k.micro != NULL) tables = carve_tables(&k, micro_batches);
     k.x_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k.x_changed);
     k.dx_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k.dx_changed);
     if (tables == NULL || k.x_changed == NULL || k.dx_changed == NULL) {
@@ -559,6 +725,7 @@ enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split 
     set_waits(program, how->model->n_layers - 1);
 done:
     free(tables);
+    free(k.micro);
     free(k.x_changed);
     free(k.dx_changed);
     return status;

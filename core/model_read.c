@@ -114,18 +114,39 @@ static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_m
     return GHP_OK;
 }
 
+/* "global", "local", or "local:S": of each S samples. */
+static enum ghp_status read_statistics(const struct ghp_node *at, struct ghp_norm *norm)
+{
+    char *text = NULL, *end = NULL;
+    struct ghp_node where;
+    long long samples = 0;
+    bool sound;
+
+    GHP_TRY(ghp_json_opt_text(at, "statistics", &text));
+    if (text == NULL) return GHP_OK;
+    norm->local_stats = strcmp(text, "local") == 0;
+    sound = norm->local_stats || strcmp(text, "global") == 0;
+    if (strncmp(text, "local:", 6) == 0 && text[6] >= '1' && text[6] <= '9') {
+        samples = strtoll(text + 6, &end, 10);
+        sound = *end == '\0' && samples <= MAX_SIZE;
+    }
+    norm->ghost = (int64_t)samples;
+    free(text);
+    if (sound) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "statistics", &where));
+    return ghp_json_fail(&where, GHP_ERR_FORMAT,
+                         "unknown statistics; use one of global, local, local:S (S samples, 1 to "
+                         "%d)",
+                         (int)MAX_SIZE);
+}
+
 static enum ghp_status read_batch_norm(const struct ghp_node *at, struct ghp_norm *norm)
 {
-    static const char *const statistics[] = {"global", "local", NULL};
-    int choice = 0;
-
     norm->epsilon = 1e-5;
     norm->momentum = 0.1;
     GHP_TRY(ghp_json_opt_real(at, "epsilon", 1e-12, 1, &norm->epsilon));
     GHP_TRY(ghp_json_opt_real(at, "momentum", 0, 1, &norm->momentum));
-    GHP_TRY(ghp_json_opt_choice(at, "statistics", statistics, &choice));
-    norm->local_stats = choice == 1;
-    return GHP_OK;
+    return read_statistics(at, norm);
 }
 
 static enum ghp_status read_lrn(const struct ghp_node *at, struct ghp_norm *norm)

@@ -71,6 +71,9 @@ static void put_norm(json_t *at, const struct ghp_layer *layer)
         put_real(at, "epsilon", n->epsilon, 1e-5);
         put_real(at, "momentum", n->momentum, 0.1);
         if (n->local_stats) json_object_set_new(at, "statistics", json_string("local"));
+        if (n->ghost > 0)
+            json_object_set_new(at, "statistics",
+                                json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost));
     }
     if (layer->op != GHP_OP_LRN) return;
     put_int(at, "size", n->size, 0);

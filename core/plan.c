@@ -4,6 +4,8 @@
  * then memory, then the certificate's own numbers. */
 #include "core/plan.h"
 
+#include "core/plan_private.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +34,8 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->sensitivity);
     free(plan->break_even_search);
     free(plan->splits);
+    free(plan->shares);
+    free(plan->recompute);
     free(plan->strategy);
     free(plan->model_path);
     free(plan->profile_path);
@@ -62,24 +66,43 @@ int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_sp
     return extent.workers / multiple;
 }
 
+enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, struct ghp_split split)
+{
+    const struct ghp_staging *s = &plan->staging;
+    int stage = ghp_stage_of(s, layer);
+    int rank = ghp_stage_representative(s, stage, plan->extent);
+    struct ghp_seat seat = ghp_seat_of(s, plan->model.n_layers, plan->extent, rank);
+
+    GHP_TRY(ghp_split_check(&plan->model.layers[layer], split, seat.extent));
+    if (ghp_stage_takes_degree(s, stage, plan->extent, split.degree)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "layer '%s' is split over %d workers, which do not divide its stage into "
+                    "blocks of equal shares; use a degree that does",
+                    plan->model.layers[layer].name, split.degree);
+}
+
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
 {
     int workers = plan->extent.workers;
 
-    GHP_TRY(ghp_extent_check(plan->extent));
+    if (plan->staging.n < 2 && plan->shares == NULL) GHP_TRY(ghp_extent_check(plan->extent));
     if (plan->groups < 1 || plan->group_size < 1 || workers % plan->groups != 0 ||
         workers / plan->groups != plan->group_size)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "%d groups of %d workers are not %d workers; make groups x group_size the workers",
             plan->groups, plan->group_size, workers);
+    GHP_TRY(ghp_staging_check(&plan->staging, &plan->model, plan->extent));
+    if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the stages have %d workers together, but a group has %d; make them equal",
+                        ghp_staging_group(&plan->staging, workers), plan->group_size);
     for (int i = 0; i < plan->model.n_layers; ++i) {
-        GHP_TRY(ghp_split_check(&plan->model.layers[i], plan->splits[i], plan->extent));
-        if (plan->group_size % plan->splits[i].degree != 0)
+        GHP_TRY(ghp_plan_check_split(plan, i, plan->splits[i]));
+        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].degree != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' is split over %d workers, but its group has %d; use a "
-                            "degree that divides %d, or "
-                            "larger groups",
+                            "degree that divides %d, or larger groups",
                             plan->model.layers[i].name, plan->splits[i].degree, plan->group_size,
                             plan->group_size);
     }
@@ -100,34 +123,58 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
         .extent = plan->extent,
         .element_bytes = profile->element_bytes,
         .bucket_bytes = plan->bucket_bytes,
+        .staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging,
         .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
     };
+}
+
+/* Of all stages' priced seconds, the part that was measured. */
+static double measured_share(const struct ghp_timing *timings, int n)
+{
+    double measured_s = 0, all_s = 0;
+
+    if (n == 1) return timings[0].measured_share;
+    for (int k = 0; k < n; ++k) {
+        measured_s += timings[k].measured_share * timings[k].serial_s;
+        all_s += timings[k].serial_s;
+    }
+    return all_s > 0 ? measured_s / all_s : 0;
+}
+
+static void fill_prediction(const struct ghp_programs *programs, const struct ghp_timing *timings,
+                            struct ghp_prediction *p)
+{
+    int busiest = 0;
+
+    *p = (struct ghp_prediction){.step_s = timings[0].step_s,
+                                 .peak_bytes = ghp_programs_peak_bytes(programs),
+                                 .sent_bytes = ghp_programs_sent_bytes(programs)};
+    for (int k = 0; k < programs->n; ++k) {
+        if (timings[k].compute_s > timings[busiest].compute_s) busiest = k;
+        p->comm_s = fmax(p->comm_s, timings[k].comm_s);
+    }
+    p->compute_s = timings[busiest].compute_s;
+    p->exposed_s = timings[busiest].phase_s[GHP_PHASE_EXPOSED];
+    p->error_s = timings[busiest].error_s;
+    p->measured_share = measured_share(timings, programs->n);
 }
 
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
                                  const struct ghp_profile *profile,
                                  struct ghp_prediction *predicted)
 {
-    struct ghp_program program;
-    struct ghp_timing timing;
+    struct ghp_programs programs;
+    struct ghp_timing timings[GHP_MAX_STAGES];
     enum ghp_status status;
 
-    GHP_TRY(ghp_lower(how, splits, 0, &program));
-    status = ghp_simulate(&program, profile, &timing);
+    GHP_TRY(ghp_lower_all(how, splits, &programs));
+    status = ghp_simulate_all(&programs, profile, timings);
     if (status == GHP_OK) {
-        *predicted = (struct ghp_prediction){
-            .step_s = timing.step_s,
-            .compute_s = timing.compute_s,
-            .comm_s = timing.comm_s,
-            .exposed_s = timing.phase_s[GHP_PHASE_EXPOSED],
-            .error_s = timing.error_s,
-            .measured_share = timing.measured_share,
-            .peak_bytes = program.peak_bytes,
-            .sent_bytes = ghp_program_sent_bytes(&program),
-        };
-        ghp_timing_release(&timing);
+        fill_prediction(&programs, timings, predicted);
+        for (int k = 0; k < programs.n; ++k)
+            ghp_timing_release(&timings[k]);
     }
-    ghp_program_release(&program);
+    ghp_programs_release(&programs);
     return status;
 }
 

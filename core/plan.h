@@ -13,7 +13,7 @@
 struct ghp_prediction {
     double step_s, compute_s, comm_s, exposed_s, error_s;
     double measured_share;
-    int64_t peak_bytes; /* arena of one worker */
+    int64_t peak_bytes; /* arena of the worker that needs most */
     int64_t sent_bytes; /* per worker and step */
 };
 
@@ -42,6 +42,10 @@ struct ghp_plan {
     int groups, group_size;   /* G, K: N = G K; canonical unless asked for */
     char *strategy;           /* "auto", "data", "model", "owt", "given" */
     struct ghp_split *splits; /* one a layer */
+    struct ghp_staging
+        staging;     /* stages and micro-batches; zeroed: none. Its lists are the next two */
+    int64_t *shares; /* one a worker, or NULL; owned */
+    bool *recompute; /* one a layer, or NULL; owned */
     int64_t bucket_bytes;
     int64_t memory_limit_bytes; /* 0: none */
     struct ghp_profile profile; /* subset, with the machine */
@@ -67,10 +71,15 @@ void ghp_plan_release(struct ghp_plan *plan);
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
                               struct ghp_extent extent);
 
-/* Structural soundness: N = G K, degrees divide K, every split fits its layer. */
+/* Structural soundness: N = G K, stages and micro-batches, degrees divide K (or their stage's workers), every split fits
+ * its layer. */
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan);
 
-/* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). */
+/* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). A lowering borrows the plan's
+ * staging, so the plan stays where it is as long as its programs are used.
+ *
+ * The prediction of several stages: bytes and reductions of the worker that has most, computation and waiting of the one
+ * that computes longest. */
 struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
                                       const struct ghp_profile *profile);
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,

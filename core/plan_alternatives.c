@@ -162,7 +162,7 @@ static enum ghp_status read_change(const struct ghp_node *at, const struct ghp_p
         return ghp_json_fail(at, GHP_ERR_INPUT,
                              "the model has no layer '%s'; name one of its layers", name);
     GHP_TRY(ghp_plan_read_split(at, &change->split));
-    if (ghp_split_check(&plan->model.layers[change->layer], change->split, plan->extent) != GHP_OK)
+    if (ghp_plan_check_split(plan, change->layer, change->split) != GHP_OK)
         return ghp_json_fail(at, GHP_ERR_INPUT, "%s", ghp_status_message());
     return GHP_OK;
 }

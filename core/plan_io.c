@@ -102,6 +102,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
         (json_int_t)plan->memory_limit_bytes);
     int failed = root == NULL;
 
+    ghp_plan_put_staging(root, plan, &failed);
     put(root, "splits", splits_json(plan, &failed), &failed);
     put(root, "predicted", prediction_json(&plan->predicted), &failed);
     put(root, "baselines", baselines_json(plan, &failed), &failed);
@@ -192,14 +193,12 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
                 "this is the place of layer '%s'; list the layers in the model's order",
                 layer->name);
         GHP_TRY(ghp_plan_read_split(&item, &plan->splits[i]));
-        if (ghp_split_check(layer, plan->splits[i], plan->extent) != GHP_OK ||
-            plan->group_size % plan->splits[i].degree != 0) {
-            if (plan->group_size % plan->splits[i].degree == 0)
-                return ghp_json_fail(&item, GHP_ERR_INPUT, "%s", ghp_status_message());
+        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].degree != 0)
             return ghp_json_fail(&item, GHP_ERR_INPUT,
                                  "the degree %d does not divide the group of %d; use one that does",
                                  plan->splits[i].degree, plan->group_size);
-        }
+        if (ghp_plan_check_split(plan, (int)i, plan->splits[i]) != GHP_OK)
+            return ghp_json_fail(&item, GHP_ERR_INPUT, "%s", ghp_status_message());
     }
     return GHP_OK;
 }
@@ -268,7 +267,8 @@ static enum ghp_status read_extent(const struct ghp_node *root, struct ghp_plan 
             "%d groups of %d are not %d workers; make groups x group_size the workers",
             plan->groups, plan->group_size, plan->extent.workers);
     }
-    if (ghp_extent_check(plan->extent) != GHP_OK) {
+    GHP_TRY(ghp_plan_read_staging(root, plan));
+    if (plan->staging.n < 2 && plan->shares == NULL && ghp_extent_check(plan->extent) != GHP_OK) {
         GHP_TRY(ghp_json_get(root, "global_batch", &at));
         return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
     }
@@ -322,6 +322,11 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "group_size",
                                        "bucket_bytes",
                                        "memory_limit_bytes",
+                                       "stages",
+                                       "micro_batches",
+                                       "pipeline",
+                                       "shares",
+                                       "recompute",
                                        "splits",
                                        "predicted",
                                        "baselines",

@@ -7,6 +7,14 @@
 
 #define GHP_PLAN_MAX_SECONDS 1e12
 
+/* The keys stages, micro_batches, pipeline, shares and recompute; left out where they say nothing. */
+void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);
+enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
+
+/* Whether the layer can take the split in its stage, or in the plan's group. */
+enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
+                                     struct ghp_split split);
+
 /* {"layer", "split", "degree"}. */
 json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split);
 /* The keys split and degree. */

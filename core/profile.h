@@ -47,7 +47,8 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double link;          /* blocking exchange beside a gradient reduction: both */
 };
 
-struct ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
+struct
+    ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
     double compute_s, memory_s;
 };
 
@@ -117,6 +118,10 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_price *price);
 
+/* Seconds for a transfer between two stages, in all groups at once. Source docs/stages.md 4. */
+enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
+                                     const struct ghp_transfer *transfer, struct ghp_price *price);
+
 /* Ring law only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers);
@@ -137,6 +142,11 @@ static inline struct ghp_precision ghp_profile_precision(const struct ghp_profil
 /* What a worker's arena may take of its share of a GPU, where the profile is of GPUs whose memory is known [bytes]; 0: no
  * such limit. */
 int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers);
+
+/* The same of several programs together. */
+enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
+                                      const struct ghp_program *programs, int n,
+                                      struct ghp_profile *subset);
 
 const char *ghp_source_name(enum ghp_source source);
 /* How an entry is known, as files and tables say it: "calibrated" for a measured one that runs corrected. */

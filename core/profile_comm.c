@@ -11,10 +11,23 @@
 
 #define MOST_BYTES 0x1p60
 
-/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. */
+/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. With held > 0
+ * these are numbers of a stage's workers, and the map of struct ghp_ranks says where they are. */
 struct kind {
     int count, stride, workers;
+    int held, group, from;
+    int apart; /* distance between a group's first two ranks: what tables know groups by */
 };
+
+static struct kind kind_of(struct ghp_ranks ranks, int workers)
+{
+    int apart = ranks.held == 0 || ranks.count < 2
+                    ? ranks.stride
+                    : ghp_ranks_at(ranks, 1) - ghp_ranks_at(ranks, 0);
+
+    return (struct kind){ranks.count, ranks.stride, workers, ranks.held,
+                         ranks.group, ranks.from,   apart};
+}
 
 /* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q members
  * inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a block. */
@@ -29,6 +42,48 @@ static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t 
     return more * (q + 1) * (p - q - 1) + (kind.stride - more) * q * (p - q);
 }
 
+/* The rank with a number. */
+static int64_t rank_of(struct kind kind, int64_t number)
+{
+    return number / kind.held * kind.group + kind.from + number % kind.held;
+}
+
+/* Members of the number's group in ranks a .. b - 1, itself included: on both sides as far as the node reaches. */
+static int64_t members_here(struct kind kind, int64_t number, int64_t a, int64_t b)
+{
+    int64_t block = (int64_t)kind.count * kind.stride, base = number / block * block, n = 1;
+
+    for (int64_t k = number - kind.stride; k >= base && rank_of(kind, k) >= a; k -= kind.stride)
+        ++n;
+    for (int64_t k = number + kind.stride; k < base + block && rank_of(kind, k) < b;
+         k += kind.stride)
+        ++n;
+    return n;
+}
+
+/* leaving_node of a stage's groups: every member of a node sends to those of its group that are elsewhere; by levels, to one in
+ * each other node. */
+static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind, bool levels)
+{
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    int64_t numbers = (int64_t)kind.workers / kind.group * kind.held, most = 0, sum = 0, node = -1;
+    int64_t block = (int64_t)kind.count * kind.stride;
+
+    for (int64_t k = 0; k < numbers; ++k) {
+        int64_t rank = rank_of(kind, k), a = rank / per_node * per_node;
+
+        if (rank / per_node != node) sum = 0;
+        node = rank / per_node;
+        if (k / block * block + block <= numbers) {
+            int64_t q = members_here(kind, k, a, a + per_node);
+
+            sum += levels && kind.count % q == 0 ? kind.count / q - 1 : kind.count - q;
+        }
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
 /* Messages that leave the node where most do, of all groups of the kind at once, when they exchange in pairs; 0: each
  * group lies in one node.
  *
@@ -40,6 +95,7 @@ static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
 
     if (per_node >= kind.workers) return 0;
     if (per_node == 1) return kind.count - 1;
+    if (kind.held > 0) return leaving_stage(machine, kind, false);
     for (int64_t a = 0; a < kind.workers; a += per_node) {
         int64_t b = a + per_node < kind.workers ? a + per_node : kind.workers;
         int64_t first = a / block * block,
@@ -63,6 +119,7 @@ static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machin
     int64_t span = (int64_t)kind.count * kind.stride;
     bool fills = per_node % kind.stride == 0 && span % per_node == 0 && span > per_node;
 
+    if (kind.held > 0) return 1; /* leaving_stage looks at each member */
     return op != GHP_COMM_ALL_TO_ALL && fills ? per_node / kind.stride : 1;
 }
 
@@ -70,7 +127,10 @@ static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machin
 static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *machine,
                                struct kind kind)
 {
-    int64_t leaving = leaving_node(machine, kind);
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    bool staged = kind.held > 0 && per_node > 1 && per_node < kind.workers;
+    int64_t leaving = staged ? leaving_stage(machine, kind, op != GHP_COMM_ALL_TO_ALL)
+                             : leaving_node(machine, kind);
     struct ghp_link link = leaving > 0 ? machine->inter : machine->intra;
     double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
@@ -91,6 +151,7 @@ static double law_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_l
     double n = count, volume = (double)bytes;
 
     if (count <= 1 || op == GHP_COMM_NONE) return 0;
+    if (op == GHP_COMM_TRANSFER) return volume / link.bandwidth_Bps + link.latency_s;
     if (op == GHP_COMM_ALL_REDUCE)
         return 2 * (n - 1) / n * volume / link.bandwidth_Bps + 2 * (n - 1) * link.latency_s;
     return (n - 1) / n * volume / link.bandwidth_Bps + (n - 1) * link.latency_s;
@@ -99,7 +160,7 @@ static double law_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_l
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers)
 {
-    struct kind kind = {ranks.count, ranks.stride, workers};
+    struct kind kind = kind_of(ranks, workers);
 
     return ranks.count <= 1 ? 0 : law_of(op, bytes, ranks.count, link_of(op, machine, kind));
 }
@@ -110,13 +171,18 @@ static struct kind measured_kind(const struct ghp_profile *profile,
 {
     int64_t span = (int64_t)entry->count * entry->stride;
 
-    return (struct kind){entry->count, entry->stride,
-                         profile->workers >= span ? profile->workers : workers};
+    return (struct kind){.count = entry->count,
+                         .stride = entry->stride,
+                         .workers = profile->workers >= span ? profile->workers : workers,
+                         .apart = entry->stride};
 }
 
 bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers)
 {
-    return leaving_node(machine, (struct kind){count, stride, workers}) > 0;
+    return leaving_node(machine, (struct kind){.count = count,
+                                               .stride = stride,
+                                               .workers = workers,
+                                               .apart = stride}) > 0;
 }
 
 bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
@@ -207,7 +273,7 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
         const struct ghp_comm_entry *e = &profile->comms[i];
         struct kind theirs = measured_kind(profile, e, kind.workers);
         double distance =
-            fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / kind.stride));
+            fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / kind.apart));
 
         if ((leaving_node(&profile->machine, theirs) > 0) != inter) distance += 1e3;
         if (distance < *least) {
@@ -223,8 +289,8 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
 /* Start of the table to read, or -1: of the same groups rather than of the same operation. */
 static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind)
 {
-    struct ghp_comm_entry wanted = {.op = op, .count = kind.count, .stride = kind.stride};
-    int own = table_start(profile, op, kind.count, kind.stride), best;
+    struct ghp_comm_entry wanted = {.op = op, .count = kind.count, .stride = kind.apart};
+    int own = table_start(profile, op, kind.count, kind.apart), best;
     double least = INFINITY;
 
     if (in_table(profile, own, &wanted)) return own;
@@ -247,7 +313,7 @@ static double per_byte_s(enum ghp_comm_op op, int count, struct ghp_link link)
 struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                            int64_t bytes, struct ghp_ranks ranks, int workers)
 {
-    struct kind kind = {ranks.count, ranks.stride, workers};
+    struct kind kind = kind_of(ranks, workers);
     int start = choose_table(profile, op, kind);
     struct ghp_pick_comm pick = {.bytes = bytes, .factor = 1};
     const struct ghp_comm_entry *e;
@@ -255,7 +321,8 @@ struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, en
     GHP_ASSERT(profile->sealed);
     if (start < 0) return pick;
     e = &profile->comms[start];
-    pick.own = e->op == op && e->count == ranks.count && e->stride == ranks.stride;
+    pick.own =
+        e->op == op && e->count == ranks.count && e->stride == ranks.stride && ranks.held == 0;
     if (!pick.own) {
         struct ghp_link theirs =
             link_of(e->op, &profile->machine, measured_kind(profile, e, kind.workers));
@@ -339,7 +406,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_price *price)
 {
-    struct kind kind = {ranks.count, ranks.stride, workers};
+    struct kind kind = kind_of(ranks, workers);
     struct ghp_pick_comm pick;
     double seconds;
 

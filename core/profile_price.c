@@ -242,17 +242,32 @@ static struct ghp_price sum_prices(struct ghp_price a, struct ghp_price b)
     return sum;
 }
 
+/* How often a kernel is run: once for each ghost batch, but weight gradients are made of all sums at once. */
+static double runs_of(const struct ghp_instr *instr)
+{
+    return instr->pass == GHP_PASS_BACKWARD_WEIGHT ? 1 : ghp_local_repeat(&instr->local);
+}
+
 /* The instruction itself. */
 static enum ghp_status own_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                  int workers, struct ghp_price *price)
 {
     switch (instr->kind) {
-    case GHP_INSTR_COMPUTE: return ghp_profile_op(profile, &instr->local, instr->pass, price);
+    case GHP_INSTR_COMPUTE:
+        GHP_TRY(ghp_profile_op(profile, &instr->local, instr->pass, price));
+        price->seconds *= runs_of(instr);
+        return GHP_OK;
     case GHP_INSTR_LOAD: *price = rate_price(&profile->load, instr->bytes); return GHP_OK;
     case GHP_INSTR_UPDATE: *price = rate_price(&profile->update, instr->bytes); return GHP_OK;
     case GHP_INSTR_ACCUMULATE:
         *price = rate_price(&profile->accumulate, instr->bytes);
         return GHP_OK;
+    case GHP_INSTR_SEND:
+        GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, price));
+        *price = sum_prices(*price, rate_price(&profile->copy, instr->copy_bytes));
+        return GHP_OK;
+    case GHP_INSTR_RECEIVE: *price = rate_price(&profile->copy, instr->copy_bytes); return GHP_OK;
+    case GHP_INSTR_WAIT: *price = (struct ghp_price){0}; return GHP_OK;
     default:
         GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, price));
         if (instr->kind == GHP_INSTR_RESHARD)
@@ -304,6 +319,12 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
 
         for (int i = 0; i < pick.n; ++i)
             GHP_TRY(ghp_profile_add_op(subset, pick.entry[i]));
+    } else if (instr->kind == GHP_INSTR_SEND) {
+        struct ghp_pick_comm pick;
+
+        GHP_TRY(ghp_profile_pick_transfer(profile, &instr->transfer, &pick));
+        for (int i = 0; i < pick.n; ++i)
+            GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
     } else if (instr->comm != GHP_COMM_NONE && instr->ranks.count > 1 && instr->bytes > 0) {
         struct ghp_pick_comm pick =
             ghp_profile_pick_comm(profile, instr->comm, instr->bytes, instr->ranks, workers);
@@ -317,12 +338,22 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
 enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
                                    const struct ghp_program *program, struct ghp_profile *subset)
 {
+    return ghp_profile_subset_of(profile, program, 1, subset);
+}
+
+enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
+                                      const struct ghp_program *programs, int n,
+                                      struct ghp_profile *subset)
+{
     enum ghp_status status;
 
     GHP_TRY(ghp_profile_copy_head(profile, subset));
-    for (int i = 0; i < program->n_instrs; ++i)
-        GHP_TRY_GOTO(
-            status, add_needed(profile, &program->instrs[i], program->extent.workers, subset), out);
+    for (int k = 0; k < n; ++k)
+        for (int i = 0; i < programs[k].n_instrs; ++i)
+            GHP_TRY_GOTO(
+                status,
+                add_needed(profile, &programs[k].instrs[i], programs[k].extent.workers, subset),
+                out);
     status = ghp_profile_seal(subset);
 
 out:

@@ -31,6 +31,11 @@ struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
 struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                            int64_t bytes, struct ghp_ranks ranks, int workers);
 
+/* The entries that a transfer is priced by. */
+enum ghp_status ghp_profile_pick_transfer(const struct ghp_profile *profile,
+                                          const struct ghp_transfer *transfer,
+                                          struct ghp_pick_comm *pick);
+
 /* Everything of a profile but its entries; not sealed.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
 enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to);
 

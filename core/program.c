@@ -176,8 +176,10 @@ static void visit_operands(const struct ghp_instr *instr, operand_visit *visit, 
         visit(context, at->dw[i], instr->kind == GHP_INSTR_COMPUTE);
         visit(context, at->momentum[i], update);
     }
-    for (int i = 0; i < GHP_MAX_STATES; i++)
+    for (int i = 0; i < GHP_MAX_STATES; i++) {
         visit(context, at->state[i], true);
+        visit(context, at->drift[i], !update);
+    }
     visit(context, at->y, forward);
     visit(context, at->dy, instr->kind == GHP_INSTR_ACCUMULATE);
     visit(context, at->saved, forward);
@@ -232,6 +234,13 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
                               "written; report this",
                               i, ghp_instr_name(instr), instr->layer, w.missing,
                               ghp_role_name(program->buffers[w.missing].role));
+        else if (instr->kind == GHP_INSTR_WAIT &&
+                 (instr->after < 0 || instr->after >= i ||
+                  program->instrs[instr->after].stream != GHP_STREAM_TRANSFER))
+            status = GHP_FAIL(GHP_ERR_INTERNAL,
+                              "instruction %d waits for %d, which is no transfer before it; report "
+                              "this",
+                              i, instr->after);
         else if (instr->wait >= program->n_instrs ||
                  (instr->wait >= 0 && program->instrs[instr->wait].stream != GHP_STREAM_COMM))
             status = GHP_FAIL(GHP_ERR_INTERNAL,
@@ -245,6 +254,7 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
 int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
 {
     int64_t p = instr->ranks.count;
+    if (instr->kind == GHP_INSTR_SEND) return instr->bytes;
     if (p <= 1) return 0;
     int64_t part = instr->bytes * (p - 1) / p;
     switch (instr->comm) {
@@ -264,6 +274,15 @@ int64_t ghp_program_sent_bytes(const struct ghp_program *program)
     return sum;
 }
 
+int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr)
+{
+    int64_t bytes = 2 * instr->local.c * (int64_t)sizeof(double);
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->pass != GHP_PASS_BACKWARD_WEIGHT ||
+        instr->local.repeat < 2)
+        return 0;
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
 const char *ghp_instr_name(const struct ghp_instr *instr)
 {
     static const char *const names[GHP_INSTR_COUNT] = {
@@ -279,7 +298,7 @@ const char *ghp_role_name(enum ghp_role role)
     static const char *const names[GHP_ROLE_COUNT] = {
         "output",  "edge input",      "edge gradient", "edge gradient out",
         "weight",  "weight gradient", "momentum",      "state",
-        "saved",   "stats",           "labels",        "metrics",
-        "scratch", "bucket",          "comm segment"};
+        "drift",   "saved",           "stats",         "labels",
+        "metrics", "scratch",         "bucket",        "comm segment"};
     return names[role];
 }

@@ -3,29 +3,36 @@
  * The planner prices this list, the allocator sizes it and the executor runs it: one list, so that predicted and
  * measured speak of the same things. It is made by core/lower.h and never edited afterwards.
  *
- * Two streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in list
- * order beside it. An instruction of the communication stream may start when all compute instructions before it in
- * the list are done. An UPDATE waits for the reduction of its bucket (`wait`) *of the previous step*: updates stand
+ * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in list
+ * order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may start
+ * when all compute instructions before it in the list are done. An UPDATE waits for the reduction of its bucket (`wait`) *of the previous step*: updates stand
  * just before their layer's forward pass, so the list is the steady state of a loop. In the first step updates are
  * skipped; a flush runs them alone (before evaluation, a checkpoint or the end).
  *
- * A *point* is a place in the step's order that depends on the model only, not on the plan: forward: every in-edge of
- * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down.
+ * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
+ * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down. With
+ * several micro-batches every slot of the schedule (core/stage.h) has such points of its own, one slot's after the
+ * other's; where layers are made again going backward, each instruction is a point.
  * Buffers live from first_point to last_point inclusive. */
 #ifndef GHP_CORE_PROGRAM_H
 #define GHP_CORE_PROGRAM_H
 
 #include "core/local.h"
+#include "core/transfer.h"
 
 #define GHP_INSTR_LIST(X)                                                                          \
-    X(LOAD, "load")               /* samples and labels of this worker into layer 0's output */    \
-    X(COMPUTE, "compute")         /* one pass of one layer; see `pass` */                          \
-    X(ACCUMULATE, "accumulate")   /* dy += the gradient of a further consumer */                   \
-    X(RESHARD, "reshard")         /* one layout change step of one edge, forward or backward */    \
-    X(STAT_REDUCE, "stat_reduce") /* batch_norm sums (double), blocking */                         \
-    X(ALL_REDUCE, "all_reduce")   /* one bucket of weight gradients, communication stream */       \
+    X(LOAD, "load")       /* samples and labels of this worker into layer 0's output */            \
+    X(COMPUTE, "compute") /* one pass of one layer; see `pass` */                                  \
+    X(ACCUMULATE,                                                                                  \
+      "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
+    X(RESHARD, "reshard") /* one layout change step of one edge, forward or backward */            \
+    X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
+    X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
     X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
-    X(UPDATE, "update")               /* optimizer step of one layer */
+    X(UPDATE, "update")               /* optimizer step of one layer */                            \
+    X(SEND, "send")       /* one tensor's parts to another stage's workers, transfer stream */     \
+    X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
+    X(WAIT, "wait")       /* until a send or receive of this step is done */
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
@@ -34,7 +41,7 @@ enum ghp_instr_kind {
         GHP_INSTR_COUNT
 };
 
-enum ghp_stream { GHP_STREAM_COMPUTE, GHP_STREAM_COMM, GHP_STREAM_COUNT };
+enum ghp_stream { GHP_STREAM_COMPUTE, GHP_STREAM_COMM, GHP_STREAM_TRANSFER, GHP_STREAM_COUNT };
 
 enum ghp_role {
     GHP_ROLE_OUTPUT,            /* y of a layer */
@@ -45,6 +52,7 @@ enum ghp_role {
     GHP_ROLE_WEIGHT_GRADIENT, /* inside a bucket's buffer */
     GHP_ROLE_MOMENTUM,
     GHP_ROLE_STATE, /* running statistics */
+    GHP_ROLE_DRIFT, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_ROLE_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
     GHP_ROLE_STATS,   /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
     GHP_ROLE_LABELS,  /* int32, one a sample */
@@ -63,10 +71,6 @@ enum {
     GHP_MAX_STEP_SCRATCH = 2
 };
 
-struct ghp_ranks { /* ranks first, first + stride, ... */
-    int first, count, stride;
-};
-
 struct ghp_buffer {
     enum ghp_role role;
     int layer, edge,
@@ -83,7 +87,8 @@ struct ghp_buffer {
 struct ghp_operands { /* buffer ids, -1: none */
     int x[GHP_MAX_INPUTS], dx[GHP_MAX_INPUTS];
     int y, dy;
-    int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], momentum[GHP_MAX_PARAMS], state[GHP_MAX_STATES];
+    int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], momentum[GHP_MAX_PARAMS], state[GHP_MAX_STATES],
+        drift[GHP_MAX_STATES];
     int saved, stats, labels, metrics, scratch;
 };
 
@@ -92,24 +97,29 @@ struct ghp_instr {
     enum ghp_stream stream;
     int point;
     int layer; /* -1 for METRIC_REDUCE */
-    int edge;  /* RESHARD, ACCUMULATE; else -1 */
+    int edge;  /* RESHARD, ACCUMULATE of a gradient, SEND, RECEIVE, WAIT; else -1 */
+    int micro; /* micro-batch */
     bool backward;
+    bool again;         /* COMPUTE, RESHARD: made anew for the backward part */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_local
         local; /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
     struct ghp_reshard_step step; /* RESHARD */
+    struct ghp_transfer transfer; /* SEND, RECEIVE */
     enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
     struct ghp_ranks ranks;       /* who takes part; count 1: nothing is sent */
     int64_t
         bytes; /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
-                                LOAD, UPDATE, ACCUMULATE: bytes written */
-    int64_t copy_bytes; /* RESHARD: bytes of strided copying besides (packing, slicing) */
+                                LOAD, UPDATE, ACCUMULATE: bytes written; SEND, RECEIVE: this worker's messages */
+    int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
     int bucket;         /* ALL_REDUCE, UPDATE; -1: nothing to wait for */
-    int wait; /* communication instruction of the *previous* step that must be done first, or -1:
+    int wait;  /* communication instruction of the *previous* step that must be done first, or -1:
                                 UPDATE: its bucket's ALL_REDUCE; the loss layer's forward: METRIC_REDUCE */
+    int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
     struct ghp_operands
-        at; /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved */
+        at; /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
+                                SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch */
 };
 
 struct ghp_bucket {
@@ -122,8 +132,9 @@ struct ghp_bucket {
 
 struct ghp_program {
     int rank;
-    struct ghp_extent extent;
-    int element_bytes; /* 2, 4 or 8: core/precision.h */
+    struct ghp_extent extent; /* all workers, the global batch */
+    struct ghp_seat seat;     /* its place among the stages */
+    int element_bytes;        /* 2, 4 or 8: core/precision.h */
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;
@@ -146,6 +157,9 @@ enum ghp_status ghp_program_check(const struct ghp_program *program);
 
 /* Live bytes at each point, `live` has n_points entries. */
 void ghp_program_live(const struct ghp_program *program, int64_t *live);
+
+/* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
+int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
 
 int64_t ghp_program_sent_bytes(
     const struct ghp_program *program); /* per step by this worker, pairwise algorithms */

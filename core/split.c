@@ -103,8 +103,8 @@ const char *ghp_reshard_name(enum ghp_reshard_op op)
 
 const char *ghp_comm_name(enum ghp_comm_op op)
 {
-    static const char *const names[GHP_COMM_COUNT] = {"none", "all_reduce", "all_gather",
-                                                      "reduce_scatter", "all_to_all"};
+    static const char *const names[GHP_COMM_COUNT] = {"none",           "all_reduce", "all_gather",
+                                                      "reduce_scatter", "all_to_all", "transfer"};
     return names[op];
 }
 
@@ -128,6 +128,15 @@ static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_ki
     case GHP_SPLIT_FULL: return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR ? 0 : 1;
     }
     return 0;
+}
+
+/* Statistics of each S samples: a worker holds whole ones, or whole workers share one. */
+static bool ghosts_fit(const struct ghp_layer *layer, struct ghp_split split,
+                       struct ghp_extent extent)
+{
+    int64_t s = layer->norm.ghost, n = extent.global_batch / extent.workers * split.degree;
+    if (layer->op != GHP_OP_BATCH_NORM || s == 0) return true;
+    return n % s == 0 || (s % n == 0 && extent.global_batch % s == 0);
 }
 
 static bool split_fits(const struct ghp_layer *layer, struct ghp_split split)
@@ -170,6 +179,13 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
             GHP_ERR_INPUT,
             "layer '%s' has split '%s' with degree %d; data has degree 1, others at least 2",
             layer->name, text, split.degree);
+    if (!ghosts_fit(layer, split, extent))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' cannot take split '%s': statistics of each %" PRId64
+                        " samples do not fit workers of %" PRId64 " samples; use another split, or "
+                        "a batch or number of micro-batches that makes one a multiple of the other",
+                        layer->name, text, layer->norm.ghost,
+                        extent.global_batch / extent.workers * split.degree);
     if (split_fits(layer, split)) return GHP_OK;
     int64_t best = 1;
     for (int m = 2; m <= extent.workers; m++)
@@ -194,7 +210,8 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_extent extent,
         if (extent.workers % m != 0) continue;
         for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; kind++) {
             struct ghp_split split = {(enum ghp_split_kind)kind, m};
-            if (split_fits(layer, split) && n < max) splits[n++] = split;
+            if (split_fits(layer, split) && ghosts_fit(layer, split, extent) && n < max)
+                splits[n++] = split;
         }
     }
     return n;

@@ -54,6 +54,7 @@ enum ghp_comm_op {
     GHP_COMM_ALL_GATHER,
     GHP_COMM_REDUCE_SCATTER,
     GHP_COMM_ALL_TO_ALL,
+    GHP_COMM_TRANSFER, /* pairs: the first of two ranks sends to the second; core/transfer.h */
     GHP_COMM_COUNT
 };
 

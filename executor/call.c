@@ -1,17 +1,6 @@
 /* executor/call.c - see call.h. */
 #include "executor/call.h"
 
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
-                                   struct ghp_extent extent, int rank)
-{
-    struct ghp_window_at at = {.samples = ghp_layout_samples(layout, extent),
-                               .channels = ghp_layout_channels(layout, channels)};
-
-    at.first_sample = rank / layout.degree * at.samples;
-    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = rank % layout.degree * at.channels;
-    return at;
-}
-
 static void *of(void *const *address, int buffer)
 {
     return buffer < 0 ? NULL : address[buffer];
@@ -36,8 +25,10 @@ struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *
         t.w[i] = of(address, at->w[i]);
         t.dw[i] = of(address, at->dw[i]);
     }
-    for (int i = 0; i < GHP_MAX_STATES; i++)
+    for (int i = 0; i < GHP_MAX_STATES; i++) {
         t.state[i] = of(address, at->state[i]);
+        t.drift[i] = of(address, at->drift[i]);
+    }
     return t;
 }
 
@@ -49,23 +40,26 @@ static int64_t valid_in(struct ghp_window_at at, int64_t valid)
     return n < 0 ? 0 : n > at.samples ? at.samples : n;
 }
 
-struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr,
-                            const struct ghp_step *step)
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *seat,
+                            const struct ghp_instr *instr, const struct ghp_step *step)
 {
     const struct ghp_layer *layer = &work->model->layers[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
-    struct ghp_window_at at = ghp_window_of(layout, layer->in.c, work->extent, work->rank);
+    struct ghp_window_at at = ghp_seat_window(seat, layout, layer->in.c);
     struct ghp_call call = {.training = work->lender == NULL,
                             .loss_scale = 1.0 / (double)work->extent.global_batch,
                             .stat_count = instr->stat_count,
-                            .valid_samples = valid_in(at, step->valid),
                             .seed = work->seed,
                             .step = step->index,
                             .layer = instr->layer,
-                            .first_sample = at.first_sample,
                             .first_channel = at.first_channel,
                             .global_channels = layer->in.c};
 
+    at.first_sample += instr->micro * seat->micro_batch;
+    call.first_sample = at.first_sample;
+    call.valid_samples = valid_in(at, step->valid);
+    call.drift_share = (double)instr->local.n / (double)work->extent.global_batch;
+    call.drift_adds = instr->micro > 0;
     if (work->fault == GHP_FAULT_GROUP_SCALE) call.loss_scale *= work->groups;
     if (work->fault == GHP_FAULT_RANK_MASKS) call.first_sample = call.first_channel = 0;
     if (work->fault == GHP_FAULT_LOCAL_STATISTICS)

@@ -6,21 +6,11 @@
 #include "executor/backend.h"
 #include "executor/worker.h"
 
-/* Where a layer's local samples and channels lie in the global batch and tensor. */
-struct ghp_window_at {
-    int64_t first_sample, samples;
-    int64_t first_channel, channels;
-};
-
-/* Of a tensor with `channels` channels in `layout`, on `rank`. Local. Tested tests/executor/test_worker.c */
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
-                                   struct ghp_extent extent, int rank);
-
 /* Addresses of an instruction's operands. `address` has one entry a buffer. */
 struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address);
 
 /* The call of a COMPUTE instruction in a step, without tensors. */
-struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_instr *instr,
-                            const struct ghp_step *step);
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *seat,
+                            const struct ghp_instr *instr, const struct ghp_step *step);
 
 #endif

@@ -26,7 +26,7 @@ static enum ghp_status find_sharing(const struct ghp_team *team, bool *shared)
     device.ops->about(device.backend, &mine);
     *shared = false;
     GHP_TRY_GOTO(status,
-                 ops->group(team->transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE,
+                 ops->group(team->transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE,
                             &world),
                  done);
     ops->label(world, "choosing who carries");

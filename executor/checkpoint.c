@@ -128,7 +128,7 @@ static enum ghp_status begin(const char *folder, const struct ghp_work *work,
 static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **world)
 {
     const struct ghp_team *team = ghp_worker_team(worker);
-    struct ghp_ranks all = {0, ghp_worker_work(worker)->extent.workers, 1};
+    struct ghp_ranks all = {.count = ghp_worker_work(worker)->extent.workers, .stride = 1};
 
     return team->transport_ops->group(team->transport, all, GHP_STREAM_COMPUTE, world);
 }

@@ -23,6 +23,18 @@ static void LOOP(stats)(const struct ghp_local *local, const struct ghp_call *ca
     }
 }
 
+/* The running statistics move by the mix; or, where other samples of the batch have statistics of their own, this part of
+ * the way is noted beside them. */
+static void LOOP(move)(const struct ghp_call *call, int which, int64_t i, double by)
+{
+    SCALAR *running = call->at.state[which], *drift = call->at.drift[which];
+    if (drift == NULL)
+        running[i] = (SCALAR)((double)running[i] + by);
+    else
+        drift[i] =
+            (SCALAR)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
+}
+
 /* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
  * Then, in scratch, y = (x - coefficient[0]) coefficient[1] + coefficient[2] for each channel. */
 static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_call *call,
@@ -31,7 +43,8 @@ static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_ca
     (void)share;
     int64_t c = local->c;
     const SCALAR *gamma = call->at.w[0], *beta = call->at.w[1];
-    SCALAR *running_mean = call->at.state[0], *running_variance = call->at.state[1];
+    const SCALAR *running_mean = call->at.state[0];
+    SCALAR *running_variance = call->at.state[1];
     SCALAR *saved = call->at.saved, *coefficient = call->at.scratch;
     double count = (double)call->stat_count, mix = local->norm.momentum;
     for (int64_t i = 0; i < c; i++) {
@@ -42,9 +55,12 @@ static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_ca
             if (variance < 0.0) variance = 0.0;
             mean += offset;
             double unbiased = count > 1.0 ? variance * count / (count - 1.0) : variance;
-            running_mean[i] = (SCALAR)((double)running_mean[i] + mix * offset);
-            running_variance[i] =
-                (SCALAR)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
+            LOOP(move)(call, 0, i, mix * offset);
+            if (call->at.drift[1] == NULL)
+                running_variance[i] =
+                    (SCALAR)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
+            else
+                LOOP(move)(call, 1, i, mix * (unbiased - (double)running_variance[i]));
         }
         double inverse = 1.0 / sqrt(variance + local->norm.epsilon);
         if (call->training) {

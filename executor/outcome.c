@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* Greatest resident memory over base of all workers, -1 where one does not know. */
-static enum ghp_status greatest_resident(struct ghp_setup *s, int64_t mine, int64_t *greatest)
+/* The greatest of all workers, -1 where one does not know. */
+static enum ghp_status greatest_of(struct ghp_setup *s, int64_t mine, int64_t *greatest)
 {
     int64_t *all = ghp_alloc((size_t)s->size, sizeof(*all));
     enum ghp_status status = ghp_setup_agree(s, all != NULL ? GHP_OK : GHP_NO_MEMORY(), "memory");
@@ -44,8 +44,6 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->steps = t->steps;
     run->images_per_s = step_s > 0 ? (double)e->plan.extent.global_batch / step_s : 0;
     run->seconds = t->seconds;
-    run->peak_bytes = e->comparable ? e->plan.predicted.peak_bytes : run->program->peak_bytes;
-    run->allocated_bytes = ghp_worker_arena(e->worker)->bytes;
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->n_losses = t->n_losses;
     run->losses = t->losses;
@@ -58,19 +56,40 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
 static enum ghp_status join(const struct ghp_entrant *e, struct ghp_residuals *residuals)
 {
     const struct ghp_profile *profile = &e->plan.profile;
+    struct ghp_lowering how = ghp_plan_lowering(&e->plan, profile);
     bool priced = profile->n_ops > 0 || profile->law.flops_per_s > 0;
+    struct ghp_prospect prospect = {.program = ghp_worker_program(e->worker),
+                                    .stage = ghp_worker_seat(e->worker)->stage,
+                                    .profile = priced ? profile : NULL,
+                                    .n_layers = e->plan.model.n_layers};
+    struct ghp_programs programs = {0};
+    enum ghp_status status = GHP_OK;
 
-    return ghp_residuals_init(ghp_worker_program(e->worker), e->plan.model.n_layers,
-                              priced ? profile : NULL, ghp_worker_stopwatch(e->worker), residuals);
+    if (priced && how.staging != NULL) {
+        GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
+        prospect.programs = &programs;
+    }
+    status = ghp_residuals_init(&prospect, ghp_worker_stopwatch(e->worker), residuals);
+    ghp_programs_release(&programs);
+    return status;
 }
 
-/* What instructions take by themselves, apart from waiting for partners: over all workers. */
+/* What instructions take by themselves, apart from waiting for partners: over all workers, of several stages over the
+ * worker's own, who have the same instructions. */
 static enum ghp_status compare_workers(const struct ghp_setup *s, const struct ghp_entrant *e,
                                        struct ghp_residuals *residuals)
 {
     struct ghp_crowd crowd = {s->session->transport_ops, s->world, s->size};
+    const struct ghp_seat *seat = ghp_worker_seat(e->worker);
 
-    s->session->transport_ops->label(s->world, "comparing the workers' times");
+    if (seat->n_stages > 1) {
+        crowd.n = seat->extent.workers;
+        GHP_TRY(s->session->transport_ops->group(
+            s->session->transport,
+            ghp_seat_ranks(seat, (struct ghp_ranks){.count = crowd.n, .stride = 1}),
+            GHP_STREAM_COMPUTE, &crowd.comm));
+    }
+    s->session->transport_ops->label(crowd.comm, "comparing the workers' times");
     return ghp_partners_compare(&crowd, ghp_worker_program(e->worker),
                                 ghp_worker_stopwatch(e->worker), residuals);
 }
@@ -88,7 +107,13 @@ enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *
     GHP_TRY(ghp_setup_agree(s, ghp_tensors_list(&e->plan.model, &list), "listing tensors"));
     fill_run(s, e, t, outcome);
     GHP_TRY_GOTO(status, compare_workers(s, e, &outcome->residuals), done);
-    GHP_TRY_GOTO(status, greatest_resident(s, resident, &run->peak_rss_over_base_bytes), done);
+    GHP_TRY_GOTO(status, greatest_of(s, resident, &run->peak_rss_over_base_bytes), done);
+    GHP_TRY_GOTO(status, greatest_of(s, ghp_worker_arena(e->worker)->bytes, &run->allocated_bytes),
+                 done);
+    GHP_TRY_GOTO(status,
+                 greatest_of(s, ghp_worker_program(e->worker)->peak_bytes, &run->peak_bytes),
+                 done);
+    if (e->comparable) run->peak_bytes = e->plan.predicted.peak_bytes;
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);
     if (run->different >= 0) outcome->different = list.items[run->different].param->name;

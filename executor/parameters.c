@@ -3,6 +3,7 @@
 
 #include "core/file.h"
 #include "executor/random.h"
+#include "executor/relay.h"
 #include "executor/shard.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
 {
     const struct ghp_work *work = ghp_worker_work(worker);
 
-    return ghp_shard_of(work->splits[t->layer], work->rank, t->param);
+    return ghp_shard_of(work->splits[t->layer], ghp_worker_seat(worker)->number, t->param);
 }
 
 static enum ghp_role role_of(const struct ghp_tensor *t)
@@ -169,14 +170,14 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
 
 enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
     struct ghp_tensors_list list = {0};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_tensors_list(work->model, &list));
+    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
     for (int i = 0; i < list.n; i++) {
         int64_t elements = ghp_shard_elements(shard_of(worker, &list.items[i]));
 
+        if (!ghp_worker_owns(worker, list.items[i].layer)) continue;
         GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
         if (list.items[i].is_state) continue;
         GHP_TRY_GOTO(status,
@@ -195,7 +196,7 @@ done:
 static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard shard,
                                     const struct view *v, void *whole)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_seat *seat = ghp_worker_seat(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
@@ -203,9 +204,10 @@ static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard 
 
     if (parts == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport,
-                                            ghp_ranks_subgroup(work->rank, shard.degree),
-                                            GHP_STREAM_COMPUTE, &comm),
+                 team->transport_ops->group(
+                     team->transport,
+                     ghp_seat_ranks(seat, ghp_ranks_subgroup(seat->number, shard.degree)),
+                     GHP_STREAM_COMPUTE, &comm),
                  done);
     team->transport_ops->label(comm, "gathering a tensor");
     GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
@@ -218,8 +220,9 @@ done:
     return status;
 }
 
-enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                      enum ghp_role role, void *whole)
+/* From the members of this worker's subgroup, who hold it together. */
+static enum ghp_status gather_here(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                   enum ghp_role role, void *whole)
 {
     struct ghp_shard shard = shard_of(worker, t);
     struct view v;
@@ -236,12 +239,23 @@ done:
     return status;
 }
 
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                      enum ghp_role role, void *whole)
+{
+    int64_t bytes = t->param->elements * number_bytes(worker);
+
+    if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, role, whole));
+    return ghp_relay(worker, t->layer, whole, bytes);
+}
+
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
                                        enum ghp_role role, const void *whole)
 {
     struct view v;
-    enum ghp_status status = view_open(worker, t, role, &v);
+    enum ghp_status status;
 
+    if (!ghp_worker_owns(worker, t->layer)) return GHP_OK;
+    status = view_open(worker, t, role, &v);
     if (status == GHP_OK)
         ghp_shard_take(shard_of(worker, t), v.form.element_bytes, whole, v.here);
     if (status == GHP_OK) status = view_write(&v);
@@ -268,6 +282,8 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
     for (int i = 0; i < list->n; i++) {
         const struct ghp_tensor *t = &list->items[i];
 
+        hashes[i] = 0;
+        if (!ghp_worker_owns(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
         GHP_TRY(hash_part(worker, t, role_of(t), &hashes[i]));
         if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_ROLE_MOMENTUM, &hashes[i]));
@@ -305,9 +321,10 @@ static enum ghp_status compare_degree(struct ghp_worker *worker,
                                       const struct ghp_tensors_list *list, int degree,
                                       const uint64_t *hashes, int *different)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_seat *seat = ghp_worker_seat(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
-    struct ghp_ranks holders = ghp_ranks_replica(work->rank, degree, work->extent.workers);
+    struct ghp_ranks holders = ghp_seat_ranks(
+        seat, ghp_ranks_replica(seat->number, degree, seat->extent.workers));
     int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
@@ -322,7 +339,9 @@ static enum ghp_status compare_degree(struct ghp_worker *worker,
     team->transport_ops->label(comm, "comparing replicas");
     GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, hashes, all, bytes), done);
     for (int i = 0; i < list->n; i++) {
-        if (shard_of(worker, &list->items[i]).degree != degree) continue;
+        if (shard_of(worker, &list->items[i]).degree != degree ||
+            !ghp_worker_owns(worker, list->items[i].layer))
+            continue;
         for (int h = 1; h < holders.count; h++)
             if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different))
                 *different = i;
@@ -343,7 +362,7 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport, (struct ghp_ranks){0, n, 1},
+                 team->transport_ops->group(team->transport, (struct ghp_ranks){.count = n, .stride = 1},
                                             GHP_STREAM_COMPUTE, &world),
                  done);
     team->transport_ops->label(world, "comparing replicas");
@@ -359,7 +378,7 @@ done:
 enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
                                        const struct ghp_tensors_list *list, int *different)
 {
-    int workers = ghp_worker_work(worker)->extent.workers;
+    int workers = ghp_worker_seat(worker)->extent.workers;
     uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
     enum ghp_status status = GHP_OK;
 
@@ -370,7 +389,8 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
         bool used = false;
 
         for (int i = 0; i < list->n; i++)
-            used = used || shard_of(worker, &list->items[i]).degree == degree;
+            used = used || (ghp_worker_owns(worker, list->items[i].layer) &&
+                            shard_of(worker, &list->items[i]).degree == degree);
         if (used)
             GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
     }

@@ -60,8 +60,10 @@ static int first_of_group(int r, struct ghp_ranks kind)
 enum ghp_status ghp_partners_of(const double *run_s, const bool *kept,
                                 const struct ghp_instr *instr, int n, struct ghp_own *own)
 {
-    bool sends = instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
-    struct ghp_ranks kind = {0, sends ? instr->ranks.count : 1, sends ? instr->ranks.stride : 1};
+    bool sends = instr->comm != GHP_COMM_NONE && instr->ranks.count > 1 &&
+                 instr->ranks.count <= n; /* metrics are summed over other stages too */
+    struct ghp_ranks kind = {.count = sends ? instr->ranks.count : 1,
+                             .stride = sends ? instr->ranks.stride : 1};
     double *owns = ghp_alloc(2 * (size_t)n, sizeof(*owns)), *waits = owns + n;
 
     if (owns == NULL) return GHP_NO_MEMORY();

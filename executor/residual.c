@@ -54,23 +54,36 @@ static void add_measurement(const struct ghp_program *program, const struct ghp_
     }
 }
 
-enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers,
-                                   const struct ghp_profile *profile,
-                                   const struct ghp_stopwatch *watch, struct ghp_residuals *r)
+/* Of all stages together, this worker's. */
+static enum ghp_status simulate(const struct ghp_prospect *p, struct ghp_timing *timing)
+{
+    struct ghp_timing all[GHP_MAX_STAGES];
+
+    if (p->programs == NULL) return ghp_simulate(p->program, p->profile, timing);
+    GHP_TRY(ghp_simulate_all(p->programs, p->profile, all));
+    for (int k = 0; k < p->programs->n; k++)
+        if (k != p->stage) ghp_timing_release(&all[k]);
+    *timing = all[p->stage];
+    GHP_ASSERT_EQ(timing->n_instrs, p->program->n_instrs);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_residuals_init(const struct ghp_prospect *p, const struct ghp_stopwatch *watch,
+                                   struct ghp_residuals *r)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_timing timing = {0};
 
-    *r = (struct ghp_residuals){.n_layers = n_layers, .n_instrs = program->n_instrs};
-    r->layers = ghp_alloc((size_t)n_layers, sizeof(*r->layers));
-    r->instrs = ghp_alloc((size_t)program->n_instrs, sizeof(*r->instrs));
+    *r = (struct ghp_residuals){.n_layers = p->n_layers, .n_instrs = p->program->n_instrs};
+    r->layers = ghp_alloc((size_t)p->n_layers, sizeof(*r->layers));
+    r->instrs = ghp_alloc((size_t)p->program->n_instrs, sizeof(*r->instrs));
     if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    if (profile != NULL) {
-        GHP_TRY_GOTO(status, ghp_simulate(program, profile, &timing), fail);
-        add_prediction(program, profile, &timing, r);
+    if (p->profile != NULL) {
+        GHP_TRY_GOTO(status, simulate(p, &timing), fail);
+        add_prediction(p->program, p->profile, &timing, r);
         ghp_timing_release(&timing);
     }
-    add_measurement(program, watch, r);
+    add_measurement(p->program, watch, r);
     return GHP_OK;
 fail:
     ghp_residuals_release(r);

@@ -33,13 +33,20 @@ struct ghp_residuals {
     struct ghp_residual *instrs; /* owned */
 };
 
-/* profile: of the plan; NULL: measured only.
+/* programs: one a stage, as the plan's profile lowers them; the worker's own program is of the stage `stage`.
+ * profile: of the plan; NULL: measured only.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (the profile has no price for an instruction)
  * Local
  * Tested    tests/executor/test_residual.c */
-enum ghp_status ghp_residuals_init(const struct ghp_program *program, int n_layers,
-                                   const struct ghp_profile *profile,
+struct ghp_prospect {
+    const struct ghp_program *program;   /* this worker's */
+    const struct ghp_programs *programs; /* NULL: it stands for all */
+    int stage;
+    const struct ghp_profile *profile;
+    int n_layers;
+};
+enum ghp_status ghp_residuals_init(const struct ghp_prospect *prospect,
                                    const struct ghp_stopwatch *watch,
                                    struct ghp_residuals *residuals);
 void ghp_residuals_release(struct ghp_residuals *residuals); /* accepts a zeroed one */

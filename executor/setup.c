@@ -287,7 +287,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     s->size = ops->size(session->transport);
     s->here = workers_here(s);
     s->seat = seat_here(s);
-    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){0, s->size, 1}, GHP_STREAM_COMPUTE,
+    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1}, GHP_STREAM_COMPUTE,
                        &s->world));
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
@@ -325,8 +325,23 @@ static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *p
            strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
 }
 
+/* Whether this worker's samples are those of its stage's representative, whose shapes the plan's prices are of. */
+static bool stands_for_others(const struct ghp_setup *s, const struct ghp_plan *plan)
+{
+    const struct ghp_staging *staging = &plan->staging;
+    int n = plan->model.n_layers;
+    struct ghp_seat own = ghp_seat_of(staging, n, plan->extent, s->rank);
+    struct ghp_seat other =
+        ghp_seat_of(staging, n, plan->extent,
+                    ghp_stage_representative(staging, own.stage, plan->extent));
+
+    return own.extent.global_batch == other.extent.global_batch;
+}
+
 enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
 {
+    const struct ghp_staging *staging = &e->plan.staging;
+
     e->comparable = is_comparable(s, &e->plan.profile);
     e->work = (struct ghp_work){.model = &e->plan.model,
                                 .splits = e->plan.splits,
@@ -338,7 +353,10 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
                                 .fault = (enum ghp_fault)s->options->fault,
                                 .groups = e->plan.groups,
                                 .threads = s->threads,
-                                .profile = e->comparable ? &e->plan.profile : NULL};
+                                .staging = ghp_staging_trivial(staging) ? NULL : staging,
+                                .profile = e->comparable && stands_for_others(s, &e->plan)
+                                               ? &e->plan.profile
+                                               : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_worker_connect(e->worker));

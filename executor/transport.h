@@ -19,6 +19,17 @@
 
 struct ghp_transport;
 struct ghp_comm;
+struct ghp_mailbox;
+
+struct ghp_message { /* from one worker to one other */
+    void *data;      /* read, or written */
+    int64_t bytes;   /* at most GHP_MESSAGE_BYTES; equal on both sides */
+    int peer;        /* rank */
+    int tag;         /* >= 0; messages of one tag between two workers arrive in the order of posting */
+    bool receives;
+};
+
+enum { GHP_MESSAGE_BYTES = 1 << 30 };
 
 struct ghp_reduction { /* sums; data and scratch where the transport's tensors lie */
     const void *in;    /* reduce_scatter: count * each elements; all_reduce: in == out */
@@ -61,6 +72,16 @@ struct ghp_transport_ops {
     /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
      * NULL where nothing is enqueued. */
     enum ghp_status (*check)(struct ghp_transport *transport, double waited_s, const char *label);
+    /* Messages that are posted and later found done, apart from all communicators; one thread at a time uses a mailbox.
+     * mail: room for `slots` messages at once. Collective over all workers. */
+    enum ghp_status (*mail)(struct ghp_transport *transport, int slots,
+                            struct ghp_mailbox **mailbox);
+    enum ghp_status (*post)(struct ghp_mailbox *mailbox, int slot,
+                            const struct ghp_message *message); /* the slot is empty */
+    /* done: the slot is empty again. */
+    enum ghp_status (*poll)(struct ghp_mailbox *mailbox, int slot, bool *done);
+    void (*empty)(struct ghp_mailbox *mailbox); /* releases it, no message under way; accepts NULL */
+    double (*watchdog_s)(const struct ghp_transport *transport);
 };
 
 extern const struct ghp_transport_ops ghp_transport_mpi;

@@ -27,9 +27,9 @@ static const double testing_s =
 /* Longest pause between tests [ns]: an exchange's end is waited for; reductions run beside a computing thread of the
  * same core, which each test interrupts, and what arrives meanwhile waits in the socket. */
 static const long sleep_last_ns[GHP_STREAM_COUNT] = {
-    [GHP_STREAM_COMPUTE] = 50000, [GHP_STREAM_COMM] = 200000};
+    [GHP_STREAM_COMPUTE] = 50000, [GHP_STREAM_COMM] = 200000, [GHP_STREAM_TRANSFER] = 50000};
 
-static enum ghp_status check(int code, const char *what)
+enum ghp_status ghp_mpi_check(int code, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int n = 0;
@@ -55,8 +55,8 @@ enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, 
 {
     MPI_Request *request = next_request(comm, bytes, peer, true);
 
-    GHP_TRY(check(MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request),
-                  "receiving"));
+    GHP_TRY(ghp_mpi_check(
+        MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "receiving"));
     comm->posted[comm->lane].n++;
     return GHP_OK;
 }
@@ -65,8 +65,8 @@ enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t by
 {
     MPI_Request *request = next_request(comm, bytes, peer, false);
 
-    GHP_TRY(check(MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request),
-                  "sending"));
+    GHP_TRY(ghp_mpi_check(
+        MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "sending"));
     comm->posted[comm->lane].n++;
     return GHP_OK;
 }
@@ -78,7 +78,7 @@ static enum ghp_status fail_stalled(struct ghp_comm *comm, struct ghp_mpi_posted
 
     for (int i = 0; i < posted->n; i++) {
         int done = 0;
-        int global = comm->ranks.first + posted->peer[i] * comm->ranks.stride;
+        int global = ghp_ranks_at(comm->ranks, posted->peer[i]);
         char *list = posted->receives[i] ? missing : unread;
         size_t used = strlen(list);
 
@@ -107,8 +107,8 @@ enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
     int done = 0;
 
     for (;;) {
-        GHP_TRY(
-            check(MPI_Testall(posted->n, posted->requests, &done, MPI_STATUSES_IGNORE), "waiting"));
+        GHP_TRY(ghp_mpi_check(MPI_Testall(posted->n, posted->requests, &done, MPI_STATUSES_IGNORE),
+                              "waiting"));
         if (done) break;
         if (now - begin < testing_s) {
             now = ghp_stopwatch_now_s();
@@ -141,22 +141,30 @@ static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
 {
     enum ghp_status status = GHP_OK;
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-    int range[1][3] = {{ranks.first, ranks.first + (ranks.count - 1) * ranks.stride, ranks.stride}};
+    int *members;
 
     if (ranks.count == 1) return GHP_OK;
-    GHP_TRY_GOTO(status, check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"),
-                 done);
+    members = ghp_alloc((size_t)ranks.count, sizeof(*members));
+    if (members == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < ranks.count; i++)
+        members[i] = ghp_ranks_at(ranks, i);
     GHP_TRY_GOTO(status,
-                 check(MPI_Group_range_incl(world, 1, range, &group), "making a communicator"),
+                 ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"),
                  done);
     GHP_TRY_GOTO(
         status,
-        check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi), "making a communicator"),
+        ghp_mpi_check(MPI_Group_incl(world, ranks.count, members, &group), "making a communicator"),
         done);
     GHP_TRY_GOTO(status,
-                 check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"),
+                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi),
+                               "making a communicator"),
                  done);
+    GHP_TRY_GOTO(
+        status,
+        ghp_mpi_check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"),
+        done);
 done:
+    free(members);
     if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
     if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
     return status;
@@ -166,15 +174,13 @@ static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_rank
                                   enum ghp_stream stream)
 {
     for (struct ghp_comm *c = t->comms; c != NULL; c = c->next)
-        if (c->ranks.first == ranks.first && c->ranks.count == ranks.count &&
-            (c->ranks.stride == ranks.stride || ranks.count == 1) && c->stream == stream)
-            return c;
+        if (ghp_ranks_same(c->ranks, ranks) && c->stream == stream) return c;
     return NULL;
 }
 
 static int node_at(const struct ghp_transport *t, struct ghp_ranks ranks, int i)
 {
-    return t->node_of[ranks.first + i * ranks.stride];
+    return t->node_of[ghp_ranks_at(ranks, i)];
 }
 
 /* Ranks in each node, where the communicator's ranks fill one node after the other with as many in each; else 0. */
@@ -214,7 +220,7 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
     c->ranks = ranks;
     c->stream = stream;
     c->count = ranks.count;
-    c->index = ranks.count == 1 ? 0 : (t->rank - ranks.first) / ranks.stride;
+    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
     c->in_node = ranks_in_node(t, ranks);
     c->label = "no instruction";
     for (int i = 0; i < GHP_MPI_LANES; i++) {
@@ -245,6 +251,7 @@ static void mpi_close(struct ghp_transport *t)
         t->comms = c->next;
         comm_close(c);
     }
+    if (t->mail != MPI_COMM_NULL) MPI_Comm_free(&t->mail);
     free(t->node_of);
     free(t);
     MPI_Finalize();
@@ -291,6 +298,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
                         "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
     t = ghp_alloc(1, sizeof(*t));
     if (t == NULL) return GHP_NO_MEMORY();
+    t->mail = MPI_COMM_NULL;
     if (provided < MPI_THREAD_MULTIPLE)
         GHP_TRY_GOTO(
             status,
@@ -303,7 +311,8 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
     t->watchdog_s = watchdog_s;
     GHP_TRY_GOTO(status,
-                 mpi_group(t, (struct ghp_ranks){0, t->size, 1}, GHP_STREAM_COMPUTE, &t->world),
+                 mpi_group(t, (struct ghp_ranks){.count = t->size, .stride = 1}, GHP_STREAM_COMPUTE,
+                           &t->world),
                  fail);
     t->world->label = "start";
     GHP_TRY_GOTO(status, find_nodes(t), fail);
@@ -334,6 +343,11 @@ static void mpi_label(struct ghp_comm *comm, const char *label)
     comm->label = label;
 }
 
+static double mpi_watchdog_s(const struct ghp_transport *t)
+{
+    return t->watchdog_s;
+}
+
 static void mpi_abort(struct ghp_transport *t, int exit_code)
 {
     (void)t;
@@ -356,4 +370,9 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .barrier = ghp_mpi_barrier,
     .agree = ghp_mpi_agree,
     .abort = mpi_abort,
+    .mail = ghp_mpi_mail,
+    .post = ghp_mpi_post,
+    .poll = ghp_mpi_poll,
+    .empty = ghp_mpi_empty,
+    .watchdog_s = mpi_watchdog_s,
 };

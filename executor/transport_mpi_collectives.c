@@ -90,7 +90,7 @@ enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
     for (int r = 0; status == GHP_OK && r < comm->count; r++) {
         if (all[r].status == GHP_OK) continue;
         result = GHP_FAIL((enum ghp_status)all[r].status, "worker %d: %s",
-                          comm->ranks.first + r * comm->ranks.stride, all[r].text);
+                          ghp_ranks_at(comm->ranks, r), all[r].text);
         break;
     }
 done:

@@ -31,8 +31,16 @@ struct ghp_comm {
     const char *label; /* borrowed; what the watchdog names */
 };
 
+struct ghp_mailbox {
+    struct ghp_transport *transport; /* borrowed */
+    int n;
+    MPI_Request *requests; /* MPI_REQUEST_NULL: empty */
+};
+
 struct ghp_transport {
     int rank, size;
+    MPI_Comm mail;  /* of all workers, for mailboxes; MPI_COMM_NULL until the first */
+    int most_tag;   /* of its messages */
     int *node_of; /* each rank's node: the first rank there */
     bool in_rank_order;
     double watchdog_s;
@@ -62,6 +70,17 @@ enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void
 /* In transport_mpi_collectives.c. */
 enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
                                    int64_t bytes_each);
+/* In transport_mpi_mail.c. */
+enum ghp_status ghp_mpi_mail(struct ghp_transport *transport, int slots,
+                             struct ghp_mailbox **mailbox);
+enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
+                             const struct ghp_message *message);
+enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
+void ghp_mpi_empty(struct ghp_mailbox *mailbox);
+
+/* GHP_ERR_COMM with MPI's own words where a call failed. */
+enum ghp_status ghp_mpi_check(int code, const char *what);
+
 enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
 enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
 

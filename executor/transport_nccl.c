@@ -139,7 +139,7 @@ done:
 static enum ghp_status make_comm(struct ghp_comm *c)
 {
     struct ghp_transport *t = c->transport;
-    int rank = (rank_of(t) - c->ranks.first) / c->ranks.stride;
+    int rank = ghp_ranks_index(c->ranks, rank_of(t));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id;
 
@@ -151,18 +151,13 @@ static enum ghp_status make_comm(struct ghp_comm *c)
     return settle(c, t->nccl->ncclCommInitRankConfig(&c->nccl, c->ranks.count, id, rank, &config));
 }
 
-static bool same(struct ghp_ranks a, struct ghp_ranks b)
-{
-    return a.first == b.first && a.count == b.count && a.stride == b.stride;
-}
-
 static enum ghp_status nccl_group(struct ghp_transport *t, struct ghp_ranks ranks,
                                   enum ghp_stream stream, struct ghp_comm **comm)
 {
     struct ghp_comm *c;
 
     for (c = t->comms; c != NULL; c = c->next)
-        if (same(c->ranks, ranks) && c->stream == stream) {
+        if (ghp_ranks_same(c->ranks, ranks) && c->stream == stream) {
             *comm = c;
             return GHP_OK;
         }

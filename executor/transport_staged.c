@@ -89,9 +89,7 @@ static enum ghp_status staged_group(struct ghp_transport *t, struct ghp_ranks ra
     struct ghp_comm *c;
 
     for (c = t->comms; c != NULL; c = c->next)
-        if (c->ranks.first == ranks.first && c->ranks.count == ranks.count &&
-            (c->ranks.stride == ranks.stride || ranks.count == 1) && c->stream == stream)
-            break;
+        if (ghp_ranks_same(c->ranks, ranks) && c->stream == stream) break;
     *comm = c;
     if (c != NULL) return GHP_OK;
     c = ghp_alloc(1, sizeof(*c));

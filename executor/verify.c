@@ -131,6 +131,7 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
     for (int i = 0; i < like->model->n_layers; i++)
         splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .degree = 1};
     work.splits = splits;
+    work.staging = NULL;
     work.extent.workers = 1;
     work.rank = 0;
     work.fault = GHP_FAULT_NONE;

@@ -1,11 +1,13 @@
-/* executor/worker.c - see worker.h. The order of everything here is the program's; this file adds only the three rules
- * of core/program.h: reductions run on the other stream, updates wait for the previous step's, a flush runs them alone.
+/* executor/worker.c - see worker.h. The order of everything here is the program's; this file adds only the rules of
+ * core/program.h: reductions and transfers run on the other streams, updates wait for the previous step's, a flush runs
+ * them alone.
  *
  * On a device the same instructions are enqueued in the same order; what the host learns of a step it learns a step
  * later, from its flight (flight.h). */
 #include "executor/worker.h"
 
 #include "executor/call.h"
+#include "executor/courier.h"
 #include "executor/exchange.h"
 #include "executor/flight.h"
 #include "executor/kernels.h"
@@ -17,10 +19,11 @@
 
 enum { LABEL_BYTES = 96 };
 
-struct origin { /* of a job of the communication stream */
-    int64_t step;   /* of the stopwatch */
-    double start_s; /* of that step */
-    int bank;       /* of that step, on a device */
+struct origin { /* of a job of another stream */
+    int64_t step;    /* of the stopwatch */
+    double start_s;  /* of that step */
+    double posted_s; /* after that */
+    int bank;        /* of that step, on a device */
 };
 
 struct ghp_worker {
@@ -36,13 +39,20 @@ struct ghp_worker {
     struct ghp_comm **comm;     /* of each instruction that sends, else NULL */
     char (*label)[LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;             /* of each buffer */
-    bool *updated;              /* of each UPDATE: done in this step */
-    struct ghp_update *updates; /* those that run at once */
-    int metrics;                /* buffer */
-    int dropped;     /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
+    bool *updated;               /* of each UPDATE: done in this step */
+    struct ghp_update *updates;  /* those that run at once */
+    struct ghp_mailbox *mailbox; /* NULL: no other stages */
+    struct ghp_courier *courier;
+    struct ghp_parcel *parcels; /* sends and receives, in list order */
+    int n_parcels;
+    int *parcel_instr; /* of each parcel */
+    int *parcel;       /* of each instruction, -1: it is none */
+    int metrics;       /* buffer */
+    int turning;       /* instruction before which the last step's metrics are taken */
+    int dropped;       /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
     struct ghp_step step;   /* whose updates or result are pending, or that runs */
-    struct origin *origin; /* of each communication instruction: the step that posted it */
+    struct origin *origin; /* of each instruction of another stream: the step that posted it */
     bool has_result;
     struct ghp_result result;
 };
@@ -65,6 +75,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .extent = w->work.extent,
                                .element_bytes = w->work.element_bytes,
                                .bucket_bytes = w->work.bucket_bytes,
+                               .staging = w->work.staging,
                                .scratch = ghp_kernels_scratch(&w->kernels),
                                .forward_only = w->work.lender != NULL};
 
@@ -83,6 +94,10 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->updates = ghp_alloc(n * GHP_MAX_PARAMS, sizeof(*w->updates));
     w->origin = ghp_alloc(n, sizeof(*w->origin));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
+    w->parcel = ghp_alloc(n, sizeof(*w->parcel));
+    w->parcel_instr = ghp_alloc(n, sizeof(*w->parcel_instr));
+    w->parcels = ghp_alloc(n, sizeof(*w->parcels));
+    if (w->parcel == NULL || w->parcel_instr == NULL || w->parcels == NULL) return GHP_NO_MEMORY();
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
         w->updates == NULL || w->origin == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
@@ -99,10 +114,37 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     if (instr->kind == GHP_INSTR_COMPUTE)
         GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, &w->kernel[i]));
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
-    return GHP_OK;
+    w->parcel[i] = -1;
+    if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
+    w->parcel[i] = w->n_parcels;
+    w->parcel_instr[w->n_parcels] = i;
+    return ghp_parcel_open(instr, w->work.rank, &w->parcels[w->n_parcels++]);
 }
 
-/* One communicator for each distinct (ranks, stream); every worker meets them in the same order. */
+/* The instruction that waits for the metrics; where nothing is reduced, the loss of the first micro-batch. */
+static void choose_turning(struct ghp_worker *w)
+{
+    w->turning = -1;
+    for (int i = 0; i < w->program.n_instrs && w->turning < 0; i++) {
+        int wait = instr_of(w, i)->wait;
+
+        if (wait >= 0 && instr_of(w, wait)->kind == GHP_INSTR_METRIC_REDUCE) w->turning = i;
+    }
+    for (int i = 0; i < w->program.n_instrs && w->turning < 0; i++)
+        if (instr_of(w, i)->kind == GHP_INSTR_COMPUTE && instr_of(w, i)->at.metrics >= 0)
+            w->turning = i;
+}
+
+static enum ghp_status open_mailbox(struct ghp_worker *w)
+{
+    int slots = 0;
+
+    for (int p = 0; p < w->n_parcels; p++)
+        slots += w->parcels[p].n;
+    return w->team.transport_ops->mail(w->team.transport, slots, &w->mailbox);
+}
+
+/* One communicator for each distinct (ranks, stream); every worker of a stage meets them in the same order. */
 enum ghp_status ghp_worker_connect(struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++) {
@@ -112,7 +154,7 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         GHP_TRY(w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream,
                                            &w->comm[i]));
     }
-    return GHP_OK;
+    return w->program.seat.n_stages > 1 ? open_mailbox(w) : GHP_OK;
 }
 
 static void choose_dropped(struct ghp_worker *w)
@@ -146,6 +188,7 @@ enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_wo
     for (int i = 0; i < w->program.n_instrs; i++)
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
     choose_dropped(w);
+    choose_turning(w);
     GHP_ASSERT(w->metrics >= 0);
     *worker = w;
     return GHP_OK;
@@ -155,6 +198,36 @@ fail:
 }
 
 static enum ghp_status reduce_job(void *context, int i);
+static void note_parcel(void *context, int parcel);
+
+static const char *parcel_name(void *context, int parcel)
+{
+    const struct ghp_worker *w = context;
+
+    return w->label[w->parcel_instr[parcel]];
+}
+
+/* The parcels at their addresses, and the thread that carries them. */
+static enum ghp_status open_courier(struct ghp_worker *w)
+{
+    struct ghp_courier_job job = {.ops = w->team.transport_ops,
+                                  .transport = w->team.transport,
+                                  .mailbox = w->mailbox,
+                                  .parcels = w->parcels,
+                                  .n = w->n_parcels,
+                                  .done = note_parcel,
+                                  .name = parcel_name,
+                                  .context = w};
+
+    for (int p = 0; p < w->n_parcels; p++) {
+        const struct ghp_instr *instr = instr_of(w, w->parcel_instr[p]);
+        int tensor = w->parcels[p].receives ? instr->at.y : instr->at.x[0];
+        void *scratch = instr->at.scratch >= 0 ? w->address[instr->at.scratch] : NULL;
+
+        ghp_parcel_place(&w->parcels[p], w->address[tensor], scratch);
+    }
+    return w->n_parcels > 0 ? ghp_courier_open(&job, &w->courier) : GHP_OK;
+}
 
 static const char *label_of(void *context, int i)
 {
@@ -163,17 +236,17 @@ static const char *label_of(void *context, int i)
     return w->label[i];
 }
 
-/* What of a global batch this worker loads. */
+/* What of a micro-batch this worker loads. */
 static struct ghp_load load_of(const struct ghp_worker *w)
 {
     const struct ghp_work *work = &w->work;
     const struct ghp_layer *input = &work->model->layers[0];
     int loss = work->model->n_layers - 1;
-    struct ghp_window_at x = ghp_window_of(ghp_split_layouts(work->splits[0]).y, input->out.c,
-                                           work->extent, work->rank);
-    struct ghp_window_at l =
-        ghp_window_of(ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c,
-                      work->extent, work->rank);
+    const struct ghp_seat *seat = &w->program.seat;
+    struct ghp_window_at x =
+        ghp_seat_window(seat, ghp_split_layouts(work->splits[0]).y, input->out.c);
+    struct ghp_window_at l = ghp_seat_window(seat, ghp_split_layouts(work->splits[loss]).x,
+                                             work->model->layers[loss].in.c);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = x.samples,
@@ -185,6 +258,21 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                              .labels = l.samples,
                              .element_bytes = work->element_bytes,
                              .threads = work->threads > 0 ? work->threads : 1};
+}
+
+/* Transfers, further micro-batches and ghost batches work in host memory. */
+static enum ghp_status check_flight(const struct ghp_worker *w)
+{
+    bool ghosts = false;
+
+    for (int l = 0; l < w->work.model->n_layers; l++)
+        ghosts = ghosts || (w->work.model->layers[l].op == GHP_OP_BATCH_NORM &&
+                            w->work.model->layers[l].norm.ghost > 0);
+    if (w->work.staging == NULL && !ghosts) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "backend '%s' runs plans of one stage and one micro-batch, with statistics over the "
+                    "global batch; plan with --roles shared, or run on processors",
+                    w->team.backend_ops->name);
 }
 
 static enum ghp_status open_flight(struct ghp_worker *w, bool communicates)
@@ -231,19 +319,29 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     }
     for (int i = 0; i < w->program.n_instrs; i++)
         communicates = communicates || instr_of(w, i)->stream == GHP_STREAM_COMM;
-    if (w->arena.device.ops != NULL) GHP_TRY(open_flight(w, communicates));
-    return communicates
-               ? ghp_lane_open(&w->team, w->program.n_instrs, reduce_job, w, &w->lane)
-               : GHP_OK;
+    if (w->arena.device.ops != NULL) {
+        GHP_TRY(check_flight(w));
+        GHP_TRY(open_flight(w, communicates));
+    }
+    if (communicates)
+        GHP_TRY(ghp_lane_open(&w->team, w->program.n_instrs + 1, reduce_job, w, &w->lane));
+    return open_courier(w);
 }
 
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
+    ghp_courier_close(w->courier);
     ghp_lane_close(w->lane);
     ghp_flight_close(w->flight);
+    for (int p = 0; p < w->n_parcels; p++)
+        ghp_parcel_close(&w->parcels[p]);
+    if (w->mailbox != NULL) w->team.transport_ops->empty(w->mailbox);
     ghp_arena_close(&w->arena);
     ghp_stopwatch_close(w->watch);
+    free(w->parcels);
+    free(w->parcel_instr);
+    free(w->parcel);
     free(w->address);
     free(w->origin);
     free(w->updates);
@@ -310,22 +408,40 @@ static enum ghp_status reduce_job(void *context, int i)
     return GHP_OK;
 }
 
+/* On the transfer thread. */
+static void note_parcel(void *context, int parcel)
+{
+    struct ghp_worker *w = context;
+    int i = w->parcel_instr[parcel];
+    const struct origin *origin = &w->origin[i];
+
+    ghp_stopwatch_lap(w->watch, i,
+                      (struct ghp_lap){.step = origin->step,
+                                       .start_s = origin->posted_s,
+                                       .finish_s = ghp_stopwatch_now_s() - origin->start_s});
+}
+
+/* Samples where the input is owned, labels where the loss is. */
 static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
 {
     const struct ghp_step *step = &w->step;
+    const int64_t *samples = step->samples + instr->micro * w->program.seat.micro_batch;
     struct ghp_load load = load_of(w);
     struct ghp_batch batch = {.set = step->set,
-                              .samples = step->samples + load.first_image,
+                              .samples = samples + load.first_image,
                               .n = load.images,
                               .first_channel = load.first_channel,
                               .channels = load.channels,
-                              .element_bytes = load.element_bytes,
-                              .images = w->address[instr->at.y]};
+                              .element_bytes = load.element_bytes};
 
     if (w->flight != NULL)
         return ghp_flight_load(w->flight, w->address[instr->at.y], w->address[instr->at.labels]);
-    GHP_TRY(ghp_data_images(step->data, &batch));
-    return ghp_data_labels(step->data, step->set, step->samples + load.first_label, load.labels,
+    if (instr->at.y >= 0) {
+        batch.images = w->address[instr->at.y];
+        GHP_TRY(ghp_data_images(step->data, &batch));
+    }
+    if (instr->at.labels < 0) return GHP_OK;
+    return ghp_data_labels(step->data, step->set, samples + load.first_label, load.labels,
                            w->address[instr->at.labels]);
 }
 
@@ -361,14 +477,58 @@ static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_ca
                               w->address[w->metrics]);
 }
 
+/* The sums of all ghost batches' statistics, at the start of the scratch. */
+static void sum_ghosts(const struct ghp_instr *instr, struct ghp_call *call)
+{
+    int64_t n = 2 * instr->local.c;
+    double *sum = call->at.scratch;
+
+    memcpy(sum, call->at.stats, (size_t)n * sizeof(*sum));
+    for (int g = 1; g < instr->local.repeat; g++)
+        for (int64_t i = 0; i < n; i++)
+            sum[i] += call->at.stats[g * n + i];
+    call->at.stats = sum;
+    call->at.scratch = (char *)call->at.scratch + ghp_instr_sums_bytes(instr);
+}
+
+static void *moved(const void *at, int64_t bytes)
+{
+    return at == NULL ? NULL : (char *)(uintptr_t)at + bytes;
+}
+
+/* A batch_norm pass over ghost batches: one after the other; their weight gradients come from the sums of all. */
+static enum ghp_status run_ghosts(struct ghp_worker *w, int i, const struct ghp_call *all)
+{
+    const struct ghp_local *local = &instr_of(w, i)->local;
+    int64_t e = w->work.element_bytes, tensor = ghp_local_in_elements(local) * e;
+
+    for (int g = 0; g < local->repeat; g++) {
+        struct ghp_call call = *all;
+
+        call.at.x[0] = moved(all->at.x[0], g * tensor);
+        call.at.dx[0] = moved(all->at.dx[0], g * tensor);
+        call.at.y = moved(all->at.y, g * tensor);
+        call.at.dy = moved(all->at.dy, g * tensor);
+        call.at.saved = moved(all->at.saved, g * 2 * local->c * e);
+        call.at.stats = moved(all->at.stats, g * 2 * local->c * (int64_t)sizeof(double));
+        call.first_sample += g * local->n;
+        call.drift_adds = all->drift_adds || g > 0;
+        GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = instr_of(w, i);
-    struct ghp_call call = ghp_call_of(&w->work, instr, &w->step);
+    struct ghp_call call = ghp_call_of(&w->work, &w->program.seat, instr, &w->step);
 
     call.at = ghp_call_tensors(instr, w->address);
     if (w->flight != NULL) call.numbers = ghp_flight_numbers(w->flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &call);
+    if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
+        return run_ghosts(w, i, &call);
+    if (instr->local.repeat > 1) sum_ghosts(instr, &call);
     GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
     if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
         GHP_TRY(repeat_bias(w, i, &call));
@@ -380,8 +540,8 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = instr_of(w, i);
     const struct ghp_operands *at = &instr->at;
     struct ghp_exchange exchange = {.instr = instr,
-                                    .extent = w->work.extent,
-                                    .rank = w->work.rank,
+                                    .extent = w->program.seat.extent,
+                                    .rank = w->program.seat.number,
                                     .element_bytes = w->work.element_bytes,
                                     .transport_ops = w->team.carrier_ops,
                                     .comm = w->comm[i],
@@ -439,8 +599,15 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
     return w->team.backend_ops->update_all(w->team.backend, w->updates, n);
 }
 
+static enum ghp_status accumulate(struct ghp_worker *w, int sum, int more, int64_t elements)
+{
+    return w->team.backend_ops->accumulate(w->team.backend, w->address[sum], w->address[more],
+                                           elements);
+}
+
 static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_step *of)
 {
+    const struct ghp_operands *at = &instr_of(w, i)->at;
     struct ghp_update updates[GHP_MAX_PARAMS];
     int n;
 
@@ -448,15 +615,48 @@ static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_
     n = list_updates(w, i, of, updates);
     for (int p = 0; p < n; p++)
         GHP_TRY(w->team.backend_ops->update(w->team.backend, &updates[p]));
+    for (int s = 0; s < GHP_MAX_STATES; s++)
+        if (at->drift[s] >= 0)
+            GHP_TRY(accumulate(w, at->state[s], at->drift[s],
+                               w->program.buffers[at->state[s]].elements));
     return GHP_OK;
 }
 
+/* A further gradient of a tensor, or a further micro-batch's gradients of a layer's weights. */
+static enum ghp_status run_accumulate(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_operands *at = &instr->at;
+
+    if (instr->edge >= 0)
+        return accumulate(w, at->dy, at->x[0], ghp_local_in_elements(&instr->local));
+    for (int p = 0; p < GHP_MAX_PARAMS; p++)
+        if (at->dw[p] >= 0)
+            GHP_TRY(accumulate(w, at->dw[p], at->x[p], w->program.buffers[at->dw[p]].elements));
+    return GHP_OK;
+}
+
+/* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
+static void keep_metrics(struct ghp_worker *w)
+{
+    int loss = w->work.model->n_layers - 1, degree = w->work.splits[loss].degree;
+
+    if (w->program.seat.n_stages == 1) return;
+    if (ghp_worker_owns(w, loss) && w->program.seat.number % degree == 0) return;
+    memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
+}
+
+/* Hands an instruction to the stream that runs it. */
 static enum ghp_status post(struct ghp_worker *w, int i)
 {
+    double begin_s = ghp_stopwatch_start_s(w->watch);
+
     w->origin[i] = (struct origin){.step = ghp_stopwatch_step(w->watch),
-                                   .start_s = ghp_stopwatch_start_s(w->watch),
+                                   .start_s = begin_s,
+                                   .posted_s = ghp_stopwatch_now_s() - begin_s,
                                    .bank = w->flight != NULL ? ghp_flight_bank(w->flight) : 0};
-    return ghp_lane_post(w->lane, i);
+    if (w->parcel[i] < 0) return ghp_lane_post(w->lane, i);
+    ghp_courier_post(w->courier, w->parcel[i]);
+    return GHP_OK;
 }
 
 static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_step *previous)
@@ -468,16 +668,16 @@ static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_s
     case GHP_INSTR_LOAD: return run_load(w, instr);
     case GHP_INSTR_COMPUTE: return run_compute(w, i);
     case GHP_INSTR_RESHARD: return run_reshard(w, i);
-    case GHP_INSTR_ACCUMULATE:
-        return w->team.backend_ops->accumulate(w->team.backend, w->address[at->dy],
-                                               w->address[at->x[0]],
-                                               ghp_local_in_elements(&instr->local));
+    case GHP_INSTR_ACCUMULATE: return run_accumulate(w, instr);
     case GHP_INSTR_STAT_REDUCE:
         if (w->comm[i] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
         return sum_in_place(w, i, at->stats, instr->bytes);
     case GHP_INSTR_UPDATE: return run_update(w, i, previous);
+    case GHP_INSTR_METRIC_REDUCE: keep_metrics(w); /* fall through */
     case GHP_INSTR_ALL_REDUCE:
-    case GHP_INSTR_METRIC_REDUCE: return post(w, i);
+    case GHP_INSTR_SEND:
+    case GHP_INSTR_RECEIVE: return post(w, i);
+    case GHP_INSTR_WAIT: return ghp_courier_wait(w->courier, w->parcel[instr->after]);
     case GHP_INSTR_COUNT: break;
     }
     return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);
@@ -518,7 +718,7 @@ static enum ghp_status enter(struct ghp_worker *w, int i, struct moment *moment)
     ghp_arena_visit(&w->arena, &w->program, instr->point);
     GHP_TRY(wait_for(w, instr->wait));
     moment->start_s = ghp_stopwatch_now_s();
-    if (w->flight == NULL || instr->stream == GHP_STREAM_COMM) return GHP_OK;
+    if (w->flight == NULL || instr->stream != GHP_STREAM_COMPUTE) return GHP_OK;
     return ghp_flight_start(w->flight, ghp_flight_bank(w->flight), i);
 }
 
@@ -530,7 +730,7 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
                           .finish_s = ghp_stopwatch_now_s() - begin,
                           .wait_s = moment.start_s - moment.before_s};
 
-    if (instr_of(w, i)->stream == GHP_STREAM_COMM) return GHP_OK; /* its job says when */
+    if (instr_of(w, i)->stream != GHP_STREAM_COMPUTE) return GHP_OK; /* its job says when */
     if (w->flight != NULL)
         return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
     ghp_stopwatch_lap(w->watch, i, lap);
@@ -546,8 +746,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
 
         if (instr->kind == GHP_INSTR_UPDATE && !w->updates_pending) continue;
         GHP_TRY(enter(w, i, &moment));
-        if (instr->kind == GHP_INSTR_COMPUTE && instr->at.metrics >= 0)
-            GHP_TRY(turn_metrics(w, previous));
+        if (i == w->turning) GHP_TRY(turn_metrics(w, previous));
         GHP_TRY(run_instr(w, i, previous));
         GHP_TRY(leave(w, i, moment));
     }
@@ -693,6 +892,16 @@ const struct ghp_team *ghp_worker_team(const struct ghp_worker *w)
 const struct ghp_work *ghp_worker_work(const struct ghp_worker *w)
 {
     return &w->work;
+}
+
+const struct ghp_seat *ghp_worker_seat(const struct ghp_worker *w)
+{
+    return &w->program.seat;
+}
+
+bool ghp_worker_owns(const struct ghp_worker *w, int layer)
+{
+    return layer >= w->program.seat.first_layer && layer < w->program.seat.end_layer;
 }
 
 struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *w)

@@ -31,6 +31,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
     int groups; /* G, for GHP_FAULT_GROUP_SCALE */
+    const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
     const struct ghp_profile
         *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
@@ -64,10 +65,10 @@ struct ghp_result { /* of one step, over the whole global batch */
 enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
                                 struct ghp_worker **worker);
 
-/* The communicators of the program's instructions. Collective over all workers of the extent. */
+/* The communicators of the program's instructions, and a mailbox between stages. Collective over all workers of the extent. */
 enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
 
-/* The arena, and the communication thread. Local. */
+/* The arena, and the threads of communication and transfers. Local. */
 enum ghp_status ghp_worker_allocate(struct ghp_worker *worker);
 
 /* Accepts NULL. Waits for reductions under way. */
@@ -100,6 +101,10 @@ const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
 const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *worker);
 const struct ghp_team *ghp_worker_team(const struct ghp_worker *worker);
 const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
+/* Its place among the stages. */
+const struct ghp_seat *ghp_worker_seat(const struct ghp_worker *worker);
+/* Whether it owns the layer. */
+bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction; settle or flush before reading. */
 struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
 

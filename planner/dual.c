@@ -21,7 +21,7 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     enum ghp_status status;
 
     *dual = (struct ghp_dual){.in = in, .goal = goal, .penalty = 4};
-    dual->charges = ghp_charges_of(&in->profile->overlap);
+    dual->charges = ghp_instance_charges(in);
     dual->choice = ghp_alloc((size_t)GHP_DUAL_COLUMNS * (size_t)in->n_layers, sizeof *dual->choice);
     dual->loads = ghp_alloc(GHP_DUAL_COLUMNS, sizeof *dual->loads);
     dual->rows = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->rows);

@@ -23,17 +23,20 @@ static const char *const strategy_names[] = {
 static const char *const precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
 enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
 
-static const char *const solver_names[] = {"auto", "branch", "milp", NULL};
+static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
+enum { SOLVER_HEURISTIC = 3 };
+static const char *const role_names[] = {"shared", "all", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
-    const char *profile, *machine, *force, *bucket, *output, *sweep, *svg;
+    const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
-    int strategy, precision, solver;
+    int64_t micro_batches, most_stages, most_micro_batches;
+    int strategy, precision, solver, roles, pipeline;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
     struct ghp_opt_list edits;
-} set = {.bucket = "auto", .time_limit_s = 30};
+} set = {.bucket = "auto", .time_limit_s = 30, .most_stages = 3, .most_micro_batches = 64};
 
 static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "What to plan"},
@@ -126,6 +129,46 @@ static const struct ghp_opt options[] = {
      .target = &set.no_simplify,
      .help =
          "take the fastest plan even where its margin over data parallelism is within the error"},
+    {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
+    {.name = "roles",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.roles,
+     .choices = role_names,
+     .help = "shared: every worker owns every layer; all: stages of some workers each, and "
+             "micro-batches, are searched too"},
+    {.name = "most-stages",
+     .kind = GHP_OPT_INT,
+     .target = &set.most_stages,
+     .argument = "S",
+     .min = 1,
+     .max = GHP_ALLOCATE_STAGES,
+     .help = "stages of a group that --roles all looks at"},
+    {.name = "most-micro-batches",
+     .kind = GHP_OPT_INT,
+     .target = &set.most_micro_batches,
+     .argument = "U",
+     .min = 1,
+     .max = GHP_MAX_MICRO_BATCHES,
+     .help = "micro-batches of a step that --roles all looks at (powers of two)"},
+    {.name = "stages",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.stages,
+     .argument = "K,LAYER:K,...",
+     .help = "these stages: workers of the first, then each further one's first layer and "
+             "workers, such as 3,fc6:1; splits are optimised"},
+    {.name = "micro-batches",
+     .kind = GHP_OPT_INT,
+     .target = &set.micro_batches,
+     .argument = "U",
+     .min = 1,
+     .max = GHP_MAX_MICRO_BATCHES,
+     .help = "so many micro-batches a step, with --stages or alone (gradients are accumulated)"},
+    {.name = "pipeline",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.pipeline,
+     .choices = ghp_pipeline_names,
+     .help = "order of the micro-batches in --stages: forward and backward in turn, or all "
+             "forward first"},
     {.kind = GHP_OPT_HEADING, .help = "How"},
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,
@@ -161,7 +204,7 @@ static const struct ghp_opt options[] = {
      .target = &set.solver,
      .choices = solver_names,
      .help = "branch: bounds by dynamic programming; milp: GLPK; auto: branch where the graph is "
-             "narrow enough"},
+             "narrow enough; heuristic: the plan by rules of thumb, and what it loses"},
     {.kind = GHP_OPT_HEADING, .help = "Correcting a profile by runs"},
     {.name = "calibrate",
      .kind = GHP_OPT_FLAG,
@@ -210,6 +253,28 @@ static void add_option(const char *name, const char *value, void *object)
     if (value != NULL) json_object_set_new(object, name, json_string(value));
 }
 
+/* Stages are searched, or given, or neither. */
+static enum ghp_status check_stages(void)
+{
+    bool given = set.stages != NULL || set.micro_batches > 0;
+
+    if (given && set.roles > 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--roles all looks for stages and micro-batches; leave "
+                                       "--stages and --micro-batches out, or --roles");
+    if ((given || set.roles > 0) && set.strategy != GHP_STRATEGY_AUTO)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--strategy %s has neither stages nor micro-batches; leave "
+                        "it out, or --roles, --stages and --micro-batches",
+                        strategy_names[set.strategy]);
+    if (set.solver == SOLVER_HEURISTIC && (given || set.force != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "--solver heuristic decides stages and splits by its rules; "
+                                       "leave --stages, --micro-batches and --force out");
+    if (set.roles > 0 && set.force != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--force fixes splits of one staging; give that by --stages "
+                                       "instead of --roles all");
+    return GHP_OK;
+}
+
 /* What a sweep leaves no room for, and what is for sweeps only. */
 static enum ghp_status check_sweep(void)
 {
@@ -220,9 +285,11 @@ static enum ghp_status check_sweep(void)
         return GHP_OK;
     }
     if (set.workers > 0 || set.output != NULL || set.groups > 0 ||
-        set.strategy != GHP_STRATEGY_AUTO)
+        set.strategy != GHP_STRATEGY_AUTO || set.roles > 0 || set.stages != NULL ||
+        set.micro_batches > 0 || set.solver == SOLVER_HEURISTIC)
         return GHP_FAIL(GHP_ERR_USAGE, "--sweep makes many plans and writes none; leave --workers, "
-                                       "--output, --groups and --strategy out");
+                                       "--output, --groups, --strategy, --roles, --stages, "
+                                       "--micro-batches and --solver heuristic out");
     if ((set.batch > 0) == (set.batch_per_worker > 0))
         return GHP_FAIL(GHP_ERR_USAGE, "a sweep needs one batch: give --batch B (of all workers) "
                                        "or --batch-per-worker b");
@@ -247,6 +314,7 @@ static enum ghp_status check_options(const char *const *files, int n_files)
         return GHP_FAIL(GHP_ERR_USAGE, "--calibrate makes no plan; leave --machine, --force and "
                                        "--memory out, and plan by the corrected profile");
     if (set.calibrate) return GHP_OK;
+    GHP_TRY(check_stages());
     GHP_TRY(check_sweep());
     if (set.sweep != NULL) return GHP_OK;
     if (set.workers == 0) return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
@@ -335,18 +403,27 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
 
 static struct ghp_wishes read_wishes(const char *model_path)
 {
-    return (struct ghp_wishes){.model_path = model_path,
-                               .profile_path = set.profile,
-                               .extent = {.workers = (int)set.workers, .global_batch = set.batch},
-                               .strategy = (enum ghp_strategy)set.strategy,
-                               .force = set.force,
-                               .groups = (int)set.groups,
-                               .memory_bytes = set.memory_bytes,
-                               .time_limit_s = set.time_limit_s,
-                               .gap = set.gap,
-                               .simplify = !set.no_simplify,
-                               .break_even = !set.no_break_even,
-                               .solver = (enum ghp_solver)set.solver};
+    return (struct ghp_wishes){
+        .model_path = model_path,
+        .profile_path = set.profile,
+        .extent = {.workers = (int)set.workers, .global_batch = set.batch},
+        .strategy = (enum ghp_strategy)set.strategy,
+        .force = set.force,
+        .groups = (int)set.groups,
+        .memory_bytes = set.memory_bytes,
+        .time_limit_s = set.time_limit_s,
+        .gap = set.gap,
+        .simplify = !set.no_simplify,
+        .break_even = !set.no_break_even,
+        .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
+        .heuristic = set.solver == SOLVER_HEURISTIC,
+        .all_roles = set.roles > 0,
+        .space = {.most_stages = (int)set.most_stages,
+                  .most_micro_batches = (int)set.most_micro_batches,
+                  .groups = (int)set.groups},
+        .stages = set.stages,
+        .micro_batches = (int)set.micro_batches,
+        .pipeline = (enum ghp_pipeline)set.pipeline};
 }
 
 static enum ghp_status make_sweep(const char *model_path)

@@ -18,6 +18,10 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->wait_slot = ghp_alloc(layers + 1, sizeof *in->wait_slot);
     in->ready_slot = ghp_alloc(layers + 1, sizeof *in->ready_slot);
     in->edge_slot = ghp_alloc(2 * edges, sizeof *in->edge_slot);
+    in->stage = ghp_alloc(layers, sizeof *in->stage);
+    in->hop_of = ghp_alloc(edges + 1, sizeof *in->hop_of);
+    in->hop = ghp_alloc(edges + 1, sizeof *in->hop);
+    if (in->stage == NULL || in->hop_of == NULL || in->hop == NULL) return GHP_NO_MEMORY();
     if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
         in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL ||
         in->edge_slot == NULL)
@@ -30,17 +34,73 @@ static enum ghp_status allocate(struct ghp_instance *in)
 static void place_items(struct ghp_instance *in)
 {
     const struct ghp_model *model = in->how->model;
+    int middles = in->first_middle >= 0 ? in->n_stages : 0; /* they precede the backward slots */
 
     for (int v = 0; v < in->n_layers; ++v) {
         in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
-        in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v);
+        in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v) + middles;
     }
     for (int e = 0; e < in->n_edges; ++e) {
         in->edge_slot[2 * e] = 2 * ghp_point_forward_edge(model, e);
-        in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e);
+        in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + middles;
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
     in->ready_slot[in->n_layers] = in->n_slots - 1;
+}
+
+/* Stages, what stands for them, and the hops between them. */
+static void place_stages(struct ghp_instance *in)
+{
+    const struct ghp_staging *staging = in->how->staging;
+    const struct ghp_model *model = in->how->model;
+
+    in->n_stages = ghp_staging_stages(staging);
+    in->micro_batches = ghp_staging_micro_batches(staging);
+    in->first_middle = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
+    for (int i = 0; i < in->n_stages; ++i) {
+        in->rank[i] = ghp_stage_representative(staging, i, in->how->extent);
+        in->extent[i] = ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]).extent;
+        in->route[i] =
+            (struct ghp_route){.first_layer = in->n_stages > 1 ? staging->stage[i].first_layer : 0,
+                               .end_layer = ghp_stage_end(staging, i, model->n_layers),
+                               .next = -1,
+                               .hop = -1};
+    }
+    for (int v = 0; v < in->n_layers; ++v)
+        in->stage[v] = ghp_stage_of(staging, v);
+    for (int e = 0; e < in->n_edges; ++e) {
+        int from = in->stage[in->edges[e].from], to = in->stage[in->edges[e].to], carrier = -1;
+
+        in->hop_of[e] = -1;
+        if (from == to) continue;
+        ghp_image_readers(model, staging, in->edges[e].from, to, &carrier);
+        if (carrier != e) continue;
+        in->hop_of[e] = in->n_hops;
+        in->hop[in->n_hops++] = (struct ghp_hop){
+            .edge = e, .from = from, .to = to, .back = model->layers[in->edges[e].from].learns};
+    }
+}
+
+/* The first stage that reads a stage's last layer, where a gradient comes back from it. */
+static void place_routes(struct ghp_instance *in)
+{
+    for (int h = 0; h < in->n_hops; ++h) {
+        const struct ghp_hop *hop = &in->hop[h];
+        struct ghp_route *route = &in->route[hop->from];
+
+        if (!hop->back || in->edges[hop->edge].from != route->end_layer - 1) continue;
+        if (route->next >= 0 && route->next <= hop->to) continue;
+        route->next = hop->to;
+        route->hop = h;
+    }
+}
+
+/* Whether the layer may be split over so many. */
+static bool takes(const struct ghp_instance *in, int v, int degree, int degrees)
+{
+    if (in->how->staging == NULL) return degrees % degree == 0;
+    return ghp_stage_takes_degree(in->how->staging, in->stage[v], in->how->extent, degree) &&
+           (in->n_stages > 1 || degrees % degree == 0);
 }
 
 /* Offers the splits of every layer whose degree divides `degrees`. */
@@ -49,22 +109,31 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
     const struct ghp_model *model = in->how->model;
     struct ghp_split all[GHP_MAX_CHOICES];
     size_t room = 0;
+    int hop_pairs = 0;
 
     for (int v = 0; v < in->n_layers; ++v) {
-        int n = ghp_split_choices(&model->layers[v], in->how->extent, all, GHP_MAX_CHOICES);
+        int n =
+            ghp_split_choices(&model->layers[v], in->extent[in->stage[v]], all, GHP_MAX_CHOICES);
         struct ghp_split *grown = realloc(in->choices, (room + (size_t)n) * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
         in->choices = grown;
         in->first_choice[v] = (int)room;
         for (int i = 0; i < n; ++i)
-            if (degrees % all[i].degree == 0) in->choices[room++] = all[i];
+            if (takes(in, v, all[i].degree, degrees)) in->choices[room++] = all[i];
         in->n_choices[v] = (int)room - in->first_choice[v];
         in->first_choice[v + 1] = (int)room;
     }
-    for (int e = 0; e < in->n_edges; ++e)
-        in->first_pair[e + 1] =
-            in->first_pair[e] + in->n_choices[in->edges[e].from] * in->n_choices[in->edges[e].to];
+    for (int e = 0; e < in->n_edges; ++e) {
+        int pairs = in->n_choices[in->edges[e].from] * in->n_choices[in->edges[e].to];
+
+        in->first_pair[e + 1] = in->first_pair[e] + pairs;
+        if (in->hop_of[e] < 0) continue;
+        in->hop[in->hop_of[e]].first_pair = hop_pairs;
+        hop_pairs += pairs;
+    }
+    in->hop_price = ghp_alloc((size_t)hop_pairs + 1, sizeof *in->hop_price);
+    if (in->hop_price == NULL) return GHP_NO_MEMORY();
     in->layer = ghp_alloc(room, sizeof *in->layer);
     in->edge = ghp_alloc((size_t)in->first_pair[in->n_edges], sizeof *in->edge);
     in->metric_s = ghp_alloc((size_t)in->n_choices[in->n_layers - 1], sizeof *in->metric_s);
@@ -126,6 +195,16 @@ static enum ghp_status price_reduction(const struct ghp_instance *in, const stru
 
 /* ---- layers ---- */
 
+/* In how many micro-batches a layer's instruction is found, besides the forward part of the first and the backward part
+ * of the last: updates in none, sums of gradients in all but the first. */
+static double others(const struct ghp_instance *in, const struct ghp_instr *instr)
+{
+    int u = in->micro_batches;
+
+    if (u == 1 || instr->kind == GHP_INSTR_UPDATE) return 0;
+    return instr->kind == GHP_INSTR_ACCUMULATE ? u - 2 : u - 1;
+}
+
 static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, int flat,
                                           struct ghp_program *piece)
 {
@@ -133,7 +212,7 @@ static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, 
     struct ghp_price price;
 
     piece->n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(in->how, v, in->choices[flat], 0, piece));
+    GHP_TRY(ghp_lower_layer(in->how, v, in->choices[flat], in->rank[in->stage[v]], piece));
     for (int k = 0; k < piece->n_instrs; ++k) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
@@ -143,6 +222,7 @@ static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, 
             continue;
         }
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
+        p->middle_s[work_of(instr)] += others(in, instr) * price.seconds;
         if (!instr->backward)
             p->forward_s[work_of(instr)] += price.seconds;
         else if (p->reduces ||
@@ -172,7 +252,7 @@ static enum ghp_status price_metrics(const struct ghp_instance *in)
         instr.ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + i].degree,
                                         in->how->extent.workers);
         in->metric_s[i] = 0;
-        if (in->how->no_metrics || instr.ranks.count == 1) continue;
+        if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1) continue;
         GHP_TRY(ghp_profile_price(in->profile, &instr, in->how->extent.workers, &price));
         in->metric_s[i] = price.seconds;
     }
@@ -198,11 +278,19 @@ static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, i
 
     piece->n_instrs = 0;
     GHP_TRY(ghp_lower_edge(in->how, e, in->choices[in->first_choice[edge->from] + i],
-                           in->choices[in->first_choice[edge->to] + j], 0, piece));
+                           in->choices[in->first_choice[edge->to] + j],
+                           in->rank[in->stage[edge->to]], piece));
     for (int k = 0; k < piece->n_instrs; ++k) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
+        if (instr->stream == GHP_STREAM_TRANSFER) {
+            int at = in->hop[in->hop_of[e]].first_pair + i * in->n_choices[edge->to] + j;
+
+            *(instr->backward ? &in->hop_price[at].backward_s : &in->hop_price[at].forward_s) =
+                price.seconds;
+            continue;
+        }
         (instr->backward ? p->backward_s : p->forward_s)[work_of(instr)] += price.seconds;
     }
     return GHP_OK;
@@ -218,6 +306,10 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     struct ghp_lowering plain = *in->how;
 
     plain.input_gradient = false; /* counts in layers, not in edges */
+    if (in->n_stages > 1 &&
+        (in->stage[a->from] != in->stage[a->to] || in->stage[b->from] != in->stage[b->to] ||
+         in->stage[a->from] != in->stage[b->from]))
+        return false;
     if (from_a->n_consumers != 1 || from_b->n_consumers != 1) return false;
     if (memcmp(&from_a->out, &from_b->out, sizeof from_a->out) != 0) return false;
     if (ghp_lower_needs_gradient(&plain, a->from) != ghp_lower_needs_gradient(&plain, b->from))
@@ -268,12 +360,16 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
                                       .edges = how->model->edges,
                                       .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
-    instance->n_slots = 2 * instance->n_points;
     instance->n_items = instance->n_layers + 1;
-    GHP_TRY_GOTO(status, ghp_extent_check(how->extent), done);
+    if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_extent_check(how->extent), done);
+    GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->extent), done);
     GHP_TRY_GOTO(status, allocate(instance), done);
+    place_stages(instance);
+    instance->n_slots =
+        2 * instance->n_points + (instance->first_middle >= 0 ? instance->n_stages : 0);
     GHP_TRY_GOTO(status, offer_choices(instance, degrees), done);
     place_items(instance);
+    place_routes(instance);
     GHP_TRY_GOTO(status, price_layers(instance, &piece), done);
     GHP_TRY_GOTO(status, price_edges(instance, &piece), done);
 done:
@@ -296,6 +392,10 @@ void ghp_instance_release(struct ghp_instance *instance)
     free(instance->wait_slot);
     free(instance->ready_slot);
     free(instance->edge_slot);
+    free(instance->stage);
+    free(instance->hop);
+    free(instance->hop_of);
+    free(instance->hop_price);
     free(instance->receive_bytes);
     free(instance->layer_spans.first);
     free(instance->layer_spans.span);

@@ -11,6 +11,10 @@
  * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
  * metrics.  Rows (planner/rows.h) are sums over slots and items.
  *
+ * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
+ * last one's (with the reductions), and between them lies one slot a stage, the *middle*: all its other work.  A *hop* is
+ * an edge that carries a tensor to another stage: its transfers both ways are on neither stream.
+ *
  * Tested  tests/planner/test_exact.c, test_rows.c */
 #ifndef GHP_PLANNER_INSTANCE_H
 #define GHP_PLANNER_INSTANCE_H
@@ -28,6 +32,7 @@ struct ghp_layer_price {              /* seconds */
     double forward_s[GHP_WORK_COUNT]; /* load, update, statistics, pass */
     double before_s[GHP_WORK_COUNT];  /* backward, until the reduction is ready */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
+    double middle_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
     double reduce_s;                  /* the gradients' reduction, alone */
     bool reduces;                     /* there is one, so the update waits */
 };
@@ -35,6 +40,23 @@ struct ghp_layer_price {              /* seconds */
 struct ghp_edge_price { /* seconds */
     double forward_s[GHP_WORK_COUNT];
     double backward_s[GHP_WORK_COUNT];
+};
+
+struct ghp_hop {    /* of one micro-batch */
+    int edge;       /* the first reader of the tensor in its stage */
+    int from, to;   /* stages */
+    int first_pair; /* price of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
+    bool back;      /* a gradient goes back */
+};
+
+struct ghp_hop_price { /* seconds */
+    double forward_s, backward_s;
+};
+
+struct ghp_route { /* of a stage: the way through later stages and back */
+    int first_layer, end_layer;
+    int next; /* the stage that first reads its last layer's output and sends a gradient back; -1: none */
+    int hop; /* by which */
 };
 
 struct ghp_span { /* bytes that live from one point to another, both included */
@@ -52,6 +74,16 @@ struct ghp_instance {
     const struct ghp_lowering *how;    /* borrowed */
     const struct ghp_profile *profile; /* borrowed, sealed */
     int n_layers, n_edges;
+    int n_stages, micro_batches;
+    int *stage;                               /* a layer */
+    int rank[GHP_MAX_STAGES];                 /* whose program stands for a stage's */
+    struct ghp_extent extent[GHP_MAX_STAGES]; /* of a stage: its workers, one micro-batch */
+    struct ghp_route route[GHP_MAX_STAGES];
+    int n_hops;
+    struct ghp_hop *hop;
+    int *hop_of;                     /* an edge: its hop, -1: none */
+    struct ghp_hop_price *hop_price; /* flat */
+    int first_middle; /* a stage's middle is slot first_middle + stage; -1: there are none */
     const struct ghp_edge *edges;  /* of the model; ascending by consumer */
     int *n_choices;                /* a layer */
     int *first_choice;             /* n_layers + 1 */
@@ -77,7 +109,7 @@ struct ghp_instance {
  *
  * how       model, extent, element bytes; bucket_bytes 0 prices each layer's reduction alone; > 0 prices it as a
  *           share of the cheapest bucket that could hold it, which no program undercuts
- * degrees   only splits whose degree divides this are offered (N: all)
+ * degrees   only splits whose degree divides this are offered (N: all); with stages those that the stage takes
  * profile   sealed; borrowed with `how` until release
  * instance  filled on success, zeroed on failure
  *

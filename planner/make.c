@@ -5,6 +5,8 @@
 #include "core/units.h"
 #include "planner/alternatives.h"
 #include "planner/break_even.h"
+#include "planner/heuristic.h"
+#include "planner/make_staged.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +25,10 @@ struct making {
     struct ghp_search_result baseline[BASELINES]; /* data, model, owt */
     int64_t baseline_bucket[BASELINES];           /* the fastest that was tried with its plan: */
     int baseline_kept[BASELINES];                 /* this one of the plans kept */
-    struct ghp_search_result own;                 /* the plan's search */
+    struct ghp_search_result own;                 /* the plan's search, without stages */
+    struct ghp_allocation outer;                  /* the search over stages and micro-batches */
+    bool searches_outer;                          /* there was one */
+    bool staged;                                  /* its plan is taken */
     struct ghp_domain domain;                     /* what it may choose from */
     struct ghp_prediction fastest;                /* before a simpler plan was taken */
     double began_s;
@@ -176,7 +181,7 @@ static enum ghp_status solve_baseline(struct making *m, int index, struct ghp_sp
 
 static enum ghp_status solve_baselines(struct making *m, struct ghp_split *splits)
 {
-    m->plan->baselines = ghp_alloc(BASELINES, sizeof *m->plan->baselines);
+    m->plan->baselines = ghp_alloc(BASELINES + 1, sizeof *m->plan->baselines);
     if (m->plan->baselines == NULL) return GHP_NO_MEMORY();
     for (int b = 0; b < BASELINES; ++b) {
         ++m->plan->n_baselines;
@@ -187,21 +192,43 @@ static enum ghp_status solve_baselines(struct making *m, struct ghp_split *split
 
 /* ---- the plan ---- */
 
-/* How far the search got, in words. */
-static void status_text(const struct making *m, char *text, size_t n)
+/* What is proven, over all that was searched. */
+struct proof {
+    double bound_s, own_s; /* own_s: of the plan, before buckets were tuned */
+    bool closed;
+    int64_t plans, nodes;
+};
+
+static struct proof proof_of(const struct making *m)
 {
     const struct ghp_search_result *r = &m->own;
-    const double own_s = r->kept[0].step_s;
+    struct proof p = {.bound_s = r->bound_s,
+                      .closed = r->closed,
+                      .plans = r->plans + m->outer.plans,
+                      .nodes = r->nodes + m->outer.nodes};
+
+    p.own_s = m->staged ? m->outer.step_s : r->kept[0].step_s;
+    if (!m->searches_outer) return p;
+    if (!r->feasible) p.bound_s = INFINITY;
+    p.bound_s = fmin(p.bound_s, m->outer.bound_s);
+    if (m->staged && m->outer.closed && p.closed && !(m->wishes->gap > 0)) p.bound_s = p.own_s;
+    p.closed = p.closed && m->outer.closed;
+    return p;
+}
+
+/* How far the search got, in words. */
+static void status_text(const struct making *m, const struct proof *p, char *text, size_t n)
+{
     const bool tuned = m->plan->bucket_bytes != m->how.bucket_bytes;
-    const char *reached = !r->closed           ? "time limit"
+    const char *reached = !p->closed           ? "time limit"
                           : m->wishes->gap > 0 ? "within the gap"
                                                : "optimal";
 
-    if (tuned && r->closed)
+    if (tuned && p->closed)
         snprintf(text, n, "%s with each layer reduced alone; bucket size by trial", reached);
     else if (tuned)
         snprintf(text, n, "%s, gap %.2g with each layer reduced alone; bucket size by trial",
-                 reached, (own_s - r->bound_s) / own_s);
+                 reached, (p->own_s - p->bound_s) / p->own_s);
     else
         snprintf(text, n, "%s", reached);
 }
@@ -209,20 +236,20 @@ static void status_text(const struct making *m, char *text, size_t n)
 static enum ghp_status set_certificate(struct making *m, double fastest_s)
 {
     struct ghp_certificate *c = &m->plan->certificate;
-    const struct ghp_search_result *r = &m->own;
+    struct proof p = proof_of(m);
     char status[128];
 
     c->step_s = fastest_s;
-    c->bound_s = fmin(r->bound_s, fastest_s);
+    c->bound_s = fmin(p.bound_s, fastest_s);
     c->gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);
     if (c->gap <= 2 * GHP_BRANCH_SAME) {
         c->bound_s = c->step_s;
         c->gap = 0;
     }
-    status_text(m, status, sizeof status);
+    status_text(m, &p, status, sizeof status);
     c->status = copy_text(status);
-    c->plans = r->plans;
-    c->nodes = r->nodes;
+    c->plans = p.plans;
+    c->nodes = p.nodes;
     c->seconds = ghp_now_s() - m->began_s;
     return c->status == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
@@ -265,16 +292,36 @@ static enum ghp_status simplify(struct making *m)
     return m->plan->certificate.preferred == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
+/* Says that shared roles were kept though stages are faster, by no more than the prediction's error. */
+static enum ghp_status note_kept_shared(struct making *m)
+{
+    struct ghp_certificate *c = &m->plan->certificate;
+    char text[256];
+
+    if (!m->outer.found || m->outer.step_s >= m->plan->predicted.step_s) return GHP_OK;
+    c->step_s = m->outer.step_s;
+    c->bound_s = fmin(c->bound_s, c->step_s);
+    c->gap = (c->step_s - c->bound_s) / c->step_s;
+    if (c->preferred != NULL) return GHP_OK;
+    snprintf(text, sizeof text,
+             "shared roles: simpler, and the margin of %.3g ms by stages or micro-batches is "
+             "within the prediction's error",
+             1e3 * (m->plan->predicted.step_s - c->step_s));
+    c->preferred = copy_text(text);
+    return c->preferred == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
 /* Which of the two was taken, and why. */
 static const char *margin_verdict(const struct making *m)
 {
     bool within = m->plan->baselines[0].predicted.step_s - m->fastest.step_s <= margin_error_s(m);
 
-    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL)
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL ||
+        m->wishes->stages != NULL || m->wishes->micro_batches > 0 || m->wishes->heuristic)
         return "this plan was asked for";
     if (m->plan->certificate.preferred != NULL)
         return "within the error, so the simpler plan was taken: data parallelism";
-    if (split_layers(m->plan) == 0) return "the fastest plan is data parallelism";
+    if (split_layers(m->plan) == 0 && !m->staged) return "the fastest plan is data parallelism";
     return !within ? "beyond the error, so the faster plan was taken"
                    : "within the error, but the faster plan was asked for";
 }
@@ -316,20 +363,21 @@ static enum ghp_status set_groups(struct making *m)
 static enum ghp_status take_subset(struct making *m)
 {
     struct ghp_lowering how = ghp_plan_lowering(m->plan, m->wishes->profile);
-    struct ghp_program program;
+    struct ghp_programs programs;
     enum ghp_status status;
 
-    GHP_TRY(ghp_lower(&how, m->plan->splits, 0, &program));
-    status = ghp_profile_subset(m->wishes->profile, &program, &m->plan->profile);
-    ghp_program_release(&program);
+    GHP_TRY(ghp_lower_all(&how, m->plan->splits, &programs));
+    status = ghp_profile_subset_of(m->wishes->profile, programs.of, programs.n, &m->plan->profile);
+    ghp_programs_release(&programs);
     return status;
 }
 
 static enum ghp_status name_plan(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
-    const char *strategy =
-        m->wishes->force != NULL ? "given" : ghp_strategy_name(m->wishes->strategy);
+    const struct ghp_wishes *w = m->wishes;
+    bool given = w->force != NULL || w->stages != NULL || w->micro_batches > 0 || w->heuristic;
+    const char *strategy = given ? "given" : ghp_strategy_name(w->strategy);
 
     plan->strategy = copy_text(strategy);
     plan->model_path = copy_text(m->wishes->model_path);
@@ -431,6 +479,7 @@ static enum ghp_status finish(struct making *m)
     GHP_TRY(set_certificate(m, plan->predicted.step_s));
     m->fastest = plan->predicted;
     GHP_TRY(simplify(m));
+    GHP_TRY(note_kept_shared(m));
     GHP_TRY(name_plan(m));
     for (int round = 0; round < RUNNER_UP_ROUNDS && !m->wishes->decision_only; ++round) {
         GHP_TRY(find_alternatives(m, round == 0 ? 0.06 : 0.03));
@@ -444,6 +493,120 @@ static enum ghp_status finish(struct making *m)
     if (m->wishes->decision_only) return GHP_OK;
     return m->wishes->break_even ? ghp_break_even_find(m->wishes->profile, plan)
                                  : note_no_break_even(plan);
+}
+
+/* ---- stages and micro-batches ---- */
+
+static struct ghp_allocate_job outer_job(const struct making *m, double share)
+{
+    return (struct ghp_allocate_job){.how = &m->how,
+                                     .profile = m->wishes->profile,
+                                     .space = m->wishes->space,
+                                     .limit_bytes = m->wishes->memory_bytes,
+                                     .deadline_s = deadline(m, share),
+                                     .gap = m->wishes->gap,
+                                     .solver = m->wishes->solver,
+                                     .best_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY};
+}
+
+static enum ghp_status fail_allocation(const struct making *m)
+{
+    return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                    "memory binds: no plan of '%s' with these stages and micro-batches fits into "
+                    "%" PRId64 " bytes a worker%s; give a larger --memory, more --micro-batches or "
+                    "more --workers",
+                    m->plan->model.name, m->wishes->memory_bytes,
+                    m->outer.closed ? "" : " (as far as the time went)");
+}
+
+/* The staging that was asked for. */
+static enum ghp_status search_given(struct making *m)
+{
+    struct ghp_allocate_job job = outer_job(m, 0.9);
+    struct ghp_staging staging;
+
+    GHP_TRY(ghp_staged_given(m->wishes, &m->plan->model, &staging));
+    GHP_TRY(ghp_allocate_one(&job, &staging, m->wishes->force, &m->outer));
+    m->own.bound_s = INFINITY;
+    m->own.closed = m->searches_outer = m->staged = true;
+    return m->outer.found ? GHP_OK : fail_allocation(m);
+}
+
+/* All of them; taken where the best is surely faster than the best without stages. */
+static enum ghp_status search_outer(struct making *m)
+{
+    struct ghp_allocate_job job = outer_job(m, 0.9);
+    struct ghp_lowering how = m->how;
+    struct ghp_prediction p = {0};
+    double shared_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY;
+
+    m->searches_outer = true;
+    GHP_TRY(ghp_allocate(&job, &m->outer));
+    if (!m->outer.found) return m->own.feasible ? GHP_OK : fail_memory(m, &m->own);
+    how.staging = &m->outer.staging;
+    GHP_TRY(ghp_plan_predict(&how, m->outer.splits, m->wishes->profile, &p));
+    m->staged = !m->wishes->simplify || shared_s - p.step_s > p.error_s;
+    return GHP_OK;
+}
+
+/* The plan by rules, beside the baselines. */
+static enum ghp_status solve_rules(struct making *m, struct ghp_allocation *rules)
+{
+    struct ghp_allocate_job job = outer_job(m, 1);
+    struct ghp_baseline *b = &m->plan->baselines[m->plan->n_baselines];
+    struct ghp_lowering how = m->how;
+
+    GHP_TRY(ghp_heuristic(&job, rules));
+    b->strategy = copy_text("heuristic");
+    if (b->strategy == NULL) return GHP_NO_MEMORY();
+    ++m->plan->n_baselines;
+    b->feasible = rules->found;
+    how.staging = ghp_staged(&rules->staging) ? &rules->staging : NULL;
+    if (b->feasible)
+        return ghp_plan_predict(&how, rules->splits, m->wishes->profile, &b->predicted);
+    b->reason = copy_text("none of its plans fits the memory");
+    return b->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* How far the rules' plan, which was asked for, is from the best. */
+static enum ghp_status adopt_rules(struct making *m, const struct ghp_allocation *rules)
+{
+    struct ghp_plan *plan = m->plan;
+    double best_s = m->staged ? m->outer.step_s : m->own.kept[0].step_s;
+    char text[160];
+
+    if (!rules->found) return GHP_FAIL(GHP_ERR_INFEASIBLE, "none of the rules' plans can be");
+    GHP_TRY(ghp_staged_adopt(m->wishes, &m->how, rules, plan));
+    GHP_TRY(set_certificate(m, fmin(best_s, plan->predicted.step_s)));
+    snprintf(text, sizeof text, "by rules, as asked: the best found takes %.6g ms, %.2f %% less",
+             1e3 * best_s, 100 * (1 - best_s / plan->predicted.step_s));
+    plan->certificate.preferred = copy_text(text);
+    return plan->certificate.preferred == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+static enum ghp_status note_no_break_even_search(struct ghp_plan *plan)
+{
+    plan->break_even_search = copy_text("none: not with stages or micro-batches");
+    return plan->break_even_search == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* From a finished search over stages to the plan. */
+static enum ghp_status finish_staged(struct making *m, const struct ghp_allocation *rules)
+{
+    struct ghp_plan *plan = m->plan;
+
+    if (m->wishes->heuristic) {
+        GHP_TRY(adopt_rules(m, rules));
+    } else {
+        GHP_TRY(ghp_staged_adopt(m->wishes, &m->how, &m->outer, plan));
+        GHP_TRY(set_certificate(m, plan->predicted.step_s));
+    }
+    m->fastest = plan->predicted;
+    GHP_TRY(name_plan(m));
+    GHP_TRY(set_margin(m));
+    GHP_TRY(ghp_plan_check(plan));
+    GHP_TRY(take_subset(m));
+    return note_no_break_even_search(plan);
 }
 
 /* A baseline as a plan of its own: what was found for the table. */
@@ -461,10 +624,12 @@ static enum ghp_status take_baseline(struct making *m)
 
 static enum ghp_status own_search(struct making *m)
 {
+    if (m->wishes->stages != NULL || m->wishes->micro_batches > 1) return search_given(m);
     if (m->wishes->strategy != GHP_STRATEGY_AUTO) return take_baseline(m);
     GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
     if (m->wishes->force != NULL) GHP_TRY(ghp_force_restrict(m->wishes->force, &m->domain));
-    GHP_TRY(search(m, &m->domain, 0.8, &m->own));
+    GHP_TRY(search(m, &m->domain, m->wishes->all_roles ? 0.4 : 0.8, &m->own));
+    if (m->wishes->all_roles) return search_outer(m);
     return m->own.feasible ? GHP_OK : fail_memory(m, &m->own);
 }
 
@@ -492,6 +657,7 @@ static enum ghp_status prepare(struct making *m)
 enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
 {
     struct making m = {.wishes = wishes, .plan = plan, .began_s = ghp_now_s()};
+    struct ghp_allocation rules = {0};
     enum ghp_status status;
     bool shows;
 
@@ -500,11 +666,14 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
     GHP_TRY_GOTO(status, prepare(&m), done);
     GHP_TRY_GOTO(status, solve_baselines(&m, plan->splits), done);
     GHP_TRY_GOTO(status, own_search(&m), done);
-    GHP_TRY_GOTO(status, finish(&m), done);
+    if (wishes->all_roles || wishes->heuristic) GHP_TRY_GOTO(status, solve_rules(&m, &rules), done);
+    status = m.staged || wishes->heuristic ? finish_staged(&m, &rules) : finish(&m);
 done:
     if (shows) ghp_progress_end();
     for (int b = 0; b < BASELINES; ++b)
         ghp_search_release(&m.baseline[b]);
+    ghp_allocation_release(&rules);
+    ghp_allocation_release(&m.outer);
     ghp_search_release(&m.own);
     ghp_domain_release(&m.domain);
     ghp_instance_release(&m.instance);

@@ -12,6 +12,7 @@
 #define GHP_PLANNER_MAKE_H
 
 #include "core/plan.h"
+#include "planner/allocate.h"
 #include "planner/baselines.h"
 #include "planner/search.h"
 
@@ -32,6 +33,12 @@ struct ghp_wishes {
     bool break_even; /* say at which values each layer's choice flips; planner/break_even.h */
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
+    bool heuristic; /* the plan by rules (planner/heuristic.h), and how far it is from the best */
+    bool all_roles; /* stages and micro-batches are searched too */
+    struct ghp_allocate_space space; /* of that search */
+    const char *stages;         /* the stages as planner/allocate.h reads them; NULL: not given */
+    int micro_batches;          /* with `stages`, or alone; 0: not given */
+    enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
     const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
 };
 

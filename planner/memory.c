@@ -18,6 +18,7 @@ struct maker {
     const struct ghp_model *model;
     struct facts *facts;
     struct ghp_program piece;
+    int stage; /* whose memory the present spans are of */
 };
 
 static int64_t aligned(int64_t bytes)
@@ -25,7 +26,7 @@ static int64_t aligned(int64_t bytes)
     return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
 }
 
-static enum ghp_status add_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
+static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
 {
     if (bytes <= 0 || first > last) return GHP_OK;
     if (spans->n == spans->max) {
@@ -43,8 +44,61 @@ static enum ghp_status add_span(struct ghp_spans *spans, int64_t bytes, int firs
 
 static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
 {
-    return ghp_layout_samples(layout, m->in->how->extent) * ghp_layout_channels(layout, shape.c) *
-           shape.h * shape.w * m->in->how->element_bytes;
+    return ghp_layout_samples(layout, m->in->extent[m->stage]) *
+           ghp_layout_channels(layout, shape.c) * shape.h * shape.w * m->in->how->element_bytes;
+}
+
+/* A stage's points: forward from its first layer's in-edges to its last layer, backward the other way. */
+struct stretch {
+    int forward, forward_end, backward, backward_end;
+};
+
+static struct stretch stretch_of(const struct maker *m)
+{
+    const struct ghp_route *route = &m->in->route[m->stage];
+    const struct ghp_layer *first = &m->model->layers[route->first_layer];
+    int points = ghp_point_forward(m->model, route->first_layer) - first->n_inputs;
+
+    return (struct stretch){.forward = points,
+                            .forward_end = ghp_point_forward(m->model, route->end_layer - 1),
+                            .backward = ghp_point_backward(m->model, route->end_layer - 1),
+                            .backward_end =
+                                ghp_point_backward(m->model, route->first_layer) + first->n_inputs};
+}
+
+static enum ghp_status put_between(struct ghp_spans *spans, int64_t bytes, int first, int last,
+                                   int least, int most)
+{
+    return put_span(spans, bytes, first > least ? first : least, last < most ? last : most);
+}
+
+/* Bytes from one point to another of a stage's worker. With stages the points of others are left out; what is kept from
+ * forward to backward is there once more for every other micro-batch in flight, at all points. */
+static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_t bytes, int first,
+                                int last)
+{
+    struct stretch s;
+    int others = ghp_stage_in_flight(m->in->how->staging, m->stage) - 1;
+    bool kept;
+
+    if (m->in->n_stages == 1) return put_span(spans, bytes, first, last);
+    s = stretch_of(m);
+    kept = first <= s.forward_end && last >= s.backward;
+    GHP_TRY(put_between(spans, bytes, first, last, s.forward, s.forward_end));
+    GHP_TRY(put_between(spans, bytes, first, last, s.backward, s.backward_end));
+    if (!kept || others < 1) return GHP_OK;
+    GHP_TRY(put_span(spans, others * aligned(bytes), s.forward, s.forward_end));
+    return put_span(spans, others * aligned(bytes), s.backward, s.backward_end);
+}
+
+/* The same for what there is once, however many micro-batches: weights and their like. */
+static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int64_t bytes)
+{
+    struct stretch s = stretch_of(m);
+
+    if (m->in->n_stages == 1) return put_span(spans, bytes, 0, m->in->n_points - 1);
+    GHP_TRY(put_span(spans, bytes, s.forward, s.forward_end));
+    return put_span(spans, bytes, s.backward, s.backward_end);
 }
 
 /* Scratch of a blocking reduction: a segment, and at least one aligned piece a rank. */
@@ -71,7 +125,8 @@ static enum ghp_status learn_layer(struct maker *m, int v)
     struct facts *f = &m->facts[v];
 
     m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(m->in->how, v, m->in->choices[m->in->first_choice[v]], 0, &m->piece));
+    GHP_TRY(ghp_lower_layer(m->in->how, v, m->in->choices[m->in->first_choice[v]],
+                            m->in->rank[m->in->stage[v]], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
 
@@ -118,17 +173,22 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_spans *spans = &m->in->layer_spans;
-    int last = m->in->n_points - 1, bytes = ghp_parameter_bytes(m->in->how->element_bytes);
+    int backward = ghp_point_backward(m->model, v);
+    int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
 
     if (layer->n_params > 0) {
         int64_t each = aligned(ghp_local_weight_elements(local) / layer->n_params * bytes);
 
-        GHP_TRY(
-            add_span(spans, 3 * layer->n_params * each, 0, last)); /* weight, gradient, momentum */
+        GHP_TRY(add_lasting(m, spans, 3 * layer->n_params * each)); /* weight, gradient, momentum */
+        if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
+            GHP_TRY(add_span(m, spans, layer->n_params * each, backward, backward));
     }
     if (layer->n_states > 0)
-        GHP_TRY(add_span(spans, layer->n_states * aligned(local->c * bytes), 0, last));
-    if (v == 0) GHP_TRY(add_span(spans, GHP_METRIC_COUNT * (int64_t)sizeof(double), 0, last));
+        GHP_TRY(add_lasting(m, spans,
+                            (ghp_layer_drifts(layer) ? 2 : 1) * layer->n_states *
+                                aligned(local->c * bytes)));
+    if (v == m->in->route[m->stage].first_layer)
+        GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
     return GHP_OK;
 }
 
@@ -141,7 +201,8 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
     if (instr->kind == GHP_INSTR_STAT_REDUCE) bytes = receive_bytes(instr->bytes, instr->ranks);
     if (instr->kind == GHP_INSTR_COMPUTE && how->scratch.bytes != NULL)
         GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass, &bytes));
-    return add_span(spans, bytes, instr->point, instr->point);
+    bytes += ghp_instr_sums_bytes(instr);
+    return add_span(m, spans, bytes, instr->point, instr->point);
 }
 
 /* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
@@ -149,10 +210,13 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 {
     struct ghp_ranks ranks = ghp_ranks_replica(0, split.degree, m->in->how->extent.workers);
 
+    if (m->in->n_stages > 1) ranks.count = m->in->how->extent.workers; /* of all stages */
+
     for (int k = 0; k < m->piece.n_instrs; ++k)
         if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
             return receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks);
-    if (v < m->in->n_layers - 1 || m->in->how->no_metrics || ranks.count == 1) return 0;
+    if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
+        return 0;
     return receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks);
 }
 
@@ -160,33 +224,35 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_split split = m->in->choices[flat];
-    struct ghp_local local = ghp_local_of(m->model, v, split, m->in->how->extent);
+    struct ghp_local local = ghp_local_of(m->model, v, split, m->in->extent[m->stage]);
     struct ghp_spans *spans = &m->in->layer_spans;
     int forward = ghp_point_forward(m->model, v), backward = ghp_point_backward(m->model, v), lives;
 
     GHP_TRY(persistent_spans(m, v, &local));
     keeper_of(m, v, &lives);
-    GHP_TRY(
-        add_span(spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward, lives));
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
+                     lives));
     m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(m->in->how, v, split, 0, &m->piece));
+    GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k)
         GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
     if (layer->op != GHP_OP_INPUT)
-        GHP_TRY(add_span(spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes), forward,
-                         m->facts[v].saved_later ? backward : forward));
+        GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes),
+                         forward, m->facts[v].saved_later ? backward : forward));
     if (layer->op == GHP_OP_BATCH_NORM) {
-        GHP_TRY(add_span(spans, 2 * local.c * (int64_t)sizeof(double), forward, forward));
-        if (m->facts[v].wanted)
-            GHP_TRY(add_span(spans, 2 * local.c * (int64_t)sizeof(double), backward, backward));
+        int64_t sums = 2 * local.c * ghp_local_repeat(&local) * (int64_t)sizeof(double);
+
+        GHP_TRY(add_span(m, spans, sums, forward, forward));
+        if (m->facts[v].wanted) GHP_TRY(add_span(m, spans, sums, backward, backward));
     }
     if (v == m->in->n_layers - 1)
-        GHP_TRY(add_span(spans,
-                         ghp_layout_samples(ghp_split_layouts(split).x, m->in->how->extent) *
-                             (int64_t)sizeof(int32_t),
-                         ghp_point_forward(m->model, 0),
-                         m->facts[v].saved_later ? backward : forward));
+        GHP_TRY(
+            add_span(m, spans,
+                     ghp_layout_samples(ghp_split_layouts(split).x, m->in->extent[m->stage]) *
+                         (int64_t)sizeof(int32_t),
+                     m->in->n_stages > 1 ? stretch_of(m).forward : ghp_point_forward(m->model, 0),
+                     m->facts[v].saved_later ? backward : forward));
     return GHP_OK;
 }
 
@@ -199,16 +265,16 @@ static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr
     struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
     int p = instr->point;
 
-    if (!last) GHP_TRY(add_span(spans, tensor_bytes(m, instr->step.to, shape), p, p));
+    if (!last) GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
     switch (instr->step.op) {
     case GHP_RESHARD_GATHER_CHANNEL:
     case GHP_RESHARD_BATCH_TO_CHANNEL:
-    case GHP_RESHARD_CHANNEL_TO_BATCH: return add_span(spans, instr->bytes, p, p);
+    case GHP_RESHARD_CHANNEL_TO_BATCH: return add_span(m, spans, instr->bytes, p, p);
     case GHP_RESHARD_SUM_TO_CHANNEL:
-        GHP_TRY(add_span(spans, instr->bytes, p, p)); /* fall through */
+        GHP_TRY(add_span(m, spans, instr->bytes, p, p)); /* fall through */
     case GHP_RESHARD_SUM_TO_BATCH:
     case GHP_RESHARD_SUM_TO_FULL:
-        return add_span(spans, receive_bytes(instr->bytes, instr->ranks), p, p);
+        return add_span(m, spans, receive_bytes(instr->bytes, instr->ranks), p, p);
     default: return GHP_OK;
     }
 }
@@ -223,7 +289,7 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
     int last = ghp_point_forward(m->model, edge->to);
 
     if (keeper == e)
-        GHP_TRY(add_span(spans,
+        GHP_TRY(add_span(m, spans,
                          tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
                          lives + 1, changed ? at : last_unchanged_read(m, e)));
     if (!changed) return GHP_OK;
@@ -231,8 +297,9 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
         --last; /* from there on it is the consumer's output */
     else if (m->facts[edge->to].reads_input)
         last = ghp_point_backward(m->model, edge->to);
-    return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out),
-                    at, last);
+    return add_span(m, spans,
+                    tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out), at,
+                    last);
 }
 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
@@ -262,10 +329,37 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     if (!m->facts[edge->from].wanted) return GHP_OK;
     if (m->model->layers[edge->from].op == GHP_OP_INPUT)
         last = ghp_point_backward(m->model, edge->to);
-    GHP_TRY(add_span(spans, made, first, changed ? at : last));
+    GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
-    return add_span(spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape),
-                    at, last);
+    return add_span(m, spans,
+                    tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
+                    last);
+}
+
+/* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives. Images
+ * of several readers, layout changes and buffers on the way are left out: a bound from below. */
+static enum ghp_status hop_spans(struct maker *m, int e, int from_flat, int to_flat)
+{
+    const struct ghp_edge *edge = &m->model->edges[e];
+    struct ghp_shape shape = m->model->layers[edge->from].out;
+    struct ghp_layouts reader = ghp_split_layouts(m->in->choices[to_flat]);
+    int at = ghp_point_forward_edge(m->model, e), carrier;
+    int last = m->facts[edge->to].reads_input ? ghp_point_backward(m->model, edge->to)
+                                              : ghp_point_forward(m->model, edge->to) - 1;
+    struct ghp_spans *spans = &m->in->edge_spans;
+
+    if (ghp_image_readers(m->model, m->in->how->staging, edge->from, m->stage, &carrier) != 1)
+        return GHP_OK;
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
+    if (!m->facts[edge->from].wanted || m->model->layers[edge->from].op == GHP_OP_INPUT)
+        return GHP_OK;
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.dx, shape),
+                     ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0),
+                     ghp_point_backward_edge(m->model, e)));
+    m->stage = m->in->stage[edge->from];
+    at = ghp_point_backward(m->model, edge->from);
+    return add_span(
+        m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at, at);
 }
 
 static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_flat)
@@ -273,8 +367,11 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
     bool changed[2] = {false, false};
 
     m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat], 0,
-                           &m->piece));
+    m->stage = m->in->stage[m->model->edges[e].to];
+    if (m->in->stage[m->model->edges[e].from] != m->stage)
+        return hop_spans(m, e, from_flat, to_flat);
+    GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat],
+                           m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
         bool last = k + 1 == m->piece.n_instrs || instr[1].kind != GHP_INSTR_RESHARD ||
@@ -299,6 +396,7 @@ static enum ghp_status all_spans(struct maker *m)
     for (int v = 0; v < in->n_layers; ++v)
         for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; ++flat) {
             in->layer_spans.first[flat] = in->layer_spans.n;
+            m->stage = in->stage[v];
             GHP_TRY(layer_choice_spans(m, v, flat));
         }
     in->layer_spans.first[in->first_choice[in->n_layers]] = in->layer_spans.n;

@@ -168,7 +168,7 @@ static enum ghp_status build(struct milp *m)
            pairs = (size_t)in->first_pair[in->n_edges];
     bool fits;
 
-    m->charges = ghp_charges_of(&in->profile->overlap);
+    m->charges = ghp_instance_charges(in);
     m->unit = m->job->goal.scale;
     GHP_TRY(ghp_frontier_open(in, &m->lists));
     GHP_TRY(ghp_frontier_set(&m->lists, m->job->domain, &fits)); /* only its lists are used */

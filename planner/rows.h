@@ -7,6 +7,10 @@
  * are busy a row also charges the work outside its path by work conservation, and stays a lower bound.
  * A memory row is the sum of bytes that live at one point, and the receive segment as one layer asks for it.
  *
+ * With stages a path starts and ends in one stage, its *base*, and between its first micro-batch's forward part and its
+ * last one's backward part either does the base's middle, or goes through later stages down to another, does that one's
+ * middle there, and comes back (docs/stages.md 6). Hops count for themselves. Such rows charge nothing off their path.
+ *
  * Not the truth: that is core/simulate on the lowered program.  Without slowdowns both agree.
  *
  * Tested  tests/planner/test_rows.c (against core/simulate), test_exact.c */
@@ -29,6 +33,9 @@ struct ghp_charges { /* one variant without slowdowns; docs/planner.md derives t
 
 struct ghp_charges ghp_charges_of(const struct ghp_overlap *overlap);
 
+/* Those of an instance: with stages, the path alone. */
+struct ghp_charges ghp_instance_charges(const struct ghp_instance *in);
+
 /* The work of a plan, or a weighted mean of plans, as prefix sums. */
 struct ghp_load {
     double *work[GHP_WORK_COUNT]; /* seconds in slots before s; n_slots + 1 */
@@ -36,6 +43,7 @@ struct ghp_load {
     double *idle;                 /* an item: 1 where nobody waits for it; n_items */
     double *live;    /* bytes at a point; n_points; zeros where the instance has no memory */
     double *receive; /* bytes of the receive segment that a layer asks for; n_layers */
+    double *hop;     /* seconds of a hop, forward and backward; 2 n_hops */
 };
 
 struct ghp_row {
@@ -45,6 +53,8 @@ struct ghp_row {
     int waiter;          /* item whose waiting closes the path, -1: nobody has to wait */
     double discount;     /* taken off where nobody waits for it [s] */
     int point, receiver; /* memory rows: the point, and the layer whose receive segment counts */
+    int base, turn;      /* with stages: where the path starts, and in which stage it turns back */
+    bool hops;           /* with stages: all sends of `base` instead of a path */
 };
 
 enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *load);
@@ -78,6 +88,7 @@ struct ghp_weights {
     double *reduce, *idle;        /* an item */
     double *live;                 /* prefix over points; n_points + 1 */
     double *receive;              /* a layer */
+    double *hop;                  /* forward and backward; 2 n_hops */
 };
 
 enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weights *w);

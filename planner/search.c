@@ -14,26 +14,35 @@ static const double least_share = 0.1; /* of the time then left, for the least m
 
 /* ---- truth ---- */
 
+/* The period of all stages together. */
+static enum ghp_status step_of(const struct ghp_programs *programs,
+                               const struct ghp_profile *profile, double *step_s)
+{
+    struct ghp_timing timings[GHP_MAX_STAGES];
+
+    GHP_TRY(ghp_simulate_all(programs, profile, timings));
+    *step_s = timings[0].step_s;
+    for (int k = 0; k < programs->n; ++k)
+        ghp_timing_release(&timings[k]);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
                                  int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
 {
     struct ghp_lowering how = *instance->how;
     struct ghp_split *splits = ghp_alloc((size_t)instance->n_layers, sizeof *splits);
-    struct ghp_program program = {0};
-    struct ghp_timing timing = {0};
+    struct ghp_programs programs = {0};
     enum ghp_status status;
 
     if (splits == NULL) return GHP_NO_MEMORY();
     how.bucket_bytes = bucket_bytes;
     ghp_instance_splits(instance, choice, splits);
-    GHP_TRY_GOTO(status, ghp_lower(&how, splits, 0, &program), done);
-    if (step_s != NULL)
-        GHP_TRY_GOTO(status, ghp_simulate(&program, instance->profile, &timing), done);
-    if (step_s != NULL) *step_s = timing.step_s;
-    if (peak_bytes != NULL) *peak_bytes = program.peak_bytes;
+    GHP_TRY_GOTO(status, ghp_lower_all(&how, splits, &programs), done);
+    if (step_s != NULL) GHP_TRY_GOTO(status, step_of(&programs, instance->profile, step_s), done);
+    if (peak_bytes != NULL) *peak_bytes = ghp_programs_peak_bytes(&programs);
 done:
-    ghp_timing_release(&timing);
-    ghp_program_release(&program);
+    ghp_programs_release(&programs);
     free(splits);
     return status;
 }
@@ -116,7 +125,7 @@ static void first_plan(const struct ghp_domain *domain, int *choice)
 static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp_domain *domain,
                                  struct ghp_goal *goal)
 {
-    struct ghp_charges charges = ghp_charges_of(&in->profile->overlap);
+    struct ghp_charges charges = ghp_instance_charges(in);
     struct ghp_load load = {0};
     struct ghp_row row;
     int *choice = ghp_alloc((size_t)in->n_layers, sizeof *choice);
@@ -157,6 +166,14 @@ static enum ghp_status search_once(struct judge *j, struct ghp_goal goal,
     enum ghp_status status;
 
     if (start == NULL) return GHP_NO_MEMORY();
+    if (job->cutoff_s > 0 && !goal.bytes) {
+        r->choice = ghp_alloc(layers, sizeof *r->choice);
+        r->value = job->cutoff_s;
+        if (r->choice == NULL) {
+            free(start);
+            return GHP_NO_MEMORY();
+        }
+    }
     if (job->n_start > 0) memcpy(start, job->start, (size_t)job->n_start * layers * sizeof *start);
     b.n_start = job->n_start;
     for (int k = 0; k < j->result->n_kept; ++k)
@@ -232,7 +249,7 @@ static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *go
 static enum ghp_status fewest_splits(struct judge *j, double step_s, int *choice)
 {
     const struct ghp_instance *in = j->job->instance;
-    struct ghp_charges charges = ghp_charges_of(&in->profile->overlap);
+    struct ghp_charges charges = ghp_instance_charges(in);
     struct ghp_load load;
     int *trial = ghp_alloc((size_t)in->n_layers, sizeof *trial);
     enum ghp_status status = ghp_load_init(in, &load);
@@ -301,12 +318,18 @@ static enum ghp_status place_winner(struct judge *j, const int *choice)
     return GHP_OK;
 }
 
+/* Whether the search has a plan of its own. */
+static bool is_found(const struct judge *j, const struct ghp_branch_result *best)
+{
+    return best->value < (j->job->cutoff_s > 0 ? j->job->cutoff_s : INFINITY);
+}
+
 static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal,
                                 struct ghp_branch_result *best)
 {
     struct ghp_search_result *r = j->result;
 
-    r->feasible = best->value < INFINITY;
+    r->feasible = is_found(j, best);
     r->closed = best->closed;
     r->bound_s = best->bound;
     if (!r->feasible) return GHP_OK;
@@ -378,7 +401,7 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
 
     *result = (struct ghp_search_result){0};
     GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
-    if (best.value < INFINITY)
+    if (is_found(&j, &best))
         GHP_TRY_GOTO(status,
                      ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes,
                                       NULL, &peak),

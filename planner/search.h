@@ -24,6 +24,7 @@ struct ghp_search_job {
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
     const int *start;    /* n_start plans, n_layers choices each; may be NULL */
     int n_start;
+    double cutoff_s; /* only plans faster than this count; 0: all */
     enum ghp_solver solver;
     bool canonical; /* settle ties: largest G, then fewest split layers */
 };

@@ -272,8 +272,9 @@ static enum ghp_status find_one(struct probing *p, double until_s, struct ghp_se
 static bool matters(const struct ghp_plan *plan, const struct ghp_profile *profile,
                     enum ghp_quantity quantity)
 {
-    struct ghp_instr all = {.comm = GHP_COMM_ALL_REDUCE, .ranks = {0, plan->extent.workers, 1}};
-    struct ghp_instr two = {.comm = GHP_COMM_ALL_REDUCE, .ranks = {0, 2, 1}};
+    struct ghp_instr all = {.comm = GHP_COMM_ALL_REDUCE,
+                            .ranks = {.count = plan->extent.workers, .stride = 1}};
+    struct ghp_instr two = {.comm = GHP_COMM_ALL_REDUCE, .ranks = {.count = 2, .stride = 1}};
     struct ghp_instr instrs[] = {all, two};
     struct ghp_program program = {.extent = plan->extent, .instrs = instrs, .n_instrs = 2};
 

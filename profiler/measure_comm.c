@@ -70,6 +70,7 @@ static enum ghp_status exchange_once(const struct exchange *x)
         return ops->all_gather(x->comm, x->in, x->out, each);
     case GHP_COMM_ALL_TO_ALL:
         return ops->all_to_all(x->comm, x->in, x->out, each);
+    case GHP_COMM_TRANSFER:
     case GHP_COMM_NONE:
     case GHP_COMM_COUNT: break;
     }

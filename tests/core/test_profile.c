@@ -160,7 +160,8 @@ static double wire_s(const struct ghp_profile *profile, struct ghp_ranks ranks)
 static void test_comms(void)
 {
     struct ghp_profile profile = empty();
-    struct ghp_ranks four = {0, 4, 1}, two = {0, 2, 8}, alone = {3, 1, 1};
+    struct ghp_ranks four = {.count = 4, .stride = 1}, two = {.count = 2, .stride = 8},
+                     alone = {.first = 3, .count = 1, .stride = 1};
     struct ghp_price price;
     double load;
 
@@ -169,23 +170,26 @@ static void test_comms(void)
     CHECK_NEAR(comm_s(&profile, 1 << 20, alone, GHP_SOURCE_MEASURED), 0, 0);
     add_comm(&profile, four, 1 << 20, 4e-3);
     add_comm(&profile, four, 1 << 16, 1e-3);
-    add_comm(&profile, (struct ghp_ranks){0, 8, 1}, 1 << 16, 1.0);
+    add_comm(&profile, (struct ghp_ranks){.count = 8, .stride = 1}, 1 << 16, 1.0);
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_NEAR(comm_s(&profile, 1 << 16, four, GHP_SOURCE_MEASURED), 1e-3, 0);
     CHECK_NEAR(comm_s(&profile, 1 << 18, four, GHP_SOURCE_INTERPOLATED), 1.6e-3, 1e-15);
     /* beyond the end: the line through (64 KiB, 1 ms) and (1 MiB, 4 ms) */
     CHECK_NEAR(comm_s(&profile, 1 << 22, four, GHP_SOURCE_LAW), 13.6e-3, 1e-15);
     /* a table of one entry has no line: in proportion to the law */
-    CHECK_NEAR(comm_s(&profile, 1 << 18, (struct ghp_ranks){0, 8, 1}, GHP_SOURCE_LAW),
-               law_s(&profile, 1 << 18, (struct ghp_ranks){0, 8, 1}) /
-                   law_s(&profile, 1 << 16, (struct ghp_ranks){0, 8, 1}),
-               1e-12);
+    CHECK_NEAR(
+        comm_s(&profile, 1 << 18, (struct ghp_ranks){.count = 8, .stride = 1}, GHP_SOURCE_LAW),
+        law_s(&profile, 1 << 18, (struct ghp_ranks){.count = 8, .stride = 1}) /
+            law_s(&profile, 1 << 16, (struct ghp_ranks){.count = 8, .stride = 1}),
+        1e-12);
     CHECK_NEAR(comm_s(&profile, 1 << 10, four, GHP_SOURCE_LAW),
                1e-3 * law_s(&profile, 1 << 10, four) / law_s(&profile, 1 << 16, four), 1e-15);
     /* another count: the nearest table, where it loads the link as much */
-    load = (1 << 18) * wire_s(&profile, (struct ghp_ranks){0, 2, 1}) / wire_s(&profile, four);
-    CHECK_NEAR(comm_s(&profile, 1 << 18, (struct ghp_ranks){0, 2, 1}, GHP_SOURCE_LAW),
-               1e-3 + (load - 0x1p16) / (0x1p20 - 0x1p16) * 3e-3, 1e-8);
+    load = (1 << 18) * wire_s(&profile, (struct ghp_ranks){.count = 2, .stride = 1}) /
+           wire_s(&profile, four);
+    CHECK_NEAR(
+        comm_s(&profile, 1 << 18, (struct ghp_ranks){.count = 2, .stride = 1}, GHP_SOURCE_LAW),
+        1e-3 + (load - 0x1p16) / (0x1p20 - 0x1p16) * 3e-3, 1e-8);
     /* another operation over the same groups: a gather is half a reduction */
     CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 1 << 18, four, 16, &price),
                  GHP_OK);
@@ -204,7 +208,8 @@ static void test_comms(void)
 static void test_instructions(void)
 {
     struct ghp_profile profile = empty();
-    struct ghp_instr instr = {.kind = GHP_INSTR_UPDATE, .bytes = 1000, .ranks = {0, 1, 1}};
+    struct ghp_instr instr = {
+        .kind = GHP_INSTR_UPDATE, .bytes = 1000, .ranks = {.count = 1, .stride = 1}};
     struct ghp_price price;
 
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
@@ -216,7 +221,7 @@ static void test_instructions(void)
     CHECK_NEAR(price.seconds, 2e-6, 1e-20);
     instr = (struct ghp_instr){
         .kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_GATHER, .bytes = 1000, .copy_bytes = 500};
-    instr.ranks = (struct ghp_ranks){0, 2, 1};
+    instr.ranks = (struct ghp_ranks){.count = 2, .stride = 1};
     CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
     CHECK_NEAR(price.seconds, 0.5 * 1000 / 1.25e9 + 20e-6 + 0.5e-6, 1e-18);
     CHECK_TEXT(ghp_source_name(price.source), "law");
@@ -322,7 +327,7 @@ static void test_file(void)
 
     for (int64_t n = 1; n < 40; ++n)
         add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
-    add_comm(&profile, (struct ghp_ranks){0, 2, 1}, 1000, 1.0 / 3);
+    add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1.0 / 3);
     profile.overlap.link = 1.3;
     profile.pace = (struct ghp_pace){1e-4, 3e-3};
     profile.workers = 4;
@@ -354,7 +359,7 @@ static void refuse(const char *from, const char *to, const char *message)
 
     add_op(&profile, conv_key(1, key), 1e-3, 0);
     add_op(&profile, conv_key(2, key), 1e-3, 0);
-    add_comm(&profile, (struct ghp_ranks){0, 2, 1}, 1000, 1e-3);
+    add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1e-3);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
     ghp_profile_release(&profile);
     CHECK(read(fd, text, 1) >= 0);

@@ -43,7 +43,7 @@ static double comm_s(const struct ghp_profile *profile, enum ghp_comm_op op, int
     struct ghp_price price;
 
     CHECK_STATUS(
-        ghp_profile_comm(profile, op, bytes, (struct ghp_ranks){0, count, stride}, 4, &price),
+        ghp_profile_comm(profile, op, bytes, (struct ghp_ranks){.count = count, .stride = stride}, 4, &price),
         GHP_OK);
     return price.seconds;
 }
@@ -84,9 +84,9 @@ static void test_links(void)
                    pair_s(intra, 1),
                1e-16);
     CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_REDUCE, 1 << 20, 2, 2), 4e-3, 1e-16);
-    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){0, 2, 1}, 4), GHP_LINK_INTRA);
-    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){0, 2, 2}, 4), GHP_LINK_INTER);
-    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){0, 4, 1}, 4), GHP_LINK_INTER);
+    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 2, .stride = 1}, 4), GHP_LINK_INTRA);
+    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 2, .stride = 2}, 4), GHP_LINK_INTER);
+    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 4, .stride = 1}, 4), GHP_LINK_INTER);
     ghp_profile_release(&p);
 }
 

@@ -31,7 +31,7 @@ static struct ghp_instr *put(struct ghp_program *program, enum ghp_instr_kind ki
 {
     struct ghp_instr *instr = &program->instrs[program->n_instrs++];
     *instr = (struct ghp_instr){.kind = kind, .bytes = seconds, .wait = -1, .bucket = -1};
-    instr->ranks = (struct ghp_ranks){0, 1, 1};
+    instr->ranks = (struct ghp_ranks){.count = 1, .stride = 1};
     if (kind == GHP_INSTR_ALL_REDUCE) { /* two ranks: 2 (p - 1) / p bytes = bytes */
         instr->stream = GHP_STREAM_COMM;
         instr->comm = GHP_COMM_ALL_REDUCE;

@@ -6,23 +6,24 @@
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
                            const char *backend, int element_bytes)
 {
-    return bench_open_by(b, transport, model_path, ghp_backend_find(backend), element_bytes);
+    return bench_open_by(b, transport, model_path,
+                         (struct bench_numbers){.ops = ghp_backend_find(backend),
+                                                .element_bytes = element_bytes});
 }
 
 enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
-                              const char *model_path, const struct ghp_backend_ops *ops,
-                              int element_bytes)
+                              const char *model_path, struct bench_numbers numbers)
 {
+    int element_bytes = numbers.element_bytes, workers = ghp_transport_mpi.size(transport);
     struct ghp_backend_config config = {
         .element_bytes = element_bytes, .threads = 1, .exact = true};
-    int workers = ghp_transport_mpi.size(transport);
-    int64_t batch = 2 * (int64_t)workers * workers;
+    int64_t batch = numbers.batch > 0 ? numbers.batch : 2 * (int64_t)workers * workers;
     struct ghp_data_request request = {
         .spec = "synthetic", .seed = BENCH_SEED, .global_batch = batch};
 
     *b = (struct bench){0};
     case_model(model_path, &b->model);
-    b->team.backend_ops = ops;
+    b->team.backend_ops = numbers.ops;
     GHP_TRY(b->team.backend_ops->open(&config, &b->backend));
     b->team.backend = b->backend;
     b->team.transport_ops = &ghp_transport_mpi;

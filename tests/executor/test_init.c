@@ -206,7 +206,8 @@ int main(int argc, char **argv)
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     ids = ghp_alloc((size_t)ghp_transport_mpi.size(transport), sizeof(*ids));
     CHECK_STATUS(ghp_transport_mpi.group(
-                     transport, (struct ghp_ranks){0, ghp_transport_mpi.size(transport), 1},
+                     transport,
+                     (struct ghp_ranks){.count = ghp_transport_mpi.size(transport), .stride = 1},
                      GHP_STREAM_COMPUTE, &world),
                  GHP_OK);
     CHECK_STATUS(ghp_transport_mpi.all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);

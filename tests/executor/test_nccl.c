@@ -148,7 +148,8 @@ static void check_moves(struct ghp_ranks ranks, enum ghp_stream stream)
 
 static void check_reuse(void)
 {
-    struct ghp_ranks all = {0, workers, 1}, pairs = {rank / 2 * 2, 2, 1};
+    struct ghp_ranks all = {.count = workers, .stride = 1},
+                     pairs = {.first = rank / 2 * 2, .count = 2, .stride = 1};
     struct ghp_comm *a = NULL, *b = NULL, *c = NULL;
     int before = ghp_nccl_comms(nccl);
 
@@ -179,7 +180,7 @@ static void check_watchdog(void)
     char nothing[4] = "";
 
     open_nccl(5);
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, (struct ghp_ranks){0, workers, 1},
+    CHECK_STATUS(ghp_transport_nccl.group(nccl, (struct ghp_ranks){.count = workers, .stride = 1},
                                           GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     CHECK_STATUS(ghp_transport_nccl.check(nccl, 4.9, "a step"), GHP_OK);
@@ -197,7 +198,7 @@ static void check_error(void)
     struct ghp_reduction sum = {.elements = 16, .element_bytes = 4};
 
     open_nccl(60);
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, (struct ghp_ranks){0, workers, 1},
+    CHECK_STATUS(ghp_transport_nccl.group(nccl, (struct ghp_ranks){.count = workers, .stride = 1},
                                           GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     pair_open(&p, 64);
@@ -234,7 +235,9 @@ static void check_choice(void)
 
 static void check_all(void)
 {
-    struct ghp_ranks groups[] = {{0, workers, 1}, {rank / 2 * 2, 2, 1}, {rank % 2, 2, 2}};
+    struct ghp_ranks groups[] = {{.count = workers, .stride = 1},
+                                 {.first = rank / 2 * 2, .count = 2, .stride = 1},
+                                 {.first = rank % 2, .count = 2, .stride = 2}};
     int n = workers >= 4 ? 3 : 1;
 
     for (int g = 0; g < n; g++)

@@ -79,7 +79,7 @@ static void test_live(struct ghp_transport *transport)
     struct rusage children;
     pid_t child = -1;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &world),
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE, &world),
                  GHP_OK);
     CHECK_STATUS(ghp_neighbours_open(ops, world, size, &n), GHP_OK);
     CHECK_EQ(ghp_neighbours_here(n), size);

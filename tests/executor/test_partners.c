@@ -12,7 +12,7 @@ static const struct ghp_instr compute = {.kind = GHP_INSTR_COMPUTE};
 static struct ghp_instr exchange(int count, int stride)
 {
     return (struct ghp_instr){
-        .kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_TO_ALL, .ranks = {0, count, stride}};
+        .kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_TO_ALL, .ranks = {.count = count, .stride = stride}};
 }
 
 /* An exchange of 1 ms whose ranks arrive at different times, another one last in each step. */
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     if (!CHECK_STATUS(ops->open(&argc, &argv, 20, &transport), GHP_OK)) return check_end();
     crowd.n = ops->size(transport);
     CHECK_STATUS(
-        ops->group(transport, (struct ghp_ranks){0, crowd.n, 1}, GHP_STREAM_COMPUTE, &crowd.comm),
+        ops->group(transport, (struct ghp_ranks){.count = crowd.n, .stride = 1}, GHP_STREAM_COMPUTE, &crowd.comm),
         GHP_OK);
     test_gathered(&crowd, ops->rank(transport));
     ops->close(transport);

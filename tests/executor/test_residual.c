@@ -77,7 +77,9 @@ int main(void)
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_STATUS(ghp_stopwatch_open(program.n_instrs, &watch), GHP_OK);
     laps_s = fill_laps(&program, watch);
-    CHECK_STATUS(ghp_residuals_init(&program, model.n_layers, &profile, watch, &r), GHP_OK);
+    struct ghp_prospect prospect = {
+        .program = &program, .profile = &profile, .n_layers = model.n_layers};
+    CHECK_STATUS(ghp_residuals_init(&prospect, watch, &r), GHP_OK);
     CHECK(r.predicted);
     for (int p = 0; p < GHP_PHASE_COUNT; p++) {
         predicted_s += r.phases[p].predicted_s;

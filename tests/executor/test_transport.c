@@ -188,7 +188,7 @@ static void check_group(struct ghp_ranks ranks)
 /* All ranks, as if rank r ran on node node_of(r): a communicator of its own, which replaces the last one. */
 static void check_nodes(int (*node_of)(int r), int in_node)
 {
-    struct ghp_ranks all = {0, size, 1};
+    struct ghp_ranks all = {.count = size, .stride = 1};
     struct ghp_comm **place = &transport->comms, *comm;
 
     for (int r = 0; r < size; r++)
@@ -247,7 +247,7 @@ static enum ghp_status reduce_there(void *context, int job)
 /* A reduction stream beside exchanges of this thread. */
 static void check_two_streams(void)
 {
-    struct ghp_ranks all = {0, size, 1};
+    struct ghp_ranks all = {.count = size, .stride = 1};
     struct ghp_comm *here = NULL, *there = NULL;
     struct ghp_stream_thread *stream = NULL;
     int64_t last = 0;
@@ -269,7 +269,7 @@ static void check_agreement(void)
     struct ghp_comm *comm = NULL;
     enum ghp_status mine = GHP_OK, all;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     CHECK_STATUS(ops->agree(comm, GHP_OK), GHP_OK);
     if (rank == size - 1) mine = GHP_FAIL(GHP_ERR_IO, "the last one cannot");
@@ -285,7 +285,7 @@ static void check_watchdog(void)
     double mine = 1, all[8];
 
     if (size == 1) return;
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){0, size, 1}, GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     ops->label(comm, "backward of fc1");
     if (rank == size - 1) {
@@ -304,7 +304,7 @@ int main(int argc, char **argv)
     if (!CHECK_STATUS(ops->open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
     rank = ops->rank(transport);
     size = ops->size(transport);
-    check_group((struct ghp_ranks){0, size, 1});
+    check_group((struct ghp_ranks){.count = size, .stride = 1});
     for (int degree = 1; degree < size; degree++) {
         if (size % degree != 0) continue;
         check_group(ghp_ranks_subgroup(rank, degree));

@@ -1,0 +1,491 @@
+/* core/stage.c - see stage.h. */
+#include "core/stage.h"
+
+#include <inttypes.h>
+
+const char *const ghp_pipeline_names[GHP_PIPELINE_COUNT + 1] = {
+#define GHP_PIPELINE_NAME(id, text) text,
+    GHP_PIPELINE_LIST(GHP_PIPELINE_NAME)
+#undef GHP_PIPELINE_NAME
+        NULL,
+};
+
+/* ---- the noun ---- */
+
+int ghp_staging_stages(const struct ghp_staging *s)
+{
+    return s == NULL || s->n < 1 ? 1 : s->n;
+}
+
+int ghp_staging_micro_batches(const struct ghp_staging *s)
+{
+    return s == NULL || s->micro_batches < 1 ? 1 : s->micro_batches;
+}
+
+bool ghp_staging_trivial(const struct ghp_staging *s)
+{
+    return ghp_staging_stages(s) == 1 && ghp_staging_micro_batches(s) == 1 &&
+           (s == NULL || (s->shares == NULL && s->recompute == NULL));
+}
+
+bool ghp_staging_recomputes(const struct ghp_staging *s, int layer)
+{
+    return s != NULL && s->recompute != NULL && s->recompute[layer];
+}
+
+int ghp_staging_group(const struct ghp_staging *s, int workers)
+{
+    int sum = 0;
+
+    if (ghp_staging_stages(s) == 1) return workers;
+    for (int i = 0; i < s->n; i++)
+        sum += s->stage[i].workers;
+    return sum;
+}
+
+int ghp_stage_of(const struct ghp_staging *s, int layer)
+{
+    int i = ghp_staging_stages(s) - 1;
+
+    while (i > 0 && layer < s->stage[i].first_layer)
+        i--;
+    return i;
+}
+
+int ghp_stage_end(const struct ghp_staging *s, int stage, int n_layers)
+{
+    return stage + 1 < ghp_staging_stages(s) ? s->stage[stage + 1].first_layer : n_layers;
+}
+
+bool ghp_stage_may_start(const struct ghp_model *model, int layer)
+{
+    return layer > 0 && layer < model->n_layers && !ghp_op_in_place(&model->layers[layer]);
+}
+
+int ghp_stage_in_flight(const struct ghp_staging *s, int stage)
+{
+    int u = ghp_staging_micro_batches(s), later = ghp_staging_stages(s) - stage;
+
+    return s != NULL && s->pipeline == GHP_PIPELINE_FILL_DRAIN ? u : u < later ? u : later;
+}
+
+/* ---- who has which samples ---- */
+
+/* Workers of the stages before, in a group. */
+static int workers_before(const struct ghp_staging *s, int stage)
+{
+    int sum = 0;
+
+    for (int i = 0; i < stage; i++)
+        sum += s->stage[i].workers;
+    return sum;
+}
+
+static int grain_of(const struct ghp_stage *stage)
+{
+    return stage->grain > 0 ? stage->grain : stage->workers;
+}
+
+/* The dealing of a group's samples to a stage's blocks: each gets `least` units of D samples, the first `more` one more. */
+struct dealing {
+    int64_t least, more;
+};
+
+static struct dealing dealing_of(const struct ghp_stage *stage, int64_t samples)
+{
+    int64_t d = grain_of(stage), blocks = stage->workers / d, units = samples / d;
+
+    return (struct dealing){.least = units / blocks, .more = units % blocks};
+}
+
+/* Share and first sample (from the group's first on) of the k-th worker of a stage. */
+static void deal(const struct ghp_stage *stage, int64_t samples, int k, struct ghp_seat *seat)
+{
+    struct dealing d = dealing_of(stage, samples);
+    int64_t grain = grain_of(stage), block = k / grain;
+    int64_t share = d.least + (block < d.more ? 1 : 0);
+    int64_t before = block * d.least + (block < d.more ? block : d.more); /* units */
+
+    seat->first_sample += before * grain + k % grain * share;
+    seat->extent.global_batch = share * seat->extent.workers;
+}
+
+/* The same from a list: ranks `first` .. are the stage's in the group. */
+static void deal_by_list(const int64_t *shares, int first, int k, struct ghp_seat *seat)
+{
+    for (int i = 0; i < k; i++)
+        seat->first_sample += shares[first + i];
+    seat->extent.global_batch = shares[first + k] * seat->extent.workers;
+}
+
+/* One stage: all workers are one list. */
+static struct ghp_seat lone_seat(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+                                 int rank)
+{
+    struct ghp_seat seat = {.n_stages = 1, .end_layer = n_layers, .number = rank, .extent = whole};
+
+    seat.micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
+    seat.extent.global_batch = seat.micro_batch;
+    if (s != NULL && s->shares != NULL)
+        deal_by_list(s->shares, 0, rank, &seat);
+    else
+        seat.first_sample = rank * (seat.micro_batch / whole.workers);
+    return seat;
+}
+
+struct ghp_seat ghp_seat_of(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+                            int rank)
+{
+    struct ghp_seat seat = {0};
+    int group, place, groups, from = 0, i = 0;
+    int64_t samples;
+
+    if (ghp_staging_stages(s) == 1) return lone_seat(s, n_layers, whole, rank);
+    group = ghp_staging_group(s, whole.workers);
+    groups = whole.workers / group;
+    place = rank % group;
+    while (place >= from + s->stage[i].workers)
+        from += s->stage[i++].workers;
+    seat = (struct ghp_seat){.stage = i,
+                             .n_stages = s->n,
+                             .first_layer = s->stage[i].first_layer,
+                             .end_layer = ghp_stage_end(s, i, n_layers),
+                             .number = rank / group * s->stage[i].workers + place - from,
+                             .extent = {.workers = groups * s->stage[i].workers},
+                             .micro_batch = whole.global_batch / ghp_staging_micro_batches(s),
+                             .held = s->stage[i].workers,
+                             .group = group,
+                             .from = from};
+    if (s->shares != NULL) {
+        for (int g = 0; g < rank / group; g++)
+            for (int k = 0; k < s->stage[i].workers; k++)
+                seat.first_sample += s->shares[g * group + from + k];
+        deal_by_list(s->shares, rank / group * group + from, place - from, &seat);
+        return seat;
+    }
+    samples = seat.micro_batch / groups;
+    seat.first_sample = rank / group * samples;
+    deal(&s->stage[i], samples, place - from, &seat);
+    return seat;
+}
+
+int ghp_stage_representative(const struct ghp_staging *s, int stage, struct ghp_extent whole)
+{
+    bool alone = ghp_staging_stages(s) == 1;
+    int first = alone ? 0 : workers_before(s, stage), best = first;
+    int n = alone ? whole.workers : s->stage[stage].workers;
+
+    for (int k = 1; s != NULL && s->shares != NULL && k < n; k++)
+        if (s->shares[first + k] > s->shares[best]) best = first + k;
+    return best;
+}
+
+bool ghp_stage_takes_degree(const struct ghp_staging *s, int stage, struct ghp_extent whole,
+                            int degree)
+{
+    bool alone = ghp_staging_stages(s) == 1;
+    int group = ghp_staging_group(s, whole.workers);
+    int from = alone ? 0 : workers_before(s, stage);
+    int held = alone ? whole.workers : s->stage[stage].workers;
+
+    if (held % degree != 0) return false;
+    if (s == NULL || degree == 1) return true;
+    if (s->shares == NULL) return alone || grain_of(&s->stage[stage]) % degree == 0;
+    for (int first = from; first < whole.workers; first += group)
+        for (int k = 0; k < held; k++)
+            if (s->shares[first + k] != s->shares[first + k / degree * degree]) return false;
+    return true;
+}
+
+int ghp_stage_holder(const struct ghp_staging *s, int stage, int group, struct ghp_extent whole,
+                     int64_t sample)
+{
+    const struct ghp_stage *st = &s->stage[stage];
+    int size = ghp_staging_group(s, whole.workers), k = 0;
+    int64_t grain, units, block, share;
+    struct dealing d;
+
+    if (s->shares != NULL) {
+        int first = group * size + workers_before(s, stage);
+
+        while (k + 1 < st->workers && sample >= s->shares[first + k])
+            sample -= s->shares[first + k++];
+        return k;
+    }
+    d = dealing_of(st, whole.global_batch / ghp_staging_micro_batches(s) / (whole.workers / size));
+    grain = grain_of(st);
+    units = sample / grain;
+    block = units < d.more * (d.least + 1) ? units / (d.least + 1)
+                                           : d.more + (units - d.more * (d.least + 1)) / d.least;
+    share = d.least + (block < d.more ? 1 : 0);
+    sample -= (block * d.least + (block < d.more ? block : d.more)) * grain;
+    return (int)(block * grain + sample / share);
+}
+
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
+                                   struct ghp_extent extent, int rank)
+{
+    struct ghp_window_at at = {.samples = ghp_layout_samples(layout, extent),
+                               .channels = ghp_layout_channels(layout, channels)};
+
+    at.first_sample = rank / layout.degree * at.samples;
+    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = rank % layout.degree * at.channels;
+    return at;
+}
+
+struct ghp_window_at ghp_seat_window(const struct ghp_seat *seat, struct ghp_layout layout,
+                                     int64_t channels)
+{
+    struct ghp_window_at at = ghp_window_of(layout, channels, seat->extent, seat->number);
+    int64_t share = seat->extent.global_batch / seat->extent.workers;
+
+    at.first_sample = seat->first_sample - seat->number % layout.degree * share;
+    return at;
+}
+
+/* ---- ranks ---- */
+
+struct ghp_ranks ghp_seat_ranks(const struct ghp_seat *seat, struct ghp_ranks ranks)
+{
+    ranks.held = seat->held;
+    ranks.group = seat->group;
+    ranks.from = seat->from;
+    return ranks;
+}
+
+int ghp_ranks_at(struct ghp_ranks r, int i)
+{
+    int number = r.first + i * r.stride;
+
+    return r.held == 0 ? number : number / r.held * r.group + r.from + number % r.held;
+}
+
+int ghp_ranks_index(struct ghp_ranks r, int rank)
+{
+    int number = rank;
+
+    if (r.held > 0) {
+        int place = rank % r.group - r.from;
+
+        if (place < 0 || place >= r.held) return -1;
+        number = rank / r.group * r.held + place;
+    }
+    number -= r.first;
+    if (number < 0 || number % r.stride != 0 || number / r.stride >= r.count) return -1;
+    return number / r.stride;
+}
+
+bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b)
+{
+    if (a.count != b.count) return false;
+    for (int i = 0; i<a.count; i += a.count> 1 ? a.count - 1 : 1)
+        if (ghp_ranks_at(a, i) != ghp_ranks_at(b, i)) return false;
+    return a.count < 3 || (a.stride == b.stride && a.held == b.held && a.group == b.group);
+}
+
+/* ---- slots ---- */
+
+int ghp_stage_slots(const struct ghp_staging *s, int stage, bool forward_only,
+                    struct ghp_slot *slots)
+{
+    int u = ghp_staging_micro_batches(s), ahead = ghp_stage_in_flight(s, stage), n = 0, f = 0;
+
+    if (forward_only) ahead = u;
+    while (f < ahead)
+        slots[n++] = (struct ghp_slot){.micro = f++};
+    for (int b = 0; b < u && !forward_only; b++) {
+        slots[n++] = (struct ghp_slot){.micro = b, .backward = true};
+        if (f < u) slots[n++] = (struct ghp_slot){.micro = f++};
+    }
+    return n;
+}
+
+int ghp_image_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
+                      int stage, int *carrier)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    int n = 0;
+
+    *carrier = -1;
+    for (int i = 0; i < l->n_consumers; i++) {
+        int edge = l->out_edges[i];
+
+        if (ghp_stage_of(staging, model->edges[edge].to) != stage) continue;
+        n++;
+        if (*carrier < 0 || edge < *carrier) *carrier = edge; /* edges are numbered by consumer */
+    }
+    return n;
+}
+
+/* ---- checks ---- */
+
+static enum ghp_status check_stages(const struct ghp_staging *s, const struct ghp_model *model,
+                                    struct ghp_extent whole)
+{
+    int group = ghp_staging_group(s, whole.workers);
+
+    if (s->n > GHP_MAX_STAGES)
+        return GHP_FAIL(GHP_ERR_INPUT, "%d stages are too many; use at most %d", s->n,
+                        GHP_MAX_STAGES);
+    for (int i = 0; i < s->n; i++) {
+        const struct ghp_stage *stage = &s->stage[i];
+        int first = stage->first_layer;
+
+        if (stage->workers < 1)
+            return GHP_FAIL(GHP_ERR_INPUT, "stage %d has %d workers; give it at least one", i,
+                            stage->workers);
+        if (i == 0 ? first != 0 : first <= s->stage[i - 1].first_layer || first >= model->n_layers)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "stage %d starts at layer %d; stages start at layer 0, then each after "
+                            "the one before, below %d",
+                            i, first, model->n_layers);
+        if (i > 0 && !ghp_stage_may_start(model, first))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "stage %d cannot start at '%s', which works in place on the tensor "
+                            "before it; cut before a layer that makes its own",
+                            i, model->layers[first].name);
+        if (stage->grain < 0 || (stage->grain > 0 && stage->workers % stage->grain != 0))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "stage %d deals samples to blocks of %d of its %d workers; use a "
+                            "divisor",
+                            i, stage->grain, stage->workers);
+    }
+    if (whole.workers % group != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "stages of %d workers together do not fit %d workers; make their sum a "
+                        "divisor",
+                        group, whole.workers);
+    return GHP_OK;
+}
+
+/* Every worker of every stage must get a sample, and blocks whole units. */
+static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_extent whole)
+{
+    int groups = whole.workers / ghp_staging_group(s, whole.workers);
+    int u = ghp_staging_micro_batches(s);
+    int64_t samples = whole.global_batch / u / groups;
+
+    if (whole.global_batch % ((int64_t)u * groups) != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a batch of %" PRId64 " does not divide into %d micro-batches of %d "
+                        "groups; use another number of micro-batches",
+                        whole.global_batch, u, groups);
+    for (int i = 0; i < s->n; i++) {
+        int64_t grain = grain_of(&s->stage[i]);
+
+        if (samples % grain != 0 || samples < s->stage[i].workers)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%" PRId64 " samples of a group's micro-batch cannot be dealt to the "
+                            "%d workers of stage %d in blocks of %" PRId64
+                            "; use fewer workers or micro-batches, or a smaller grain",
+                            samples, s->stage[i].workers, i, grain);
+    }
+    return GHP_OK;
+}
+
+/* Listed shares: every worker has one, and all stages of a group hold the same samples. */
+static enum ghp_status check_shares(const struct ghp_staging *s, struct ghp_extent whole)
+{
+    int group = ghp_staging_group(s, whole.workers), stages = ghp_staging_stages(s);
+    int64_t sum = 0, micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
+
+    for (int first = 0; first < whole.workers; first += group) {
+        int64_t held = -1;
+
+        for (int i = 0, r = first; i < stages; i++) {
+            int64_t own = 0;
+
+            for (int k = 0; k < (stages == 1 ? group : s->stage[i].workers); k++, r++) {
+                if (s->shares[r] < 1)
+                    return GHP_FAIL(GHP_ERR_INPUT,
+                                    "worker %d has a share of %" PRId64
+                                    " samples; give each at least one",
+                                    r, s->shares[r]);
+                own += s->shares[r];
+            }
+            if (held >= 0 && own != held)
+                return GHP_FAIL(GHP_ERR_INPUT,
+                                "the shares of the stages of ranks %d to %d sum to %" PRId64
+                                " and %" PRId64 "; every stage of a group has the same samples",
+                                first, first + group - 1, held, own);
+            held = own;
+        }
+        sum += held;
+    }
+    if (sum != micro_batch)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the shares sum to %" PRId64 " samples, a micro-batch has %" PRId64
+                        "; make them equal",
+                        sum, micro_batch);
+    return GHP_OK;
+}
+
+/* Whether shares differ between workers of a stage. */
+static bool is_uneven(const struct ghp_staging *s, struct ghp_extent whole)
+{
+    if (s->shares != NULL) {
+        for (int r = 1; r < whole.workers && s->n < 2; r++)
+            if (s->shares[r] != s->shares[0]) return true;
+        return s->n > 1;
+    }
+    for (int i = 0; i < s->n && s->n > 1; i++)
+        if (s->stage[i].grain > 0 && s->stage[i].grain < s->stage[i].workers) return true;
+    return false;
+}
+
+static enum ghp_status check_norms(const struct ghp_staging *s, const struct ghp_model *model,
+                                   struct ghp_extent whole)
+{
+    for (int l = 0; l < model->n_layers; l++) {
+        const struct ghp_layer *layer = &model->layers[l];
+
+        if (layer->op != GHP_OP_BATCH_NORM || layer->norm.local_stats) continue;
+        if (layer->norm.ghost == 0 && ghp_staging_micro_batches(s) > 1)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' takes its statistics over the global batch, which %d "
+                            "micro-batches do not have at once; use one, or give it "
+                            "\"statistics\": \"local:S\" (of each S samples)",
+                            layer->name, ghp_staging_micro_batches(s));
+        if (layer->norm.ghost > 0 && is_uneven(s, whole))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' takes statistics of each %" PRId64
+                            " samples, which unequal shares would cut; use equal shares",
+                            layer->name, layer->norm.ghost);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_model *model,
+                                  struct ghp_extent whole)
+{
+    int u = ghp_staging_micro_batches(s);
+
+    if (ghp_staging_trivial(s)) return GHP_OK;
+    if (u > GHP_MAX_MICRO_BATCHES)
+        return GHP_FAIL(GHP_ERR_INPUT, "%d micro-batches are too many; use at most %d", u,
+                        GHP_MAX_MICRO_BATCHES);
+    if (whole.global_batch % u != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a batch of %" PRId64 " does not divide into %d micro-batches; use a "
+                        "divisor",
+                        whole.global_batch, u);
+    if (s->n > 1) GHP_TRY(check_stages(s, model, whole));
+    if (s->shares != NULL)
+        GHP_TRY(check_shares(s, whole));
+    else if (s->n > 1)
+        GHP_TRY(check_dealing(s, whole));
+    else
+        GHP_TRY(ghp_extent_check(
+            (struct ghp_extent){.workers = whole.workers, .global_batch = whole.global_batch / u}));
+    for (int l = 0; l < model->n_layers && s->recompute != NULL; l++) {
+        enum ghp_op op = model->layers[l].op;
+
+        if (s->recompute[l] && (op == GHP_OP_INPUT || op == GHP_OP_BATCH_NORM ||
+                                op == GHP_OP_SOFTMAX_CE || ghp_op_in_place(&model->layers[l])))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' (%s) cannot be made again going backward; mark only layers "
+                            "that make a tensor of their own, no input, batch_norm or loss",
+                            model->layers[l].name, ghp_op_name(op));
+    }
+    return check_norms(s, model, whole);
+}

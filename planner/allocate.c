@@ -1,0 +1,637 @@
+/* planner/allocate.c - the outer choices, their first bounds, and the order of their searches. */
+#include "planner/allocate.h"
+
+#include "core/log.h"
+#include "planner/baselines.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the space ---- */
+
+struct walk {
+    const struct ghp_model *model;
+    struct ghp_extent extent;
+    const struct ghp_allocate_space *space;
+    bool whole_norms; /* a batch norm over the global batch: no micro-batches */
+    bool ghosts;      /* one over ghost batches: equal shares */
+    int groups, unit; /* worker counts are multiples of `unit` */
+    int64_t samples;  /* of a group's micro-batch */
+    struct ghp_staging staging;
+    const struct ghp_allocate_visitor *visitor;
+};
+
+/* The least divisor of a group that leaves at most so many units. */
+static int unit_of(int group)
+{
+    int unit = 1;
+
+    while (group % unit != 0 || group / unit > GHP_ALLOCATE_UNITS)
+        ++unit;
+    return unit;
+}
+
+static enum ghp_status visit_pipelines(struct walk *w)
+{
+    int n = w->staging.n > 1 && w->staging.micro_batches > 1 ? GHP_PIPELINE_COUNT : 1;
+
+    for (int p = 0; p < n; ++p) {
+        w->staging.pipeline = (enum ghp_pipeline)p;
+        GHP_TRY(w->visitor->visit(w->visitor->context, &w->staging));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status visit_stages(struct walk *w, int stage, int left);
+
+/* The stage's ways to deal its samples. */
+static enum ghp_status visit_grains(struct walk *w, int stage, int left)
+{
+    struct ghp_stage *s = &w->staging.stage[stage];
+
+    s->grain = 0;
+    if (w->samples < s->workers) return GHP_OK;
+    if (w->samples % s->workers == 0) return visit_stages(w, stage + 1, left - s->workers);
+    for (int d = 1; d < s->workers && !w->ghosts; ++d) {
+        if (s->workers % d != 0 || w->samples % d != 0) continue;
+        s->grain = d;
+        GHP_TRY(visit_stages(w, stage + 1, left - s->workers));
+    }
+    return GHP_OK;
+}
+
+/* Whether the stage, once it ends before layer `end`, leaves nothing to look at. */
+static enum ghp_status is_useless(const struct walk *w, int stage, int end, bool *useless)
+{
+    const struct ghp_stage *s = &w->staging.stage[stage];
+    struct ghp_allocate_part part = {.stage = stage,
+                                     .first = s->first_layer,
+                                     .end = end,
+                                     .workers = s->workers,
+                                     .grain = s->grain > 0 ? s->grain : s->workers,
+                                     .groups = w->groups,
+                                     .micro_batches = w->staging.micro_batches,
+                                     .samples = w->samples};
+
+    *useless = false;
+    if (w->visitor->prune == NULL) return GHP_OK;
+    return w->visitor->prune(w->visitor->context, &part, useless);
+}
+
+/* Stage `stage` and those after it, with so many workers of the group left. */
+static enum ghp_status visit_stages(struct walk *w, int stage, int left)
+{
+    struct ghp_stage *s = &w->staging.stage[stage];
+    int n = w->staging.n, after = n - 1 - stage, first;
+    bool useless;
+
+    if (stage == n) {
+        GHP_TRY(is_useless(w, n - 1, w->model->n_layers, &useless));
+        return useless ? GHP_OK : visit_pipelines(w);
+    }
+    first = stage == 0 ? 0 : w->staging.stage[stage - 1].first_layer + 1;
+    for (int layer = first; layer < w->model->n_layers; ++layer) {
+        if (stage == 0 ? layer > 0 : !ghp_stage_may_start(w->model, layer)) continue;
+        if (stage > 0) {
+            GHP_TRY(is_useless(w, stage - 1, layer, &useless));
+            if (useless) break;
+        }
+        for (int k = w->unit; k + after * w->unit <= left; k += w->unit) {
+            if (after == 0) k = left; /* the last stage takes all */
+            *s = (struct ghp_stage){.first_layer = layer, .workers = k};
+            GHP_TRY(visit_grains(w, stage, left));
+        }
+    }
+    return GHP_OK;
+}
+
+static void note_norms(struct walk *w)
+{
+    for (int v = 0; v < w->model->n_layers; ++v) {
+        const struct ghp_layer *l = &w->model->layers[v];
+
+        if (l->op != GHP_OP_BATCH_NORM || l->norm.local_stats) continue;
+        *(l->norm.ghost > 0 ? &w->ghosts : &w->whole_norms) = true;
+    }
+}
+
+/* All stagings of one group count and one number of micro-batches. */
+static enum ghp_status visit_groups(struct walk *w, int groups, int u)
+{
+    int group = w->extent.workers / groups;
+
+    w->groups = groups;
+    w->unit = unit_of(group);
+    if (w->extent.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
+    w->samples = w->extent.global_batch / u / groups;
+    for (int n = 2; n <= w->space->most_stages && n * w->unit <= group; ++n) {
+        w->staging = (struct ghp_staging){.n = n, .micro_batches = u};
+        GHP_TRY(visit_stages(w, 0, group));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
+                                  const struct ghp_allocate_space *space,
+                                  const struct ghp_allocate_visitor *visitor)
+{
+    struct walk w = {.model = model, .extent = extent, .space = space, .visitor = visitor};
+    int workers = extent.workers;
+
+    note_norms(&w);
+    for (int u = 1; u <= space->most_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
+        if (u > 1 && extent.global_batch % ((int64_t)u * workers) == 0) {
+            w.staging = (struct ghp_staging){.micro_batches = u};
+            GHP_TRY(visitor->visit(visitor->context, &w.staging));
+        }
+        for (int g = 1; g <= workers; ++g)
+            if (workers % g == 0 && (space->groups == 0 || space->groups == g))
+                GHP_TRY(visit_groups(&w, g, u));
+    }
+    return GHP_OK;
+}
+
+/* ---- first bounds ---- */
+
+/* What each layer at least costs a worker with so many samples in a micro-batch: prefix sums over the layers. */
+struct floor {
+    int64_t share;
+    int degrees,
+        workers;    /* degrees that divide it; workers of the stage, 0 where they do not matter */
+    double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
+    double *update; /* n_layers + 1 */
+    struct floor *next;
+};
+
+enum { FLOORS = 4096 }; /* of the table of floors, a power of two */
+
+struct candidate { /* an outer choice that its first bound does not rule out */
+    double bound_s;
+    int micro_batches;
+    unsigned char n, pipeline;
+    int first_layer[GHP_ALLOCATE_STAGES], workers[GHP_ALLOCATE_STAGES], grain[GHP_ALLOCATE_STAGES];
+};
+
+struct allocating {
+    const struct ghp_allocate_job *job;
+    struct ghp_allocation *result;
+    bool ghosts;
+    struct floor *floors[FLOORS];
+    int *first_reader; /* of a layer, where gradients come back from it; -1 */
+    double way_s[GHP_ALLOCATE_STAGES +
+                 1]; /* once through the stages before one and back; NAN: no way leads on */
+    double bound_s[GHP_ALLOCATE_STAGES + 1]; /* of the stages before one */
+    int64_t n, max;
+    struct candidate *candidates;
+};
+
+static bool in_line(const struct ghp_instr *instr)
+{
+    return instr->stream == GHP_STREAM_COMPUTE &&
+           !(instr->comm != GHP_COMM_NONE && instr->ranks.count > 1);
+}
+
+/* The least over a layer's splits, updates apart. */
+static enum ghp_status least_of(const struct allocating *a, const struct ghp_lowering *how,
+                                int layer, int degrees, double least[2])
+{
+    struct ghp_split splits[GHP_MAX_CHOICES];
+    struct ghp_program piece = {0};
+    enum ghp_status status = GHP_OK;
+    int n = ghp_split_choices(&how->model->layers[layer], how->extent, splits, GHP_MAX_CHOICES);
+
+    least[0] = least[1] = INFINITY;
+    for (int i = 0; i < n && status == GHP_OK; ++i) {
+        double sum[2] = {0, 0};
+
+        if (degrees % splits[i].degree != 0) continue;
+        piece.n_instrs = 0;
+        status = ghp_lower_layer(how, layer, splits[i], 0, &piece);
+        for (int k = 0; k < piece.n_instrs && status == GHP_OK; ++k) {
+            struct ghp_price price;
+
+            if (!in_line(&piece.instrs[k])) continue;
+            status =
+                ghp_profile_price(a->job->profile, &piece.instrs[k], how->extent.workers, &price);
+            if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += price.seconds;
+        }
+        least[0] = fmin(least[0], sum[0]);
+        least[1] = fmin(least[1], sum[1]);
+    }
+    ghp_program_release(&piece);
+    return status;
+}
+
+static enum ghp_status fill_floor(const struct allocating *a, struct floor *f)
+{
+    struct ghp_lowering how = *a->job->how;
+    int n = how.model->n_layers, workers = f->workers > 0 ? f->workers : f->degrees;
+
+    how.extent = (struct ghp_extent){.workers = workers, .global_batch = f->share * workers};
+    f->work = ghp_alloc(2 * ((size_t)n + 1), sizeof *f->work);
+    if (f->work == NULL) return GHP_NO_MEMORY();
+    f->update = f->work + n + 1;
+    for (int v = 0; v < n; ++v) {
+        double least[2];
+
+        GHP_TRY(least_of(a, &how, v, f->degrees, least));
+        f->work[v + 1] = f->work[v] + least[0];
+        f->update[v + 1] = f->update[v] + least[1];
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status floor_of(struct allocating *a, int64_t share, int degrees, int workers,
+                                const struct floor **floor)
+{
+    size_t slot;
+    struct floor *f;
+
+    if (!a->ghosts) workers = 0;
+    slot = (size_t)(share * 31 + degrees * 7 + workers) & (FLOORS - 1);
+    for (f = a->floors[slot]; f != NULL; f = f->next)
+        if (f->share == share && f->degrees == degrees && f->workers == workers) break;
+    *floor = f;
+    if (f != NULL) return GHP_OK;
+    f = ghp_alloc(1, sizeof *f);
+    if (f == NULL) return GHP_NO_MEMORY();
+    *f = (struct floor){
+        .share = share, .degrees = degrees, .workers = workers, .next = a->floors[slot]};
+    a->floors[slot] = f;
+    *floor = f;
+    return fill_floor(a, f);
+}
+
+static double between(const double *prefix, int first, int end)
+{
+    return first < end ? prefix[end] - prefix[first] : 0;
+}
+
+/* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first stages
+ * and back, with all micro-batches in the one where the way turns. */
+static enum ghp_status prune(void *context, const struct ghp_allocate_part *part, bool *useless)
+{
+    struct allocating *a = context;
+    int64_t units = part->samples / part->grain, blocks = part->workers / part->grain;
+    int64_t share = units / blocks + (units % blocks > 0);
+    int i = part->stage, u = part->micro_batches,
+        entry = i > 0 ? a->first_reader[part->first - 1] : 0;
+    double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
+    const struct floor *f;
+
+    GHP_TRY(floor_of(a, share, part->grain, part->groups * part->workers, &f));
+    update_s = between(f->update, part->first, part->end);
+    bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
+    a->way_s[i + 1] = NAN;
+    if (entry >= part->first && entry < part->end && !isnan(before_s)) {
+        update_s = between(f->update, entry, part->end);
+        bound_s = fmax(bound_s, before_s + u * between(f->work, entry, part->end) + update_s);
+        a->way_s[i + 1] = before_s + between(f->work, entry, part->end) + update_s;
+    }
+    a->bound_s[i + 1] = bound_s;
+    *useless = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
+    return GHP_OK;
+}
+
+/* The same of one stage. */
+static enum ghp_status lone_bound(struct allocating *a, const struct ghp_staging *s,
+                                  double *bound_s)
+{
+    struct ghp_extent whole = a->job->how->extent;
+    struct ghp_allocate_part part = {.end = a->job->how->model->n_layers,
+                                     .workers = whole.workers,
+                                     .grain = whole.workers,
+                                     .groups = 1,
+                                     .micro_batches = s->micro_batches,
+                                     .samples = whole.global_batch / s->micro_batches};
+    bool useless;
+
+    GHP_TRY(prune(a, &part, &useless));
+    *bound_s = a->bound_s[1];
+    return GHP_OK;
+}
+
+static enum ghp_status note(void *context, const struct ghp_staging *s)
+{
+    struct allocating *a = context;
+    struct candidate *c;
+    double bound_s = a->bound_s[s->n];
+
+    ++a->result->outer;
+    if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
+    if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
+    if (a->n == a->max) {
+        int64_t max = a->max > 0 ? 2 * a->max : 1024;
+        struct candidate *grown = realloc(a->candidates, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        a->candidates = grown;
+        a->max = max;
+    }
+    c = &a->candidates[a->n++];
+    *c = (struct candidate){.bound_s = bound_s,
+                            .micro_batches = s->micro_batches,
+                            .n = (unsigned char)s->n,
+                            .pipeline = (unsigned char)s->pipeline};
+    for (int i = 0; i < s->n; ++i) {
+        c->first_layer[i] = s->stage[i].first_layer;
+        c->workers[i] = s->stage[i].workers;
+        c->grain[i] = s->stage[i].grain;
+    }
+    ghp_progress_tick("%" PRId64 " allocations", a->result->outer);
+    return GHP_OK;
+}
+
+/* Least bound first; of equals fewer stages, then fewer micro-batches. */
+static int by_bound(const void *x, const void *y)
+{
+    const struct candidate *a = x, *b = y;
+
+    if (a->bound_s < b->bound_s || a->bound_s > b->bound_s) return a->bound_s < b->bound_s ? -1 : 1;
+    if (a->n != b->n) return a->n - b->n;
+    if (a->micro_batches != b->micro_batches) return a->micro_batches - b->micro_batches;
+    return memcmp(a->first_layer, b->first_layer,
+                  sizeof *a - (size_t)((const char *)a->first_layer - (const char *)a));
+}
+
+static struct ghp_staging staging_of(const struct candidate *c)
+{
+    struct ghp_staging s = {
+        .n = c->n, .micro_batches = c->micro_batches, .pipeline = (enum ghp_pipeline)c->pipeline};
+
+    for (int i = 0; i < c->n; ++i)
+        s.stage[i] = (struct ghp_stage){
+            .first_layer = c->first_layer[i], .workers = c->workers[i], .grain = c->grain[i]};
+    return s;
+}
+
+/* ---- one outer choice ---- */
+
+static bool has_choices(const struct ghp_instance *in)
+{
+    for (int v = 0; v < in->n_layers; ++v)
+        if (in->n_choices[v] == 0) return false;
+    return true;
+}
+
+struct trial {
+    const struct ghp_allocate_job *job;
+    struct ghp_staging staging;
+    struct ghp_lowering how; /* with it */
+    struct ghp_instance instance;
+    struct ghp_domain domain;
+    struct ghp_search_result result;
+};
+
+static void trial_close(struct trial *t)
+{
+    ghp_search_release(&t->result);
+    ghp_domain_release(&t->domain);
+    ghp_instance_release(&t->instance);
+}
+
+/* Searches the splits of the trial's staging. */
+static enum ghp_status trial_run(struct trial *t, const char *force, double cutoff_s,
+                                 double deadline_s)
+{
+    struct ghp_search_job job = {.instance = &t->instance,
+                                 .domain = &t->domain,
+                                 .limit_bytes = t->job->limit_bytes,
+                                 .deadline_s = deadline_s,
+                                 .gap = t->job->gap,
+                                 .cutoff_s = cutoff_s,
+                                 .solver = t->job->solver};
+
+    t->how = *t->job->how;
+    t->how.staging = &t->staging;
+    GHP_TRY(ghp_instance_init(&t->how, t->job->profile, t->how.extent.workers, &t->instance));
+    GHP_TRY(ghp_domain_init(&t->instance, &t->domain));
+    if (force != NULL) GHP_TRY(ghp_force_restrict(force, &t->domain));
+    if (has_choices(&t->instance)) return ghp_search_run(&job, &t->result);
+    t->result = (struct ghp_search_result){.closed = true, .bound_s = INFINITY};
+    return GHP_OK;
+}
+
+/* Keeps the trial's plan as the best. */
+static enum ghp_status keep(struct trial *t, struct ghp_allocation *best)
+{
+    const struct ghp_search_plan *plan = &t->result.kept[0];
+
+    if (best->splits == NULL)
+        best->splits = ghp_alloc((size_t)t->instance.n_layers, sizeof *best->splits);
+    if (best->splits == NULL) return GHP_NO_MEMORY();
+    ghp_instance_splits(&t->instance, plan->choice, best->splits);
+    best->staging = t->staging;
+    best->found = true;
+    best->step_s = plan->step_s;
+    best->peak_bytes = plan->peak_bytes;
+    return GHP_OK;
+}
+
+static enum ghp_status try_candidate(struct allocating *a, const struct candidate *c, double best_s,
+                                     double deadline_s)
+{
+    struct ghp_allocation *r = a->result;
+    struct trial t = {.job = a->job, .staging = staging_of(c)};
+    enum ghp_status status = trial_run(&t, NULL, best_s, deadline_s);
+
+    if (status == GHP_OK) {
+        ++r->searched;
+        r->plans += t.result.plans;
+        r->nodes += t.result.nodes;
+        if (!t.result.closed) {
+            r->closed = false;
+            r->bound_s = fmin(r->bound_s, fmax(c->bound_s, t.result.bound_s));
+        }
+        if (t.result.feasible && t.result.kept[0].step_s < best_s) status = keep(&t, r);
+    }
+    trial_close(&t);
+    return status;
+}
+
+static enum ghp_status try_all(struct allocating *a)
+{
+    struct ghp_allocation *r = a->result;
+    double same = fmax(GHP_BRANCH_SAME, a->job->gap);
+
+    qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
+    for (int64_t k = 0; k < a->n; ++k) {
+        const struct candidate *c = &a->candidates[k];
+        double best_s = r->found ? r->step_s : a->job->best_s, now_s = ghp_now_s();
+        double slice_s = fmax(0.5, 0.2 * (a->job->deadline_s - now_s));
+
+        if (c->bound_s >= best_s * (1 - same)) {
+            if (a->job->gap > 0) r->bound_s = fmin(r->bound_s, c->bound_s);
+            break;
+        }
+        if (now_s > a->job->deadline_s) {
+            r->closed = false;
+            r->bound_s = fmin(r->bound_s, c->bound_s);
+            break;
+        }
+        GHP_TRY(try_candidate(a, c, best_s, fmin(a->job->deadline_s, now_s + slice_s)));
+        ghp_progress_tick("%" PRId64 " of %" PRId64 " allocations", k + 1, a->n);
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status find_readers(struct allocating *a)
+{
+    const struct ghp_model *model = a->job->how->model;
+
+    a->first_reader = ghp_alloc((size_t)model->n_layers, sizeof *a->first_reader);
+    if (a->first_reader == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < model->n_layers; ++v) {
+        const struct ghp_layer *l = &model->layers[v];
+
+        a->first_reader[v] =
+            l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
+        a->ghosts = a->ghosts || ghp_layer_drifts(l);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allocation *result)
+{
+    struct allocating *a = ghp_alloc(1, sizeof *a);
+    enum ghp_status status;
+
+    *result = (struct ghp_allocation){.bound_s = INFINITY, .closed = true};
+    if (a == NULL) return GHP_NO_MEMORY();
+    a->job = job;
+    a->result = result;
+    status = find_readers(a);
+    if (status == GHP_OK)
+        status = ghp_allocate_each(
+            job->how->model, job->how->extent, &job->space,
+            &(struct ghp_allocate_visitor){.visit = note, .prune = prune, .context = a});
+    if (status == GHP_OK) status = try_all(a);
+    for (int i = 0; i < FLOORS; ++i)
+        while (a->floors[i] != NULL) {
+            struct floor *f = a->floors[i];
+
+            a->floors[i] = f->next;
+            free(f->work);
+            free(f);
+        }
+    free(a->first_reader);
+    free(a->candidates);
+    free(a);
+    if (status != GHP_OK) ghp_allocation_release(result);
+    return status;
+}
+
+enum ghp_status ghp_allocate_one(const struct ghp_allocate_job *job,
+                                 const struct ghp_staging *staging, const char *force,
+                                 struct ghp_allocation *result)
+{
+    struct trial t = {.job = job, .staging = *staging};
+    enum ghp_status status;
+
+    *result = (struct ghp_allocation){.outer = 1, .searched = 1};
+    GHP_TRY(ghp_staging_check(staging, job->how->model, job->how->extent));
+    status = trial_run(&t, force, 0, job->deadline_s);
+    if (status == GHP_OK) {
+        result->plans = t.result.plans;
+        result->nodes = t.result.nodes;
+        result->closed = t.result.closed;
+        result->bound_s = t.result.bound_s;
+        result->peak_bytes = t.result.least_bytes;
+        if (t.result.feasible) status = keep(&t, result);
+    }
+    trial_close(&t);
+    if (status != GHP_OK) ghp_allocation_release(result);
+    return status;
+}
+
+void ghp_allocation_release(struct ghp_allocation *allocation)
+{
+    if (allocation == NULL) return;
+    free(allocation->splits);
+    *allocation = (struct ghp_allocation){0};
+}
+
+/* ---- text ---- */
+
+static enum ghp_status parse_workers(const char *text, const char *all, int *workers)
+{
+    char *end = NULL;
+    long n = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || n < 1 || n > 1 << 20)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --stages '%s': '%s' is no number of workers; write "
+                        "K,LAYER:K,..., such as 3,fc6:1",
+                        all, text);
+    *workers = (int)n;
+    return GHP_OK;
+}
+
+static enum ghp_status parse_stage(char *entry, const char *all, const struct ghp_model *model,
+                                   struct ghp_staging *s)
+{
+    struct ghp_stage *stage;
+    char *colon = strchr(entry, ':');
+
+    if (s->n == GHP_MAX_STAGES)
+        return GHP_FAIL(GHP_ERR_USAGE, "--stages '%s' has more than %d stages; use fewer", all,
+                        GHP_MAX_STAGES);
+    stage = &s->stage[s->n];
+    if ((s->n == 0) != (colon == NULL))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --stages '%s'; write the first stage's workers, then "
+                        "LAYER:WORKERS for each further one, such as 3,fc6:1",
+                        all);
+    *stage = (struct ghp_stage){0};
+    if (colon != NULL) {
+        *colon = '\0';
+        stage->first_layer = ghp_model_find(model, entry);
+        if (stage->first_layer < 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "--stages names layer '%s', which model '%s' does not have; see "
+                            "ghp-inspect MODEL for its layers",
+                            entry, model->name);
+    }
+    ++s->n;
+    return parse_workers(colon != NULL ? colon + 1 : entry, all, &stage->workers);
+}
+
+enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *model,
+                                  struct ghp_staging *staging)
+{
+    char *copy = ghp_alloc(strlen(text) + 1, 1), *rest = NULL;
+    enum ghp_status status = GHP_OK;
+
+    if (copy == NULL) return GHP_NO_MEMORY();
+    memcpy(copy, text, strlen(text));
+    staging->n = 0;
+    for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK;
+         entry = strtok_r(NULL, ",", &rest))
+        status = parse_stage(entry, text, model, staging);
+    free(copy);
+    if (status == GHP_OK && staging->n == 0)
+        status = GHP_FAIL(GHP_ERR_USAGE, "--stages is empty; write K,LAYER:K,..., such as 3,fc6:1");
+    return status;
+}
+
+const char *ghp_staging_text(const struct ghp_staging *s, const struct ghp_model *model, char *text,
+                             size_t n)
+{
+    size_t used = 0;
+    int u = ghp_staging_micro_batches(s);
+
+    text[0] = '\0';
+    for (int i = 0; i < s->n && s->n > 1 && used < n; ++i)
+        used += (size_t)snprintf(text + used, n - used, "%s%d%s%s", i > 0 ? " + " : "",
+                                 s->stage[i].workers, i > 0 ? " from " : "",
+                                 i > 0 ? model->layers[s->stage[i].first_layer].name : "");
+    if (used < n && u > 1)
+        used +=
+            (size_t)snprintf(text + used, n - used, "%s%d micro-batches", used > 0 ? ", " : "", u);
+    if (used < n && u > 1 && s->n > 1)
+        snprintf(text + used, n - used, " (%s)", ghp_pipeline_names[s->pipeline]);
+    return text;
+}

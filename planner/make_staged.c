@@ -1,0 +1,71 @@
+/* planner/make_staged.c - see make_staged.h. */
+#include "planner/make_staged.h"
+
+#include <string.h>
+
+enum { SIZES = 11 };
+
+bool ghp_staged(const struct ghp_staging *staging)
+{
+    return !ghp_staging_trivial(staging);
+}
+
+enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
+                                 struct ghp_staging *staging)
+{
+    int workers = wishes->extent.workers, group;
+
+    *staging =
+        (struct ghp_staging){.micro_batches = wishes->micro_batches, .pipeline = wishes->pipeline};
+    if (wishes->stages == NULL) return GHP_OK;
+    GHP_TRY(ghp_staging_parse(wishes->stages, model, staging));
+    group = ghp_staging_group(staging, workers);
+    if (staging->n == 1 && staging->stage[0].workers != workers) group = staging->stage[0].workers;
+    if (workers % group != 0 || (wishes->groups > 0 && wishes->groups * group != workers))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--stages '%s' has groups of %d workers, but there are %d workers%s; make "
+                        "them fit",
+                        wishes->stages, group, workers,
+                        wishes->groups > 0 ? " and another number of --groups" : "");
+    return GHP_OK;
+}
+
+/* The fastest bucket size: the search's, unless another one tried is faster and fits. */
+static enum ghp_status tune(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
+                            struct ghp_plan *plan)
+{
+    static const int64_t sizes[SIZES] = {0,       1 << 18, 1 << 19,         1 << 20,
+                                         1 << 21, 1 << 22, 1 << 23,         1 << 24,
+                                         1 << 25, 1 << 26, (int64_t)1 << 50};
+    struct ghp_lowering trial = *how;
+    struct ghp_prediction p;
+
+    plan->bucket_bytes = how->bucket_bytes;
+    GHP_TRY(ghp_plan_predict(how, plan->splits, wishes->profile, &plan->predicted));
+    for (int s = 0; s < SIZES && wishes->bucket_bytes == GHP_BUCKET_AUTO; ++s) {
+        trial.bucket_bytes = sizes[s];
+        GHP_TRY(ghp_plan_predict(&trial, plan->splits, wishes->profile, &p));
+        if (wishes->memory_bytes > 0 && p.peak_bytes > wishes->memory_bytes) continue;
+        if (p.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME)) continue;
+        plan->predicted = p;
+        plan->bucket_bytes = sizes[s];
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
+                                 const struct ghp_allocation *a, struct ghp_plan *plan)
+{
+    struct ghp_lowering staged = *how;
+
+    plan->staging = a->staging;
+    memcpy(plan->splits, a->splits, (size_t)plan->model.n_layers * sizeof *plan->splits);
+    plan->groups =
+        a->staging.n > 1
+            ? plan->extent.workers / ghp_staging_group(&plan->staging, plan->extent.workers)
+        : wishes->groups > 0 ? wishes->groups
+                             : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
+    plan->group_size = plan->extent.workers / plan->groups;
+    staged.staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging;
+    return tune(wishes, &staged, plan);
+}

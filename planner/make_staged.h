@@ -1,0 +1,26 @@
+/* planner/make_staged.h - a plan's stages and micro-batches, once they are decided: groups, buckets, prediction, prices.
+ *
+ * Called by planner/make.h alone, which says when. */
+#ifndef GHP_PLANNER_MAKE_STAGED_H
+#define GHP_PLANNER_MAKE_STAGED_H
+
+#include "planner/make.h"
+
+/* The staging that the wishes give; n and micro_batches 0: none.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (cannot be read, or does not fit --groups) */
+enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
+                                 struct ghp_staging *staging);
+
+/* Whether a staging says anything: stages or micro-batches. */
+bool ghp_staged(const struct ghp_staging *staging);
+
+/* Takes the allocation's staging and splits into the plan: groups, the fastest bucket size tried, prediction.
+ *
+ * how   without staging; its bucket size is taken where the wishes give one
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
+                                 const struct ghp_allocation *allocation, struct ghp_plan *plan);
+
+#endif
