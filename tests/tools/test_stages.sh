@@ -124,7 +124,7 @@ sound
 refuse 2 'make them fit' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:1
 refuse 2 "names layer 'fc9'" "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc9:2
 refuse 2 'leave --stages' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:2 --roles all
-refuse 1 'cut before a layer' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,relu_fc1:2
+refuse 1 'cut before a layer' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1.bias:2
 refuse 1 'local:S' "$GHP_BIN/ghp-plan" "$models/small-resnet.json" --profile profile.json --workers 2 --batch 48 --micro-batches 2
 echo "$runs runs; in float at most e_w $worst_w, e_g $worst_g"
 [ $failures -eq 0 ]
