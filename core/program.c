@@ -293,6 +293,9 @@ const char *ghp_instr_name(const struct ghp_instr *instr)
     return instr->kind == GHP_INSTR_COMPUTE ? ghp_pass_name(instr->pass) : names[instr->kind];
 }
 
+const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communication", "transfer",
+                                                            NULL};
+
 const char *ghp_role_name(enum ghp_role role)
 {
     static const char *const names[GHP_ROLE_COUNT] = {

@@ -65,6 +65,7 @@ static enum ghp_status join(const struct ghp_entrant *e, struct ghp_residuals *r
     struct ghp_programs programs = {0};
     enum ghp_status status = GHP_OK;
 
+    how.element_bytes = prospect.program->element_bytes; /* as it runs */
     if (priced && how.staging != NULL) {
         GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
         prospect.programs = &programs;

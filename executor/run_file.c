@@ -169,7 +169,7 @@ static void put_instr(json_t *o, const struct ghp_run *run, const struct ghp_ins
     put(o, "instruction", json_string(ghp_instr_name(instr)));
     put(o, "layer",
         instr->layer >= 0 ? json_string(run->plan->model.layers[instr->layer].name) : json_null());
-    put(o, "stream", json_string(instr->stream == GHP_STREAM_COMM ? "communication" : "compute"));
+    put(o, "stream", json_string(ghp_stream_names[instr->stream]));
     put(o, "backward", json_boolean(instr->backward));
     put(o, "key", instr->kind == GHP_INSTR_COMPUTE ? json_string(key) : json_null());
     put(o, "collective", sends ? json_string(ghp_comm_name(instr->comm)) : json_null());

@@ -632,6 +632,10 @@ const char *ghp_staging_text(const struct ghp_staging *s, const struct ghp_model
         used +=
             (size_t)snprintf(text + used, n - used, "%s%d micro-batches", used > 0 ? ", " : "", u);
     if (used < n && u > 1 && s->n > 1)
-        snprintf(text + used, n - used, " (%s)", ghp_pipeline_names[s->pipeline]);
+        used += (size_t)snprintf(text + used, n - used, " (%s)", ghp_pipeline_names[s->pipeline]);
+    if (used < n && s->shares != NULL)
+        used += (size_t)snprintf(text + used, n - used, "%sunequal shares", used > 0 ? ", " : "");
+    if (used < n && s->recompute != NULL)
+        snprintf(text + used, n - used, "%ssome layers made again", used > 0 ? ", " : "");
     return text;
 }

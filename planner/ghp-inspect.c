@@ -178,12 +178,12 @@ static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_p
                                     struct ghp_profile *profile)
 {
     struct ghp_lowering how = ghp_plan_lowering(a, &a->profile);
-    struct ghp_program program;
+    struct ghp_programs programs;
     enum ghp_status status;
 
-    GHP_TRY(ghp_lower(&how, a->splits, 0, &program));
-    status = ghp_profile_subset(&a->profile, &program, profile);
-    ghp_program_release(&program);
+    GHP_TRY(ghp_lower_all(&how, a->splits, &programs));
+    status = ghp_profile_subset_of(&a->profile, programs.of, programs.n, profile);
+    ghp_programs_release(&programs);
     if (status != GHP_OK) return status;
     if (a->profile_hash == b->profile_hash) {
         for (int i = 0; i < b->profile.n_ops && status == GHP_OK; ++i)

@@ -3,6 +3,7 @@
  * Terms are priced alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
  * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
 #include "planner/inspect.h"
+#include "planner/performance.h"
 
 #include "planner/terms.h"
 
@@ -86,10 +87,12 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
     ghp_display_sheet(report, sheet);
 }
 
-static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan, int layer)
+/* seat: of the stage that owns the layer. */
+static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan, int layer,
+                        const struct ghp_seat *seat)
 {
     struct ghp_layouts layouts = ghp_split_layouts(plan->splits[layer]);
-    struct ghp_local local = ghp_local_of(&plan->model, layer, plan->splits[layer], plan->extent);
+    struct ghp_local local = ghp_local_of(&plan->model, layer, plan->splits[layer], seat->extent);
     char x[64], y[64], dy[64], dx[64], key[GHP_KEY_BYTES];
 
     ghp_layout_text(layouts.x, x, sizeof x);
@@ -182,43 +185,41 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
                      100 * timing->instrs[worst].price.spread);
 }
 
+/* All layers, each with the terms of its own stage; the program is the layer's, or that of the busiest stage. */
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
-                               const struct ghp_program *program)
+                               const struct ghp_performance *p)
 {
+    int stage = layer >= 0 ? ghp_stage_of(&plan->staging, layer) : p->busiest;
+    const struct ghp_program *program = &p->programs.of[stage];
+    const struct ghp_timing *timing = &p->timings[stage];
     struct ghp_term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
-    enum ghp_status status = GHP_OK;
-    struct ghp_timing timing = {0};
 
     if (terms == NULL) return GHP_NO_MEMORY();
-    GHP_TRY_GOTO(status, ghp_simulate(program, &plan->profile, &timing), out);
-    ghp_terms_of(program, &timing, plan->model.n_layers, terms);
-    put_head(report, plan, program, &timing);
+    for (int i = 0; i < p->programs.n; ++i)
+        ghp_terms_of(&p->programs.of[i], &p->timings[i], plan->model.n_layers, terms);
+    put_head(report, plan, program, timing);
     put_terms(report, plan, terms, layer);
     if (layer >= 0) ghp_inspect_choices(report, plan, layer);
     ghp_inspect_break_even(report, plan, layer);
     if (layer < 0) ghp_inspect_sensitivity(report, plan);
     if (layer >= 0) {
-        put_layouts(report, plan, layer);
-        put_instrs(report, program, &timing, layer);
+        put_layouts(report, plan, layer, &program->seat);
+        put_instrs(report, program, timing, layer);
     }
-    ghp_timing_release(&timing);
-
-out:
     free(terms);
-    return status;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
                                     const char *layer)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     int index = layer != NULL ? ghp_model_find(&plan->model, layer) : -1;
-    struct ghp_program program;
+    struct ghp_performance performance;
     enum ghp_status status;
 
     if (layer != NULL && index < 0) return ghp_inspect_no_layer(&plan->model, layer);
-    GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
-    status = explain(report, plan, index, &program);
-    ghp_program_release(&program);
+    GHP_TRY(ghp_performance_init(plan, &performance));
+    status = explain(report, plan, index, &performance);
+    ghp_performance_release(&performance);
     return status;
 }

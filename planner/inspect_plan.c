@@ -4,6 +4,8 @@
 #include "core/embed.h"
 #include "core/file.h"
 #include "core/units.h"
+#include "planner/allocate.h"
+#include "planner/performance.h"
 #include "planner/what_if.h"
 
 #include <math.h>
@@ -13,7 +15,54 @@
 
 #define MIB (1.0 / 1048576)
 
-/* One row for each run of consecutive layers with the same split. */
+/* One row a stage; nothing for a plan without any. */
+static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
+                       const struct ghp_performance *p)
+{
+    static const struct ghp_column columns[] = {{"stage", "stage", "", 'i', 0, 0},
+                                                {"first_layer", "from", "layer", 't', 0, 0},
+                                                {"workers", "workers", "a group", 'i', 0, 0},
+                                                {"share", "share", "samples", 'i', 0, 0},
+                                                {"in_flight", "in flight", "micro-b.", 'i', 0, 0},
+                                                {"compute_s", "compute", "ms", 'r', 1e3, 3},
+                                                {"comm_s", "reduce", "ms", 'r', 1e3, 3},
+                                                {"transfer_s", "transfer", "ms", 'r', 1e3, 3},
+                                                {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
+                                                {"peak_bytes", "memory", "MiB", 'b', MIB, 2},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    struct ghp_sheet *sheet;
+    char text[512];
+
+    if (ghp_staging_trivial(&plan->staging)) return;
+    sheet = ghp_sheet_open(report, "stages", columns);
+    if (ghp_staging_text(&plan->staging, &plan->model, text, sizeof text)[0] != '\0')
+        ghp_sheet_note(sheet, "stages of a group: %s", text);
+    if (plan->recompute != NULL)
+        ghp_sheet_note(sheet, "some layers are made again going backward; the plan's key "
+                              "`recompute` names them");
+    ghp_sheet_note(sheet, "share: of a micro-batch, of the worker with most samples; exposed: "
+                          "waiting for reductions and for other stages");
+    for (int i = 0; i < p->programs.n; ++i) {
+        const struct ghp_program *program = &p->programs.of[i];
+        const struct ghp_timing *timing = &p->timings[i];
+        const struct ghp_seat *seat = &program->seat;
+
+        ghp_sheet_row(sheet);
+        ghp_sheet_int(sheet, i);
+        ghp_sheet_text(sheet, plan->model.layers[seat->first_layer].name);
+        ghp_sheet_int(sheet, p->programs.n > 1 ? plan->staging.stage[i].workers : plan->group_size);
+        ghp_sheet_int(sheet, seat->extent.global_batch / seat->extent.workers);
+        ghp_sheet_int(sheet, ghp_stage_in_flight(&plan->staging, i));
+        ghp_sheet_real(sheet, timing->compute_s);
+        ghp_sheet_real(sheet, timing->comm_s);
+        ghp_sheet_real(sheet, timing->transfer_s);
+        ghp_sheet_real(sheet, timing->phase_s[GHP_PHASE_EXPOSED]);
+        ghp_sheet_int(sheet, program->peak_bytes);
+    }
+    ghp_display_sheet(report, sheet);
+}
+
+/* One row for each run of consecutive layers with the same split, in one stage. */
 static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
 {
     static const struct ghp_column columns[] = {{"layers", "layers", "", 't', 0, 0},
@@ -45,16 +94,17 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
     if (plan->what_if.n > 0) {
         char edits[1024];
 
-        ghp_sheet_note(sheet, "what if: %s",
-                       ghp_edits_text(&plan->what_if, edits, sizeof edits));
+        ghp_sheet_note(sheet, "what if: %s", ghp_edits_text(&plan->what_if, edits, sizeof edits));
     }
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);
         char names[256], split[64], in[64], out[64];
         int64_t weights = 0;
 
-        for (last = first; last + 1 < model->n_layers &&
-                           ghp_split_same(plan->splits[last + 1], plan->splits[first]);)
+        for (last = first;
+             last + 1 < model->n_layers &&
+             ghp_stage_of(&plan->staging, last + 1) == ghp_stage_of(&plan->staging, first) &&
+             ghp_split_same(plan->splits[last + 1], plan->splits[first]);)
             ++last;
         for (int i = first; i <= last; ++i)
             weights += ghp_layer_weights(&model->layers[i]);
@@ -123,7 +173,8 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     ghp_display_sheet(report, sheet);
 }
 
-static void put_phases(struct ghp_display *report, const struct ghp_timing *timing)
+/* stage   whose phases they are, -1: there is one */
+static void put_phases(struct ghp_display *report, const struct ghp_timing *timing, int stage)
 {
     static const struct ghp_column columns[] = {{"phase", "phase", "", 't', 0, 0},
                                                 {"predicted_s", "predicted", "ms", 'r', 1e3, 3},
@@ -134,6 +185,7 @@ static void put_phases(struct ghp_display *report, const struct ghp_timing *timi
     ghp_sheet_note(sheet,
                    "the step's phases; they sum to %.3f ms (everything after everything: %.3f ms)",
                    timing->step_s * 1e3, timing->serial_s * 1e3);
+    if (stage >= 0) ghp_sheet_note(sheet, "of stage %d, which computes longest", stage);
     for (int i = 0; i < GHP_PHASE_COUNT; ++i) {
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, ghp_phase_name((enum ghp_phase)i));
@@ -218,25 +270,30 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);
 }
 
+/* The stage whose worker needs most memory. */
+static int fullest_of(const struct ghp_programs *programs)
+{
+    int most = 0;
+
+    for (int i = 1; i < programs->n; ++i)
+        if (programs->of[i].peak_bytes > programs->of[most].peak_bytes) most = i;
+    return most;
+}
+
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
-    struct ghp_program program;
-    struct ghp_timing timing;
+    struct ghp_performance p;
     enum ghp_status status;
 
-    GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
-    status = ghp_simulate(&program, &plan->profile, &timing);
-    if (status == GHP_OK) {
-        put_splits(report, plan);
-        put_baselines(report, plan);
-        put_phases(report, &timing);
-        status = put_memory(report, plan, &program);
-        ghp_inspect_sensitivity(report, plan);
-        put_certificate(report, plan);
-        ghp_timing_release(&timing);
-    }
-    ghp_program_release(&program);
+    GHP_TRY(ghp_performance_init(plan, &p));
+    put_splits(report, plan);
+    put_stages(report, plan, &p);
+    put_baselines(report, plan);
+    put_phases(report, &p.timings[p.busiest], p.programs.n > 1 ? p.busiest : -1);
+    status = put_memory(report, plan, &p.programs.of[fullest_of(&p.programs)]);
+    ghp_inspect_sensitivity(report, plan);
+    put_certificate(report, plan);
+    ghp_performance_release(&p);
     return status;
 }
 

@@ -127,15 +127,14 @@ static enum ghp_status read_layers(const struct ghp_node *root, struct ghp_recor
 
 static enum ghp_status read_instr(const struct ghp_node *item, struct ghp_record_instr *instr)
 {
-    static const char *const streams[] = {"compute", "communication", NULL};
     int stream = 0;
 
     GHP_TRY(read_text(item, "instruction", false, &instr->name));
     GHP_TRY(read_text(item, "layer", true, &instr->layer));
     GHP_TRY(read_text(item, "key", true, &instr->key));
     GHP_TRY(read_text(item, "collective", true, &instr->collective));
-    GHP_TRY(ghp_json_choice(item, "stream", streams, &stream));
-    instr->beside = stream == 1;
+    GHP_TRY(ghp_json_choice(item, "stream", ghp_stream_names, &stream));
+    instr->beside = stream != GHP_STREAM_COMPUTE;
     GHP_TRY(ghp_json_int(item, "ranks", 1, MAX_WORKERS, &instr->ranks));
     GHP_TRY(ghp_json_int(item, "bytes", 0, INT64_MAX, &instr->bytes));
     GHP_TRY(ghp_json_int(item, "copy_bytes", 0, INT64_MAX, &instr->copy_bytes));

@@ -9,23 +9,26 @@ static enum ghp_status fill(struct ghp_report *report)
     const struct ghp_plan *plan = report->plan;
     size_t layers = (size_t)plan->model.n_layers;
 
-    GHP_TRY(ghp_simulate(&report->program, &plan->profile, &report->timing));
     report->live = ghp_alloc((size_t)report->program.n_points, sizeof *report->live);
     report->terms = ghp_alloc(layers, sizeof *report->terms);
     if (report->live == NULL || report->terms == NULL) return GHP_NO_MEMORY();
     ghp_program_live(&report->program, report->live);
-    ghp_terms_of(&report->program, &report->timing, plan->model.n_layers, report->terms);
+    for (int i = 0; i < report->performance.programs.n; ++i)
+        ghp_terms_of(&report->performance.programs.of[i], &report->performance.timings[i],
+                     plan->model.n_layers, report->terms);
     return GHP_OK;
 }
 
 enum ghp_status ghp_report_init(const struct ghp_plan *plan, const char *run_path,
                                 struct ghp_report *report)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     enum ghp_status status;
 
     *report = (struct ghp_report){.plan = plan};
-    GHP_TRY(ghp_lower(&how, plan->splits, 0, &report->program));
+    GHP_TRY(ghp_performance_init(plan, &report->performance));
+    report->stage = run_path == NULL ? report->performance.busiest : 0;
+    report->program = report->performance.programs.of[report->stage];
+    report->timing = report->performance.timings[report->stage];
     status = fill(report);
     if (status == GHP_OK && run_path != NULL) status = ghp_report_read_run(report, run_path);
     if (status != GHP_OK) ghp_report_release(report);
@@ -38,8 +41,7 @@ void ghp_report_release(struct ghp_report *report)
     free(report->live);
     free(report->terms);
     free(report->laps);
-    ghp_timing_release(&report->timing);
-    ghp_program_release(&report->program);
+    ghp_performance_release(&report->performance);
     *report = (struct ghp_report){0};
 }
 

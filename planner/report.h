@@ -11,6 +11,7 @@
 #define GHP_PLANNER_REPORT_H
 
 #include "core/plan.h"
+#include "planner/performance.h"
 #include "planner/terms.h"
 
 struct ghp_report_lap { /* of one instruction; seconds from the step's start */
@@ -19,8 +20,10 @@ struct ghp_report_lap { /* of one instruction; seconds from the step's start */
 };
 
 struct ghp_report {
-    const struct ghp_plan *plan; /* borrowed */
-    struct ghp_program program;  /* rank 0's */
+    const struct ghp_plan *plan;        /* borrowed */
+    struct ghp_performance performance; /* of all stages */
+    int stage; /* the one shown: the busiest; beside a run the first, whose times a run has */
+    struct ghp_program program; /* its program and timing; owned by `performance` */
     struct ghp_timing timing;
     int64_t *live;               /* bytes at each point; owned */
     struct ghp_term *terms;      /* one a layer; owned */
@@ -47,7 +50,7 @@ void ghp_report_release(struct ghp_report *report); /* accepts a zeroed one */
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path);
 
-/* Trace events: one process for the prediction, one for the run, one lane a stream. */
+/* Trace events: one process for the prediction (of each stage), one for the run, one lane a stream. */
 enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const char *path);
 
 /* The network in Graphviz's language: a node a layer, coloured by its split; changes of layout on the edges. */

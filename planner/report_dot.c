@@ -22,6 +22,20 @@ static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int la
                  text, colours[split.kind][0], colours[split.kind][1]);
 }
 
+/* The layers of a stage, in a frame where there are several. */
+static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int stage)
+{
+    bool frame = plan->staging.n > 1;
+    int first = frame ? plan->staging.stage[stage].first_layer : 0;
+
+    if (frame)
+        ghp_page_add(page, "  subgraph cluster_%d {\n  label=\"stage %d: %d workers a group\";\n",
+                     stage, stage, plan->staging.stage[stage].workers);
+    for (int v = first; v < ghp_stage_end(&plan->staging, stage, plan->model.n_layers); ++v)
+        put_layer(page, plan, v);
+    if (frame) ghp_page_add(page, "  }\n");
+}
+
 static void put_edge(struct ghp_page *page, const struct ghp_plan *plan, int edge)
 {
     const struct ghp_edge *e = &plan->model.edges[edge];
@@ -53,8 +67,8 @@ enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char 
         "  edge [fontname=\"sans-serif\", fontsize=10];\n",
         plan->extent.workers, plan->groups, plan->group_size, (long long)plan->extent.global_batch,
         plan->predicted.step_s * 1e3);
-    for (int v = 0; v < plan->model.n_layers; ++v)
-        put_layer(&page, plan, v);
+    for (int i = 0; i < ghp_staging_stages(&plan->staging); ++i)
+        put_stage(&page, plan, i);
     for (int e = 0; e < plan->model.n_edges; ++e)
         put_edge(&page, plan, e);
     ghp_page_add(&page, "}\n");

@@ -1,6 +1,8 @@
 /* planner/report_html.c - the page: its head and figures, the strategies beside each other, the certificate. */
 #include "planner/report_private.h"
 
+#include "planner/allocate.h"
+
 #include "core/file.h"
 #include "core/units.h"
 
@@ -95,6 +97,14 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
                  plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
                                         : "each layer's gradient reduced alone.</p>\n",
                  (long long)plan->bucket_bytes);
+    if (!ghp_staging_trivial(&plan->staging)) {
+        char stages[512];
+
+        ghp_page_add(page, "<p>Stages of a group: ");
+        ghp_page_text(page,
+                      ghp_staging_text(&plan->staging, &plan->model, stages, sizeof stages));
+        ghp_page_add(page, ". What follows shows a worker of stage %d.</p>\n", report->stage);
+    }
     if (plan->what_if.n > 0) {
         char edits[1024];
 

@@ -42,7 +42,7 @@ static enum ghp_status check_instr(const struct ghp_node *item, const struct ghp
 {
     const struct ghp_instr *instr = &report->program.instrs[i];
     const char *layer = instr->layer >= 0 ? report->plan->model.layers[instr->layer].name : NULL;
-    const char *stream = instr->stream == GHP_STREAM_COMM ? "communication" : "compute";
+    const char *stream = ghp_stream_names[instr->stream];
     const json_t *named = json_object_get(item->value, "layer");
     char text[64];
 

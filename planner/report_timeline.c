@@ -174,7 +174,7 @@ static enum ghp_status put_row(struct ghp_page *page, const struct ghp_report *r
                                const struct axis *axis, enum ghp_stream stream, bool measured)
 {
     const char *who = measured ? "measured" : "predicted";
-    const char *what = stream == GHP_STREAM_COMPUTE ? "compute" : "communication";
+    const char *what = ghp_stream_names[stream];
     double step_s = measured ? report->measured_step_s : report->timing.step_s;
     struct lane lane;
 
@@ -222,11 +222,11 @@ enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_
                  "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Streams over "
                  "time\"><div class=\"wide\">\n");
     put_axis(page, &axis);
-    GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMPUTE, false));
-    GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMM, false));
-    if (report->laps != NULL) {
-        GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMPUTE, true));
-        GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMM, true));
+    for (int measured = 0; measured <= (report->laps != NULL); ++measured) {
+        GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMPUTE, measured));
+        GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMM, measured));
+        if (report->performance.programs.n > 1)
+            GHP_TRY(put_row(page, report, &axis, GHP_STREAM_TRANSFER, measured));
     }
     ghp_page_add(
         page,

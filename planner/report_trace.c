@@ -1,6 +1,6 @@
 /* planner/report_trace.c - a step as trace events (JSON that Perfetto and chrome://tracing open).
  *
- * Two processes, predicted and measured, each with a lane for the compute and one for the communication stream.  Times
+ * Processes for the prediction (one a stage) and the run, each with a lane a stream.  Times
  * are in microseconds from the step's start, as the format wants. */
 #include "planner/report_private.h"
 
@@ -9,7 +9,11 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { PREDICTED = 1, MEASURED = 2 }; /* processes */
+enum {
+    PREDICTED = 1,
+    MEASURED = 2,
+    FURTHER = 3
+}; /* processes: of the stage shown, then of the others */
 
 static void set(json_t *object, const char *key, json_t *value)
 {
@@ -29,11 +33,11 @@ static void name_of(json_t *events, const char *what, int process, int lane, con
     json_array_append_new(events, event);
 }
 
-static void name_process(json_t *events, int process, const char *name)
+static void name_process(json_t *events, int process, const char *name, int lanes)
 {
     name_of(events, "process_name", process, 0, name);
-    name_of(events, "thread_name", process, GHP_STREAM_COMPUTE, "compute");
-    name_of(events, "thread_name", process, GHP_STREAM_COMM, "communication");
+    for (int s = 0; s < lanes; ++s)
+        name_of(events, "thread_name", process, s, ghp_stream_names[s]);
 }
 
 /* A complete event without arguments. */
@@ -95,22 +99,39 @@ static json_t *instr_event(const struct ghp_report *report, int i, int process)
     return event;
 }
 
-static void add_predicted(json_t *events, const struct ghp_report *report)
+/* Streams that the plan has. */
+static int lanes_of(const struct ghp_report *report)
 {
-    name_process(events, PREDICTED, "predicted");
-    for (int i = 0; i < report->program.n_instrs; ++i) {
-        const struct ghp_instr_time *t = &report->timing.instrs[i];
+    return report->performance.programs.n > 1 ? GHP_STREAM_COUNT : GHP_STREAM_TRANSFER;
+}
 
-        append(events, instr_event(report, i, PREDICTED), t->start_s, t->finish_s);
+/* The stage's step, from its own start. */
+static void add_predicted(json_t *events, const struct ghp_report *of, int stage)
+{
+    struct ghp_report report = *of; /* of that stage */
+    int process = stage == of->stage ? PREDICTED : FURTHER + stage;
+    char name[64];
+
+    report.program = of->performance.programs.of[stage];
+    report.timing = of->performance.timings[stage];
+    snprintf(name, sizeof name, "predicted");
+    if (of->performance.programs.n > 1) snprintf(name, sizeof name, "predicted, stage %d", stage);
+    name_process(events, process, name, lanes_of(of));
+    for (int i = 0; i < report.program.n_instrs; ++i) {
+        const struct ghp_instr_time *t = &report.timing.instrs[i];
+        double origin_s = report.timing.origin_s - of->timing.origin_s;
+
+        append(events, instr_event(&report, i, process), origin_s + t->start_s,
+               origin_s + t->finish_s);
     }
 }
 
 /* Starts are of one step and lengths are means: where they would overlap, an event is moved behind the one before. */
 static void add_measured(json_t *events, const struct ghp_report *report)
 {
-    double before_s[GHP_STREAM_COUNT] = {-INFINITY, -INFINITY};
+    double before_s[GHP_STREAM_COUNT] = {-INFINITY, -INFINITY, -INFINITY};
 
-    name_process(events, MEASURED, "measured");
+    name_process(events, MEASURED, "measured", lanes_of(report));
     for (int i = 0; i < report->program.n_instrs; ++i) {
         const struct ghp_report_lap *lap = &report->laps[i];
         enum ghp_stream stream = report->program.instrs[i].stream;
@@ -133,7 +154,8 @@ enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const cha
         json_decref(events);
         return GHP_NO_MEMORY();
     }
-    add_predicted(events, report);
+    for (int i = 0; i < report->performance.programs.n; ++i)
+        add_predicted(events, report, i);
     if (report->laps != NULL) add_measured(events, report);
     set(root, "displayTimeUnit", json_string("ms"));
     set(root, "traceEvents", events);

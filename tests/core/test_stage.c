@@ -142,7 +142,7 @@ static void check_shares(void)
 static void check_listed(void)
 {
     const int64_t lone[] = {5, 1, 3, 3}, pair[] = {5, 1, 6, 2, 2, 4};
-    struct ghp_staging s = {.shares = lone};
+    struct ghp_staging s = {.shares = lone, .micro_batches = 1};
     struct ghp_extent whole = {.workers = 4, .global_batch = 12};
 
     check_cover(&s, (struct ghp_extent){4, 12}, 0, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});

@@ -224,6 +224,58 @@ static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *prof
     test_program_row(wide, profile, &expected);
 }
 
+/* Separated roles as two stages. The table deals B_g / K_d samples to each front worker, a fraction; ghp deals whole ones, the
+ * largest share counts. Everything but the front's computation is the same to all digits, and that is in proportion. */
+static void test_separated_row(const struct ghp_model *model, const struct ghp_profile *profile,
+                               const struct row *row)
+{
+    int cut = ghp_closed_cut(model), k = row->workers / row->groups,
+        front_workers = k - row->rear_workers;
+    const struct ghp_staging staging = {
+        .n = 2,
+        .stage = {{.workers = front_workers, .grain = 1},
+                  {.first_layer = cut + 1, .workers = row->rear_workers}}};
+    struct ghp_lowering how = {.model = model,
+                               .extent = {row->workers, (int64_t)row->batch},
+                               .element_bytes = 4,
+                               .bucket_bytes = (int64_t)1 << 40,
+                               .input_gradient = true,
+                               .no_metrics = true,
+                               .staging = &staging};
+    struct ghp_closed_setting setting = setting_of(row);
+    struct ghp_closed_network net = network_of(model, row);
+    struct ghp_closed_time closed = ghp_closed_step(&net, &setting);
+    const struct row alone = {.workers = row->rear_workers, .groups = 1}; /* the rear's splits */
+    double part[2] = {0}, reduce[2] = {0}, boundary = 0, activations = 0,
+           group = row->batch / row->groups;
+    double dealt = ceil(group / front_workers) / (group / front_workers), total;
+    struct ghp_split splits[64];
+    struct ghp_programs programs;
+
+    premised_splits(model, &alone, splits);
+    if (!CHECK_STATUS(ghp_lower_all(&how, splits, &programs), GHP_OK)) return;
+    for (int i = 0; i < programs.n; ++i)
+        for (int n = 0; n < programs.of[i].n_instrs; ++n) {
+            const struct ghp_instr *instr = &programs.of[i].instrs[n];
+            struct ghp_price price;
+
+            CHECK_STATUS(ghp_profile_price(profile, instr, row->workers, &price), GHP_OK);
+            *(instr->stream == GHP_STREAM_TRANSFER  ? &boundary
+              : instr->kind == GHP_INSTR_RESHARD    ? &activations
+              : instr->kind == GHP_INSTR_ALL_REDUCE ? &reduce[i]
+                                                    : &part[i]) += price.seconds;
+        }
+    CHECK_DIGITS(part[0] / dealt, 1e3 * closed.front_s);
+    CHECK_DIGITS(part[1], 1e3 * closed.rear_s);
+    CHECK_DIGITS(boundary, 1e3 * closed.boundary_s);
+    CHECK_DIGITS(activations, 1e3 * closed.activations_s);
+    CHECK_DIGITS(reduce[0], 1e3 * closed.front_reduce_s);
+    CHECK_DIGITS(reduce[1], 1e3 * closed.rear_reduce_s);
+    total = part[0] / dealt + part[1] + boundary + activations + fmax(reduce[0], reduce[1]);
+    CHECK_DIGITS(total, row->total);
+    ghp_programs_release(&programs);
+}
+
 /* ---- a free choice ---- */
 
 /* The fastest plan's step, its reductions in one message a degree where `whole`. */
@@ -318,10 +370,11 @@ int main(void)
     test_formulas(&model);
     test_sums(&model);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; ++k)
-        if (rows[k].rear_workers == 0 &&
-            (rows[k].data || 1000 * rows[k].groups % rows[k].workers == 0))
+        if (rows[k].rear_workers > 0)
+            test_separated_row(&plain, &profile, &rows[k]);
+        else if (rows[k].data || 1000 * rows[k].groups % rows[k].workers == 0)
             test_program_row(&plain, &profile, &rows[k]);
-        else if (rows[k].rear_workers == 0)
+        else
             test_wide_row(&wide, &profile, &rows[k]);
     test_named_plan(&plain, &profile, &rows[2], 16, 1147.5);
     test_named_plan(&plain, &profile, &rows[7], 16, 1175.8);
