@@ -159,8 +159,11 @@ static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct
     GHP_TRY(ghp_cuda_enter(backend));
     made = ghp_alloc(1, sizeof(*made));
     if (made == NULL) return GHP_NO_MEMORY();
-    made->base = (struct ghp_kernel){
-        .backend = backend, .local = *local, .pass = pass, .parts = 1, .algorithm = made->algorithm};
+    made->base = (struct ghp_kernel){.backend = backend,
+                                     .local = *local,
+                                     .pass = pass,
+                                     .parts = 1,
+                                     .algorithm = made->algorithm};
     status = fill_in(made, algorithm);
     if (status == GHP_OK)
         *kernel = &made->base;
@@ -199,8 +202,8 @@ static enum ghp_status cuda_update_all(struct ghp_backend *backend,
         int count = n - done < UPDATES ? n - done : UPDATES;
 
         for (int i = 0; i < count; i++)
-            tensors[i] = (struct ghp_update_tensor){first[i].w, first[i].v, first[i].dw,
-                                                    first[i].elements};
+            tensors[i] =
+                (struct ghp_update_tensor){first[i].w, first[i].v, first[i].dw, first[i].elements};
         GHP_TRY(ghp_cuda_status(
             ghp_launch_update(stream, tensors, count, rates, (const struct ghp_rates *)at),
             "update"));

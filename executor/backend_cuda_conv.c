@@ -90,8 +90,7 @@ static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel)
 {
     struct ghp_graph_request request = {
         .local = kernel->base.local, .pass = kernel->base.pass, .bf16 = is_bf16(kernel)};
-    struct ghp_graph_target target = {.handle =
-                                          ghp_cuda_of(kernel->base.backend)->cudnn_handle};
+    struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
     struct conv *conv = ghp_alloc(1, sizeof(*conv));
 
     if (conv == NULL) return GHP_NO_MEMORY();

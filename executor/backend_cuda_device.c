@@ -218,8 +218,8 @@ static enum ghp_status device_mark_open(struct ghp_backend *backend, bool timed,
     made = ghp_alloc(1, sizeof(*made));
     if (made == NULL) return GHP_NO_MEMORY();
     made->timed = timed;
-    status = GHP_CUDA(cudaEventCreateWithFlags(
-        &made->event, timed ? cudaEventDefault : cudaEventDisableTiming));
+    status = GHP_CUDA(
+        cudaEventCreateWithFlags(&made->event, timed ? cudaEventDefault : cudaEventDisableTiming));
     if (status != GHP_OK) free(made);
     *mark = status == GHP_OK ? made : NULL;
     return status;
@@ -312,8 +312,8 @@ static enum ghp_status device_recorded(struct ghp_backend *backend, struct ghp_t
     cuda->recording = false;
     GHP_TRY(GHP_CUDA(cudaStreamEndCapture(cuda->streams[GHP_QUEUE_COMPUTE], &graph)));
     made = ghp_alloc(1, sizeof(*made));
-    status = made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->graph, graph, 0))
-                          : GHP_NO_MEMORY();
+    status =
+        made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->graph, graph, 0)) : GHP_NO_MEMORY();
     cudaGraphDestroy(graph);
     if (status != GHP_OK) free(made);
     if (status == GHP_OK) *tape = made;

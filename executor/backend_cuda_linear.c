@@ -87,16 +87,16 @@ static enum ghp_status set_turned(const struct ghp_cublaslt *lt, cublasLtMatmulD
 {
     cublasOperation_t operation = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
 
-    return GHP_CUBLASLT(
-        lt, cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof(operation)));
+    return GHP_CUBLASLT(lt,
+                        cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof(operation)));
 }
 
 static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
     struct product p = product_of(kernel);
-    cublasComputeType_t compute = kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                    : CUBLAS_COMPUTE_32F;
+    cublasComputeType_t compute =
+        kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     struct linear *linear = ghp_alloc(1, sizeof(*linear));
 
     if (linear == NULL) return GHP_NO_MEMORY();
@@ -132,14 +132,12 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct g
     }
     a = pass == GHP_PASS_BACKWARD_WEIGHT ? at->x[0] : w;
     b = pass == GHP_PASS_FORWARD ? at->x[0] : at->dy;
-    d = pass == GHP_PASS_FORWARD         ? at->y
-        : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0]
-                                         : at->dw[0];
-    return GHP_CUBLASLT(
-        lt_of(kernel),
-        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->how, &one, a, linear->a, b,
-                       linear->b, &zero, d, linear->d, d, linear->d, &linear->algorithm,
-                       scratch + kernel->workspace_at, (size_t)linear->workspace_bytes, stream));
+    d = pass == GHP_PASS_FORWARD ? at->y : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0] : at->dw[0];
+    return GHP_CUBLASLT(lt_of(kernel),
+                        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->how, &one, a,
+                                       linear->a, b, linear->b, &zero, d, linear->d, d, linear->d,
+                                       &linear->algorithm, scratch + kernel->workspace_at,
+                                       (size_t)linear->workspace_bytes, stream));
 }
 
 /* ---- names of algorithms: "a66 t20 s1 r0 z0 c3 g5 i0 k0" ---- */
@@ -174,8 +172,8 @@ static void name_algorithm(const struct ghp_cublaslt *lt, const cublasLtMatmulAl
                                                      parts[i].bytes,
                                                      &written) != CUBLAS_STATUS_SUCCESS)
             value = 0;
-        used += (size_t)snprintf(text + used, n - used, "%s%c%u", i > 0 ? " " : "",
-                                 parts[i].letter, value);
+        used += (size_t)snprintf(text + used, n - used, "%s%c%u", i > 0 ? " " : "", parts[i].letter,
+                                 value);
     }
 }
 
@@ -192,22 +190,35 @@ static bool parse_name(const char *text, uint32_t values[PARTS])
     return *text == '\0';
 }
 
+/* Sets what differs: some algorithms refuse to be told even what they are. */
+static enum ghp_status set_part(const struct ghp_cublaslt *lt, const struct part *part,
+                                uint32_t wanted, cublasLtMatmulAlgo_t *algorithm)
+{
+    uint32_t value = 0;
+    size_t written = 0;
+
+    if (lt->cublasLtMatmulAlgoConfigGetAttribute(algorithm, part->attribute, &value, part->bytes,
+                                                 &written) != CUBLAS_STATUS_SUCCESS)
+        value = 0;
+    if (value == wanted) return GHP_OK;
+    return GHP_CUBLASLT(
+        lt, cublasLtMatmulAlgoConfigSetAttribute(algorithm, part->attribute, &wanted, part->bytes));
+}
+
 static enum ghp_status init_algorithm(const struct ghp_cuda_kernel *kernel,
-                                      const uint32_t values[PARTS],
-                                      cublasLtMatmulAlgo_t *algorithm)
+                                      const uint32_t values[PARTS], cublasLtMatmulAlgo_t *algorithm)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
     struct product p = product_of(kernel);
-    cublasComputeType_t compute = kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                    : CUBLAS_COMPUTE_32F;
+    cublasComputeType_t compute =
+        kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 
-    GHP_TRY(GHP_CUBLASLT(
-        lt, cublasLtMatmulAlgoInit(ghp_cuda_of(kernel->base.backend)->cublaslt_handle, compute,
-                                   CUDA_R_32F, p.a.type, p.b.type, p.d.type, p.d.type,
-                                   (int)values[0], algorithm)));
+    GHP_TRY(
+        GHP_CUBLASLT(lt, cublasLtMatmulAlgoInit(ghp_cuda_of(kernel->base.backend)->cublaslt_handle,
+                                                compute, CUDA_R_32F, p.a.type, p.b.type, p.d.type,
+                                                p.d.type, (int)values[0], algorithm)));
     for (int i = 1; i < PARTS; i++)
-        GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulAlgoConfigSetAttribute(
-                                     algorithm, parts[i].attribute, &values[i], parts[i].bytes)));
+        GHP_TRY(set_part(lt, &parts[i], values[i], algorithm));
     return GHP_OK;
 }
 
@@ -221,8 +232,7 @@ static void take(struct ghp_cuda_kernel *kernel, const cublasLtMatmulHeuristicRe
 
     linear->algorithm = result->algo;
     linear->workspace_bytes = (int64_t)result->workspaceSize;
-    kernel->base.scratch_bytes =
-        ghp_cuda_scratch(kernel->workspace_at + linear->workspace_bytes);
+    kernel->base.scratch_bytes = ghp_cuda_scratch(kernel->workspace_at + linear->workspace_bytes);
     name_algorithm(lt, &result->algo, name, sizeof(name));
     ghp_choice_text(kernel->algorithm, "cublaslt", (int64_t)lt->cublasLtGetVersion(), name);
 }
@@ -240,15 +250,17 @@ static bool take_named(struct ghp_cuda_kernel *kernel, const char *name)
     const char *rest = ghp_choice_rest(name, "cublaslt", (int64_t)lt->cublasLtGetVersion());
     struct linear *linear = kernel->data;
     cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_SUCCESS};
+    cublasLtMatmulAlgo_t algorithm;
     uint32_t values[PARTS];
 
     if (rest == NULL || !parse_name(rest, values)) return false;
-    if (init_algorithm(kernel, values, &result.algo) != GHP_OK) return false;
-    if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle,
-                                    linear->how, linear->a, linear->b, linear->d, linear->d,
-                                    &result.algo, &result) != CUBLAS_STATUS_SUCCESS ||
+    if (init_algorithm(kernel, values, &algorithm) != GHP_OK) return false;
+    if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
+                                    linear->a, linear->b, linear->d, linear->d, &algorithm,
+                                    &result) != CUBLAS_STATUS_SUCCESS ||
         result.state != CUBLAS_STATUS_SUCCESS)
         return false;
+    result.algo = algorithm;
     take(kernel, &result);
     return true;
 }
@@ -264,20 +276,20 @@ static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
     const struct ghp_cublaslt *lt = lt_of(kernel);
     uint64_t workspace = (uint64_t)MOST_WORKSPACE_BYTES;
     uint32_t aligned = GHP_ALIGN_BYTES;
-    uint32_t joined = kernel->base.backend->config.exact
-                          ? CUBLASLT_REDUCTION_SCHEME_NONE
-                          : CUBLASLT_REDUCTION_SCHEME_INPLACE |
-                                CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t joined =
+        kernel->base.backend->config.exact
+            ? CUBLASLT_REDUCTION_SCHEME_NONE
+            : CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
-    GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceSetAttribute(
-                                 rules, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                 sizeof(workspace))));
-    GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceSetAttribute(
-                                 rules, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &joined,
-                                 sizeof(joined))));
+    GHP_TRY(GHP_CUBLASLT(
+        lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                 &workspace, sizeof(workspace))));
+    GHP_TRY(GHP_CUBLASLT(
+        lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                 &joined, sizeof(joined))));
     for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]); i++)
-        GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceSetAttribute(
-                                     rules, alignments[i], &aligned, sizeof(aligned))));
+        GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceSetAttribute(rules, alignments[i],
+                                                                      &aligned, sizeof(aligned))));
     return GHP_OK;
 }
 
@@ -292,11 +304,10 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_cont
 
     GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceCreate(&rules)));
     status = set_rules(kernel, rules);
-    if (status == GHP_OK &&
-        lt->cublasLtMatmulAlgoGetHeuristic(ghp_cuda_of(kernel->base.backend)->cublaslt_handle,
-                                           linear->how, linear->a, linear->b, linear->d, linear->d,
-                                           rules, GHP_CUDA_CANDIDATES, linear->found,
-                                           &n) != CUBLAS_STATUS_SUCCESS)
+    if (status == GHP_OK && lt->cublasLtMatmulAlgoGetHeuristic(
+                                ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
+                                linear->a, linear->b, linear->d, linear->d, rules,
+                                GHP_CUDA_CANDIDATES, linear->found, &n) != CUBLAS_STATUS_SUCCESS)
         n = 0;
     lt->cublasLtMatmulPreferenceDestroy(rules);
     contest->n = 0;

@@ -64,10 +64,9 @@ static enum ghp_status run_sum(const struct ghp_cuda_kernel *kernel, struct ghp_
 
 static enum ghp_status run_bias_weight(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
 {
-    return run_sum(kernel,
-                   (struct ghp_sum_job){
-                       .what = GHP_SUM_BIAS, .dy = call->at.dy, .out = call->at.dw[0]},
-                   call);
+    return run_sum(
+        kernel,
+        (struct ghp_sum_job){.what = GHP_SUM_BIAS, .dy = call->at.dy, .out = call->at.dw[0]}, call);
 }
 
 static enum ghp_status run_relu(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
@@ -158,8 +157,7 @@ static enum ghp_status run_dropout(struct ghp_cuda_kernel *kernel, const struct 
     return copy(kernel, call->at.x[0], call->at.y, ghp_local_in_elements(&kernel->base.local));
 }
 
-static enum ghp_status run_dropout_data(struct ghp_cuda_kernel *kernel,
-                                        const struct ghp_call *call)
+static enum ghp_status run_dropout_data(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
 {
     return drop(kernel, call, call->at.dy, call->at.dx[0]);
 }
@@ -444,9 +442,9 @@ static enum ghp_status run_flatten_data(struct ghp_cuda_kernel *kernel, const st
 
 /* ---- tables: view and pad ---- */
 
-struct tables {                /* in device memory, one block */
-    int32_t *table;            /* forward: [out] */
-    int32_t *starts, *list;    /* backward: [in + 1], [out] at most */
+struct tables {             /* in device memory, one block */
+    int32_t *table;         /* forward: [out] */
+    int32_t *starts, *list; /* backward: [in + 1], [out] at most */
 };
 
 static int64_t sample_in(const struct ghp_local *l)
@@ -585,7 +583,7 @@ struct row {
     enum ghp_op op;
     enum ghp_pass pass;
     run_fn *run;
-    int64_t (*scratch_bytes)(const struct ghp_local *local);      /* NULL: none */
+    int64_t (*scratch_bytes)(const struct ghp_local *local); /* NULL: none */
     enum ghp_status (*make)(struct ghp_cuda_kernel *kernel); /* once; or NULL */
 };
 
@@ -634,8 +632,7 @@ enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].op != l->op || rows[i].pass != kernel->base.pass) continue;
         kernel->run = rows[i].run;
-        kernel->base.scratch_bytes =
-            rows[i].scratch_bytes != NULL ? rows[i].scratch_bytes(l) : 0;
+        kernel->base.scratch_bytes = rows[i].scratch_bytes != NULL ? rows[i].scratch_bytes(l) : 0;
         memcpy(kernel->algorithm, "own", sizeof("own"));
         return rows[i].make != NULL ? rows[i].make(kernel) : GHP_OK;
     }

@@ -95,9 +95,9 @@ struct ghp_cuda_contest {
     void (*take)(struct ghp_cuda_kernel *kernel, int candidate); /* the kernel runs by it from now on */
 };
 /* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda_choice.h). Of one
- * candidate, or where results must repeat, the first is taken untimed.
+ * candidate, where results must repeat, and where memory is short, the first is taken untimed.
  *
- * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND */
+ * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_BACKEND */
 enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_cuda_contest *contest, int *winner);
 

@@ -27,10 +27,9 @@ static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_contest
     struct ghp_kernel *base = &t->kernel->base;
     struct ghp_device device = {&ghp_cuda_device, t->backend};
 
-    GHP_TRY(ghp_opset_init_on(device, &base->local, t->backend->config.element_bytes,
-                              1u << base->pass, &t->set));
-    GHP_TRY(ghp_device_allocate(device, most_scratch(t->kernel, contest),
-                                &t->set.call.at.scratch));
+    GHP_TRY(ghp_opset_init_to_time(device, &base->local, t->backend->config.element_bytes,
+                                   1u << base->pass, &t->set));
+    GHP_TRY(ghp_device_allocate(device, most_scratch(t->kernel, contest), &t->set.call.at.scratch));
     GHP_TRY(ghp_cuda_device.mark_open(t->backend, true, &t->begin));
     return ghp_cuda_device.mark_open(t->backend, true, &t->end);
 }
@@ -79,26 +78,33 @@ static enum ghp_status time_candidate(struct trial *t, double *seconds)
     return GHP_OK;
 }
 
+/* Index of the best, -1 where all failed. */
+static enum ghp_status try_all(struct trial *t, const struct ghp_cuda_contest *contest, int *winner)
+{
+    struct ghp_candidate candidates[GHP_CUDA_CANDIDATES];
+
+    GHP_TRY(open_trial(t, contest));
+    for (int i = 0; i < contest->n; i++) {
+        candidates[i].workspace_bytes = contest->workspace_bytes[i];
+        contest->take(t->kernel, i);
+        if (time_candidate(t, &candidates[i].seconds) != GHP_OK) candidates[i].seconds = -1;
+    }
+    *winner = ghp_choice_best(candidates, contest->n);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_cuda_contest *contest, int *winner)
 {
     struct trial t = {.kernel = kernel, .backend = kernel->base.backend};
-    struct ghp_candidate candidates[GHP_CUDA_CANDIDATES];
     enum ghp_status status = GHP_OK;
 
-    *winner = contest->n - 1;
-    if (contest->n > 1 && t.backend->config.exact) *winner = 0;
-    if (*winner > 0) {
-        GHP_TRY_GOTO(status, open_trial(&t, contest), done);
-        for (int i = 0; i < contest->n; i++) {
-            candidates[i].workspace_bytes = contest->workspace_bytes[i];
-            contest->take(kernel, i);
-            if (time_candidate(&t, &candidates[i].seconds) != GHP_OK) candidates[i].seconds = -1;
-        }
-        *winner = ghp_choice_best(candidates, contest->n);
+    *winner = contest->n > 0 ? 0 : -1;
+    if (contest->n > 1 && !t.backend->config.exact) {
+        status = try_all(&t, contest, winner);
+        if (status == GHP_ERR_NO_MEMORY) status = GHP_OK; /* too large to try: the first */
+        close_trial(&t);
     }
-    if (*winner >= 0) contest->take(kernel, *winner);
-done:
-    close_trial(&t);
+    if (status == GHP_OK && *winner >= 0) contest->take(kernel, *winner);
     return status;
 }

@@ -110,14 +110,13 @@ static struct naming naming_of(enum ghp_pass pass)
                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
-    static const struct naming data = {
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    static const struct naming data = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
     static const struct naming weight = {
         CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
@@ -127,9 +126,7 @@ static struct naming naming_of(enum ghp_pass pass)
         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 
-    return pass == GHP_PASS_FORWARD         ? forward
-           : pass == GHP_PASS_BACKWARD_DATA ? data
-                                            : weight;
+    return pass == GHP_PASS_FORWARD ? forward : pass == GHP_PASS_BACKWARD_DATA ? data : weight;
 }
 
 static cudnnDataType_t io_type(const struct ghp_graph *g)
@@ -145,10 +142,8 @@ static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDesc
     struct naming names = naming_of(g->request.pass);
     bool followed = g->request.epilogue != 0;
     const struct tensor tx = {GHP_GRAPH_X, {l->n, l->c, l->h, l->w}, io_type(g), false};
-    const struct tensor tw = {GHP_GRAPH_W,
-                              {l->k, l->c / l->window.groups, l->window.r, l->window.s},
-                              io_type(g),
-                              false};
+    const struct tensor tw = {
+        GHP_GRAPH_W, {l->k, l->c / l->window.groups, l->window.r, l->window.s}, io_type(g), false};
     const struct tensor ty = {followed ? GHP_GRAPH_CONV : GHP_GRAPH_Y,
                               {l->n, l->k, l->p, l->q},
                               followed ? CUDNN_DATA_FLOAT : io_type(g),
@@ -206,7 +201,8 @@ static enum ghp_status make_epilogue(struct ghp_graph *g, cudnnBackendDescriptor
                                      cudnnBackendDescriptor_t operations[3], int *n)
 {
     const struct ghp_local *l = &g->request.local;
-    bool bias = g->request.epilogue & GHP_EPILOGUE_BIAS, relu = g->request.epilogue & GHP_EPILOGUE_RELU;
+    bool bias = g->request.epilogue & GHP_EPILOGUE_BIAS,
+         relu = g->request.epilogue & GHP_EPILOGUE_RELU;
     const struct tensor tb = {GHP_GRAPH_BIAS, {1, l->k, 1, 1}, io_type(g), false};
     const struct tensor biased = {
         GHP_GRAPH_BIASED, {l->n, l->k, l->p, l->q}, CUDNN_DATA_FLOAT, true};
@@ -320,17 +316,17 @@ static enum ghp_status read_knobs(const struct ghp_cudnn *cudnn, cudnnBackendDes
     for (int64_t i = 0; i < n && i < KNOBS; i++) {
         cudnnBackendKnobType_t type;
 
-        GHP_TRY_GOTO(status,
-                     GHP_CUDNN(cudnn, cudnnBackendGetAttribute(
-                                          choices[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-                                          CUDNN_TYPE_KNOB_TYPE, 1, &one, &type)),
-                     done);
+        GHP_TRY_GOTO(
+            status,
+            GHP_CUDNN(cudnn, cudnnBackendGetAttribute(choices[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                                      CUDNN_TYPE_KNOB_TYPE, 1, &one, &type)),
+            done);
         e->types[i] = (int64_t)type;
-        GHP_TRY_GOTO(status,
-                     GHP_CUDNN(cudnn, cudnnBackendGetAttribute(
-                                          choices[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
-                                          CUDNN_TYPE_INT64, 1, &one, &e->values[i])),
-                     done);
+        GHP_TRY_GOTO(
+            status,
+            GHP_CUDNN(cudnn, cudnnBackendGetAttribute(choices[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
+                                                      CUDNN_TYPE_INT64, 1, &one, &e->values[i])),
+            done);
         e->n_knobs = (int)i + 1;
     }
 done:
@@ -354,21 +350,22 @@ static enum ghp_status read_config(const struct ghp_cudnn *cudnn, cudnnBackendDe
 
     *e = (struct ghp_engine){0};
     *set = (struct note_set){{false}};
-    GHP_TRY(GHP_CUDNN(cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine)));
-    GHP_TRY_GOTO(status,
-                 GHP_CUDNN(cudnn, cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
-                                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one,
-                                                           &engine)),
-                 done);
+    GHP_TRY(
+        GHP_CUDNN(cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine)));
+    GHP_TRY_GOTO(
+        status,
+        GHP_CUDNN(cudnn, cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                                  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine)),
+        done);
     GHP_TRY_GOTO(status,
                  GHP_CUDNN(cudnn, cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX,
                                                            CUDNN_TYPE_INT64, 1, &one, &e->id)),
                  done);
-    GHP_TRY_GOTO(status,
-                 GHP_CUDNN(cudnn, cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                           CUDNN_TYPE_NUMERICAL_NOTE, NOTES, &n,
-                                                           notes)),
-                 done);
+    GHP_TRY_GOTO(
+        status,
+        GHP_CUDNN(cudnn, cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                  CUDNN_TYPE_NUMERICAL_NOTE, NOTES, &n, notes)),
+        done);
     for (int64_t i = 0; i < n && i < NOTES; i++)
         if ((size_t)notes[i] < sizeof set->has / sizeof set->has[0]) set->has[notes[i]] = true;
     status = read_knobs(cudnn, config, e);
@@ -385,8 +382,8 @@ static bool allowed(const struct ghp_graph *g, const struct ghp_graph_rules *rul
     /* large tiles lose two digits more */
     bool coarse = has[CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6] ||
                   has[CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13];
-    bool rounds = has[CUDNN_NUMERICAL_NOTE_TENSOR_CORE] ||
-                  has[CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS];
+    bool rounds =
+        has[CUDNN_NUMERICAL_NOTE_TENSOR_CORE] || has[CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS];
 
     if (!g->request.bf16 && !rules->tensor_cores && rounds) return false;
     if (rules->repeatable && (transforms || has[CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC]))
@@ -411,8 +408,8 @@ static enum ghp_status make_plan(const struct ghp_graph *g, cudnnBackendDescript
     int64_t one;
 
     plan->plan = NULL;
-    GHP_TRY(GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(
-                                    CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &made)));
+    GHP_TRY(GHP_CUDNN(
+        g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &made)));
     if (fill(g->cudnn, made, attributes, COUNT(attributes)) != GHP_OK ||
         g->cudnn->cudnnBackendGetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                            CUDNN_TYPE_INT64, 1, &one,
@@ -467,8 +464,8 @@ static enum ghp_status ask(const struct ghp_graph *g, cudnnBackendHeurMode_t mod
         {CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
          &g->target.properties}};
 
-    GHP_TRY(GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
-                                                             heuristics)));
+    GHP_TRY(GHP_CUDNN(
+        g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, heuristics)));
     return fill(g->cudnn, *heuristics, attributes, g->target.properties != NULL ? 3 : 2);
 }
 
@@ -535,8 +532,8 @@ static enum ghp_status make_knob(const struct ghp_graph *g, const struct ghp_eng
         {CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type},
         {CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &e->values[i]}};
 
-    GHP_TRY(GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
-                                                             knob)));
+    GHP_TRY(GHP_CUDNN(g->cudnn,
+                      cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, knob)));
     return fill(g->cudnn, *knob, attributes, COUNT(attributes));
 }
 
@@ -548,8 +545,8 @@ static enum ghp_status make_engine(const struct ghp_graph *g, const struct ghp_e
         {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &e->id},
         {CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->target.properties}};
 
-    GHP_TRY(GHP_CUDNN(g->cudnn,
-                      cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, engine)));
+    GHP_TRY(
+        GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, engine)));
     return fill(g->cudnn, *engine, attributes, g->target.properties != NULL ? 3 : 2);
 }
 
@@ -559,8 +556,8 @@ static enum ghp_status make_config(const struct ghp_graph *g, const struct ghp_e
     GHP_TRY(make_engine(g, e, &p->engine));
     for (int i = 0; i < e->n_knobs; i++)
         GHP_TRY(make_knob(g, e, i, &p->knobs[i]));
-    GHP_TRY(GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                                                             &p->config)));
+    GHP_TRY(GHP_CUDNN(
+        g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &p->config)));
     {
         const struct attribute attributes[] = {
             {CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &p->engine},
@@ -584,8 +581,8 @@ enum ghp_status ghp_graph_find(const struct ghp_graph *g, const char *name,
     status = make_config(g, &engine, &p);
     if (status == GHP_OK) status = make_plan(g, p.config, plan);
     if (status == GHP_OK && plan->plan == NULL)
-        status = GHP_FAIL(GHP_ERR_BACKEND, "cuDNN's '%s' is not to be had here; profile again",
-                          name);
+        status =
+            GHP_FAIL(GHP_ERR_BACKEND, "cuDNN's '%s' is not to be had here; profile again", name);
     if (status == GHP_OK) snprintf(plan->name, sizeof plan->name, "%s", name);
     if (p.config != NULL) g->cudnn->cudnnBackendDestroyDescriptor(p.config);
     for (int i = 0; i < KNOBS; i++)
@@ -609,8 +606,8 @@ enum ghp_status ghp_graph_run(const struct ghp_graph *g, const struct ghp_graph_
     cudnnBackendDescriptor_t pack = NULL;
     enum ghp_status status;
 
-    GHP_TRY(GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
-                                                             &pack)));
+    GHP_TRY(GHP_CUDNN(g->cudnn,
+                      cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack)));
     status = fill(g->cudnn, pack, attributes, COUNT(attributes));
     if (status == GHP_OK)
         status = GHP_CUDNN(g->cudnn, cudnnBackendExecute(g->target.handle, plan->plan, pack));
@@ -624,7 +621,7 @@ enum ghp_status ghp_graph_properties(const struct ghp_cudnn *cudnn, const char *
     const struct attribute attributes[] = {{CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
                                             CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json}};
 
-    GHP_TRY(GHP_CUDNN(cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
-                                                          properties)));
+    GHP_TRY(GHP_CUDNN(
+        cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, properties)));
     return fill(cudnn, *properties, attributes, 1);
 }

@@ -15,29 +15,30 @@
 #include "executor/cuda_libraries.h"
 
 enum { /* behind a forward convolution */
-    GHP_EPILOGUE_BIAS = 1,
-    GHP_EPILOGUE_RELU = 2
+       GHP_EPILOGUE_BIAS = 1,
+       GHP_EPILOGUE_RELU = 2
 };
 
 enum { /* tensors of a graph, as the variant pack names them */
-    GHP_GRAPH_X = 1,
-    GHP_GRAPH_W,
-    GHP_GRAPH_Y,
-    GHP_GRAPH_BIAS,
-    GHP_GRAPH_CONV,  /* virtual: the convolution's own result, where an epilogue follows */
-    GHP_GRAPH_BIASED /* virtual */
+       GHP_GRAPH_X = 1,
+       GHP_GRAPH_W,
+       GHP_GRAPH_Y,
+       GHP_GRAPH_BIAS,
+       GHP_GRAPH_CONV,  /* virtual: the convolution's own result, where an epilogue follows */
+       GHP_GRAPH_BIASED /* virtual */
 };
 
-struct ghp_graph_target {                 /* one of both */
-    cudnnHandle_t handle;                 /* the GPU that is there; or NULL */
-    cudnnBackendDescriptor_t properties;  /* of one that is not */
+struct ghp_graph_target {                /* one of both */
+    cudnnHandle_t handle;                /* the GPU that is there; or NULL */
+    cudnnBackendDescriptor_t properties; /* of one that is not */
 };
 
 struct ghp_graph_request {
     struct ghp_local local; /* conv2d */
-    enum ghp_pass pass;     /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
-    bool bf16;              /* all tensors; else float */
-    unsigned epilogue;      /* GHP_EPILOGUE_...; FORWARD */
+    enum ghp_pass
+        pass;  /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
+    bool bf16; /* all tensors; else float */
+    unsigned epilogue; /* GHP_EPILOGUE_...; FORWARD */
 };
 
 struct ghp_graph;
@@ -53,8 +54,8 @@ void ghp_graph_close(struct ghp_graph *graph); /* accepts NULL */
 
 /* What an implementation may do. */
 struct ghp_graph_rules {
-    bool tensor_cores;   /* of floats: round products (tf32); bfloat16 always may */
-    bool repeatable;     /* the same bits every time, and no transforms (Winograd, FFT) */
+    bool tensor_cores; /* of floats: round products (tf32); bfloat16 always may */
+    bool repeatable;   /* the same bits every time, and no transforms (Winograd, FFT) */
     int64_t most_workspace_bytes;
 };
 

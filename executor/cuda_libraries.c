@@ -122,20 +122,21 @@ enum ghp_status ghp_cuda_find(int *count)
     if (status == cudaSuccess && n > 0) return GHP_OK;
     cudaGetLastError(); /* or the next call would report it again */
     if (status == cudaSuccess || status == cudaErrorNoDevice)
-        return GHP_FAIL(GHP_ERR_BACKEND,
-                        "this machine has no GPU that CUDA can use; see that 'nvidia-smi' lists one "
-                        "and that CUDA_VISIBLE_DEVICES does not hide it, or use --backend onednn");
+        return GHP_FAIL(
+            GHP_ERR_BACKEND,
+            "this machine has no GPU that CUDA can use; see that 'nvidia-smi' lists one "
+            "and that CUDA_VISIBLE_DEVICES does not hide it, or use --backend onednn");
     cudaDriverGetVersion(&version);
     if (status == cudaErrorInsufficientDriver && version == 0)
         return GHP_FAIL(GHP_ERR_BACKEND,
                         "no NVIDIA driver was found; install the driver for your GPU (then "
                         "'nvidia-smi' lists it), or use --backend onednn");
     if (status == cudaErrorInsufficientDriver)
-        return GHP_FAIL(GHP_ERR_BACKEND,
-                        "the NVIDIA driver is for CUDA %d.%d, this build is for CUDA %d.%d; install "
-                        "a newer driver, or use --backend onednn",
-                        version / 1000, version % 1000 / 10, CUDART_VERSION / 1000,
-                        CUDART_VERSION % 1000 / 10);
+        return GHP_FAIL(
+            GHP_ERR_BACKEND,
+            "the NVIDIA driver is for CUDA %d.%d, this build is for CUDA %d.%d; install "
+            "a newer driver, or use --backend onednn",
+            version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     return GHP_FAIL(GHP_ERR_BACKEND,
                     "CUDA cannot start: %s; see what 'nvidia-smi' says, or use --backend onednn",
                     cudaGetErrorString(status));
@@ -150,8 +151,9 @@ enum ghp_status ghp_cuda_status(cudaError_t status, const char *what)
                         "the GPU is out of memory in '%.60s'; use a smaller batch, more workers or "
                         "a plan made with a lower --memory",
                         what);
-    return GHP_FAIL(GHP_ERR_BACKEND, "CUDA's '%.60s' failed: %s; see the kernel's log (dmesg) for "
-                                     "faults of the GPU, or report this",
+    return GHP_FAIL(GHP_ERR_BACKEND,
+                    "CUDA's '%.60s' failed: %s; see the kernel's log (dmesg) for "
+                    "faults of the GPU, or report this",
                     what, cudaGetErrorString(status));
 }
 

@@ -23,8 +23,9 @@ struct ghp_flight {
     struct ghp_timeline *timeline;
     int bank; /* of the present step */
     struct bank banks[GHP_BANKS];
-    double *metrics;                  /* [GHP_BANKS][GHP_METRIC_COUNT], pinned */
-    struct ghp_step_numbers *given;   /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_flight_set */
+    double *metrics; /* [GHP_BANKS][GHP_METRIC_COUNT], pinned */
+    struct ghp_step_numbers
+        *given; /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_flight_set */
     struct ghp_step_numbers *numbers; /* device */
     bool records, recording;
 };
@@ -37,12 +38,12 @@ static enum ghp_status open_memory(struct ghp_flight *f)
     void *metrics = NULL, *given = NULL, *numbers = NULL;
     enum ghp_status status;
 
-    status = d.ops->allocate_host(
-        d.backend, GHP_BANKS * GHP_METRIC_COUNT * (int64_t)sizeof(double), &metrics);
+    status = d.ops->allocate_host(d.backend, GHP_BANKS * GHP_METRIC_COUNT * (int64_t)sizeof(double),
+                                  &metrics);
     f->metrics = metrics;
     if (status == GHP_OK)
-        status = d.ops->allocate_host(d.backend, (GHP_BANKS + 1) * (int64_t)sizeof(*f->given),
-                                      &given);
+        status =
+            d.ops->allocate_host(d.backend, (GHP_BANKS + 1) * (int64_t)sizeof(*f->given), &given);
     f->given = given;
     if (status == GHP_OK)
         status = d.ops->allocate(d.backend, (int64_t)sizeof(*f->numbers), &numbers);
@@ -63,8 +64,8 @@ enum ghp_status ghp_flight_open(const struct ghp_flight_plan *plan, struct ghp_f
     GHP_TRY_GOTO(status, open_memory(f), fail);
     GHP_TRY_GOTO(status, ghp_timeline_open(f->device, plan->program, &f->timeline), fail);
     for (int i = 0; i < GHP_BANKS; i++)
-        GHP_TRY_GOTO(
-            status, f->device.ops->mark_open(f->device.backend, false, &f->banks[i].done), fail);
+        GHP_TRY_GOTO(status, f->device.ops->mark_open(f->device.backend, false, &f->banks[i].done),
+                     fail);
     if (plan->lender != NULL)
         f->loader = plan->lender->loader;
     else
@@ -106,9 +107,9 @@ static enum ghp_status send_numbers(struct ghp_flight *f, int slot,
                                     const struct ghp_step_numbers *numbers)
 {
     f->given[slot] = *numbers;
-    return ghp_device_copy(f->device, GHP_QUEUE_COMPUTE,
-                           (struct ghp_copy){f->numbers, &f->given[slot],
-                                             (int64_t)sizeof(*numbers), GHP_WAY_IN});
+    return ghp_device_copy(
+        f->device, GHP_QUEUE_COMPUTE,
+        (struct ghp_copy){f->numbers, &f->given[slot], (int64_t)sizeof(*numbers), GHP_WAY_IN});
 }
 
 enum ghp_status ghp_flight_set(struct ghp_flight *f, const struct ghp_step_numbers *numbers)
@@ -247,7 +248,8 @@ static enum ghp_status await(struct ghp_flight *f, int b)
         GHP_TRY(is_done(f, b, &done));
         if (done) return GHP_OK;
         if (team->carrier_ops->check != NULL)
-            GHP_TRY(team->carrier_ops->check(team->carrier, ghp_stopwatch_now_s() - begin_s, label_of(f, b)));
+            GHP_TRY(team->carrier_ops->check(team->carrier, ghp_stopwatch_now_s() - begin_s,
+                                             label_of(f, b)));
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         if (pause_ns < LAST_PAUSE_NS) pause_ns += pause_ns / 4;
     }

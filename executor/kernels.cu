@@ -8,7 +8,8 @@
 namespace
 {
 
-template <int WHAT> __device__ __forceinline__ float point(float a, float b, float alpha, float beta)
+template <int WHAT>
+__device__ __forceinline__ float point(float a, float b, float alpha, float beta)
 {
     if (WHAT == GHP_POINT_RELU) return a > 0 ? a : 0;
     if (WHAT == GHP_POINT_RELU_BACK) return a > 0 ? b : 0;
@@ -45,8 +46,7 @@ __global__ void point_kernel(int64_t n, const T *a, const T *b, T *out, float al
         store<T, V>(out, g * V, z);
     }
     for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
-        out[i] = narrow<T>(
-            point<WHAT>(widen(a[i]), b != nullptr ? widen(b[i]) : 0, alpha, beta));
+        out[i] = narrow<T>(point<WHAT>(widen(a[i]), b != nullptr ? widen(b[i]) : 0, alpha, beta));
 }
 
 template <int WHAT> cudaError_t launch_point(struct ghp_launch launch, const ghp_point_job *job)
@@ -55,8 +55,8 @@ template <int WHAT> cudaError_t launch_point(struct ghp_launch launch, const ghp
         typedef decltype(type) T;
         unsigned blocks = blocks_for(ceil_div(job->n, full_width<T>));
 
-        enqueue(point_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, 
-            job->n, (const T *)job->a, (const T *)job->b, (T *)job->out, job->alpha, job->beta);
+        enqueue(point_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, job->n,
+                (const T *)job->a, (const T *)job->b, (T *)job->out, job->alpha, job->beta);
     });
 }
 
@@ -133,7 +133,8 @@ void launch_bias_width(cudaStream_t stream, int64_t rows, int64_t c, const void 
 {
     tile t = tile_of(rows, c / V);
 
-    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, rows, c, (const T *)x, b, relu, (T *)y);
+    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, rows, c, (const T *)x, b, relu,
+            (T *)y);
 }
 
 } // namespace
@@ -157,7 +158,8 @@ extern "C" cudaError_t ghp_launch_bias(struct ghp_launch launch, int64_t rows, i
 namespace
 {
 
-template <typename From, typename To> __global__ void convert_kernel(int64_t n, const From *from, To *to)
+template <typename From, typename To>
+__global__ void convert_kernel(int64_t n, const From *from, To *to)
 {
     constexpr int V = 8;
     int64_t groups = n / V;
@@ -174,10 +176,12 @@ template <typename From, typename To> __global__ void convert_kernel(int64_t n, 
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from, void *to)
+extern "C" cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from,
+                                          void *to)
 {
     if (n == 0) return cudaSuccess;
-    enqueue(convert_kernel<float, bf16>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n, from, (bf16 *)to);
+    enqueue(convert_kernel<float, bf16>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n, from,
+            (bf16 *)to);
     return cudaGetLastError();
 }
 
@@ -185,7 +189,8 @@ extern "C" cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, cons
                                             float *to)
 {
     if (n == 0) return cudaSuccess;
-    enqueue(convert_kernel<bf16, float>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n, (const bf16 *)from, to);
+    enqueue(convert_kernel<bf16, float>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n,
+            (const bf16 *)from, to);
     return cudaGetLastError();
 }
 
@@ -199,7 +204,8 @@ struct four {
     uint32_t v[4];
 };
 
-__host__ __device__ inline four philox(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+__host__ __device__ inline four philox(uint64_t seed, uint32_t a, uint32_t b, uint32_t c,
+                                       uint32_t d)
 {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
 
@@ -249,19 +255,21 @@ __global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const 
     }
 }
 
-template <typename T, int V> void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
+template <typename T, int V>
+void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
 {
     int64_t groups = j->n * j->pixels * j->c / V;
-    masking m = {j->seed,  j->layer, j->threshold,        j->scale,        j->pixels,
-                 j->c,     j->global_channels, j->first_channel, j->first_sample};
+    masking m = {j->seed, j->layer,           j->threshold,     j->scale,       j->pixels,
+                 j->c,    j->global_channels, j->first_channel, j->first_sample};
 
-    enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, 
-        groups, m, j->step, j->step_at, (const T *)j->x, (T *)j->y);
+    enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, groups, m,
+            j->step, j->step_at, (const T *)j->x, (T *)j->y);
 }
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_dropout(struct ghp_launch launch, const struct ghp_dropout_job *job)
+extern "C" cudaError_t ghp_launch_dropout(struct ghp_launch launch,
+                                          const struct ghp_dropout_job *job)
 {
     bool fours = job->c % 4 == 0 && job->global_channels % 4 == 0 && job->first_channel % 4 == 0;
 
@@ -301,7 +309,8 @@ struct update_list {
 __global__ void update_kernel(update_list list, ghp_rates given, const ghp_rates *rates_at)
 {
     ghp_rates r = rates_at != nullptr ? *rates_at : given;
-    float rate = (float)r.learning_rate, momentum = (float)r.momentum, decay = (float)r.weight_decay;
+    float rate = (float)r.learning_rate, momentum = (float)r.momentum,
+          decay = (float)r.weight_decay;
     int low = 0, high = list.n - 1;
 
     while (low < high) { // the last tensor that begins at this block or before
@@ -498,7 +507,8 @@ extern "C" int64_t ghp_softmax_scratch(int64_t rows)
     return rows * (int64_t)sizeof(row_result);
 }
 
-extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct ghp_softmax_job *job)
+extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch,
+                                          const struct ghp_softmax_job *job)
 {
     row_result *results = (row_result *)job->scratch;
 
@@ -506,10 +516,11 @@ extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(softmax_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0, launch.stream, 
-                job->classes, job->valid, (const T *)job->x, (T *)job->y, job->labels, results);
+        enqueue(softmax_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0,
+                launch.stream, job->classes, job->valid, (const T *)job->x, (T *)job->y,
+                job->labels, results);
         enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, job->rows, job->valid, results,
-                                                          job->metrics);
+                job->metrics);
     });
 }
 
@@ -521,8 +532,8 @@ extern "C" cudaError_t ghp_launch_softmax_back(struct ghp_launch launch,
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(softmax_back_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0, launch.stream, 
-                job->classes, (const T *)job->y, job->labels, scale, (T *)dx);
+        enqueue(softmax_back_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0,
+                launch.stream, job->classes, (const T *)job->y, job->labels, scale, (T *)dx);
     });
 }
 

@@ -11,7 +11,8 @@ template <typename T> __global__ void forward_kernel(ghp_direct_job j)
     int64_t each = j.c / j.groups, of_group = j.k / j.groups, n = j.n * j.p * j.q * j.k;
 
     for (int64_t i = first_item(); i < n; i += item_stride()) {
-        int64_t k = i % j.k, q = i / j.k % j.q, p = i / j.k / j.q % j.p, sample = i / j.k / j.q / j.p;
+        int64_t k = i % j.k, q = i / j.k % j.q, p = i / j.k / j.q % j.p,
+                sample = i / j.k / j.q / j.p;
         int64_t first = k / of_group * each;
         float sum = 0;
 
@@ -41,7 +42,8 @@ template <typename T> __global__ void data_kernel(ghp_direct_job j)
     int64_t each = j.c / j.groups, of_group = j.k / j.groups, n = j.n * j.h * j.w * j.c;
 
     for (int64_t i = first_item(); i < n; i += item_stride()) {
-        int64_t c = i % j.c, x = i / j.c % j.w, y = i / j.c / j.w % j.h, sample = i / j.c / j.w / j.h;
+        int64_t c = i % j.c, x = i / j.c % j.w, y = i / j.c / j.w % j.h,
+                sample = i / j.c / j.w / j.h;
         int64_t group = c / each;
         float sum = 0;
 
@@ -57,8 +59,7 @@ template <typename T> __global__ void data_kernel(ghp_direct_job j)
                 float part = 0;
 
                 for (int64_t k = group * of_group; k < (group + 1) * of_group; k++)
-                    part += widen(from[k]) *
-                            j.weights[((k * j.r + r) * j.s + s) * each + c % each];
+                    part += widen(from[k]) * j.weights[((k * j.r + r) * j.s + s) * each + c % each];
                 sum += part;
             }
         }
@@ -74,7 +75,8 @@ template <typename T> __global__ void weight_kernel(ghp_direct_job j)
     int64_t weights = j.k * j.r * j.s * each, pixels = j.n * j.p * j.q;
 
     for (int64_t i = blockIdx.x; i < weights; i += gridDim.x) {
-        int64_t c = i % each, s = i / each % j.s, r = i / each / j.s % j.r, k = i / each / j.s / j.r;
+        int64_t c = i % each, s = i / each % j.s, r = i / each / j.s % j.r,
+                k = i / each / j.s / j.r;
         int64_t channel = k / of_group * each + c;
         double sum = 0;
 
@@ -84,9 +86,9 @@ template <typename T> __global__ void weight_kernel(ghp_direct_job j)
             int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
 
             if (y < 0 || y >= j.h || x < 0 || x >= j.w) continue;
-            sum += (double)(widen(((const T *)j.dy)[at * j.k + k]) *
-                            widen(((const T *)
-                                       j.x)[((sample * j.h + y) * j.w + x) * j.c + channel]));
+            sum +=
+                (double)(widen(((const T *)j.dy)[at * j.k + k]) *
+                         widen(((const T *)j.x)[((sample * j.h + y) * j.w + x) * j.c + channel]));
         }
         of_thread[threadIdx.x] = sum;
         __syncthreads();
@@ -105,7 +107,8 @@ extern "C" cudaError_t ghp_launch_direct_forward(struct ghp_launch launch,
                                                  const struct ghp_direct_job *job)
 {
     return by_type(launch, [&](auto type) {
-        enqueue(forward_kernel<decltype(type)>, blocks_for(job->n * job->p * job->q * job->k), kThreads, 0, launch.stream, *job);
+        enqueue(forward_kernel<decltype(type)>, blocks_for(job->n * job->p * job->q * job->k),
+                kThreads, 0, launch.stream, *job);
     });
 }
 
@@ -113,7 +116,8 @@ extern "C" cudaError_t ghp_launch_direct_data(struct ghp_launch launch,
                                               const struct ghp_direct_job *job)
 {
     return by_type(launch, [&](auto type) {
-        enqueue(data_kernel<decltype(type)>, blocks_for(job->n * job->h * job->w * job->c), kThreads, 0, launch.stream, *job);
+        enqueue(data_kernel<decltype(type)>, blocks_for(job->n * job->h * job->w * job->c),
+                kThreads, 0, launch.stream, *job);
     });
 }
 

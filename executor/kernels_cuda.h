@@ -116,9 +116,10 @@ struct ghp_sum_job {
     int64_t rows, c;
     const void *x, *y, *dy;
     void *dx;
-    const float *shift;               /* STATS: running mean */
-    const float *mean, *inverse;      /* BACK_STATS */
-    const float *gamma, *beta; /* BACK_STATS behind a relu: only where the normalised value is above 0; or NULL */
+    const float *shift;          /* STATS: running mean */
+    const float *mean, *inverse; /* BACK_STATS */
+    const float *gamma,
+        *beta; /* BACK_STATS behind a relu: only where the normalised value is above 0; or NULL */
     void *out;
     void *scratch; /* ghp_sum_scratch bytes */
 };
@@ -162,7 +163,8 @@ struct ghp_pool_job {
     bool count_pad;
     const void *x, *dy;
     void *y, *dx;
-    void *places; /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
+    void *
+        places; /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
 };
 cudaError_t ghp_launch_max_pool(struct ghp_launch launch, const struct ghp_pool_job *job);
 cudaError_t ghp_launch_max_pool_back(struct ghp_launch launch, const struct ghp_pool_job *job);

@@ -24,8 +24,8 @@ template <typename U> void launch_units(cudaStream_t stream, const ghp_blocks *b
 {
     int64_t size = (int64_t)sizeof(U), units = b->bytes / size;
 
-    enqueue(blocks_kernel<U>, blocks_for(b->rows * units), kThreads, 0, stream, 
-        b->rows, units, b->from_stride / size, b->to_stride / size, (const U *)b->from, (U *)b->to);
+    enqueue(blocks_kernel<U>, blocks_for(b->rows * units), kThreads, 0, stream, b->rows, units,
+            b->from_stride / size, b->to_stride / size, (const U *)b->from, (U *)b->to);
 }
 
 } // namespace
@@ -88,9 +88,11 @@ extern "C" cudaError_t ghp_launch_transpose(cudaStream_t stream, int element_byt
 
     if (tiles == 0) return cudaSuccess;
     if (element_bytes == 2)
-        enqueue(transpose_kernel<uint16_t>, blocks, threads, 0, stream, n, a, b, (const uint16_t *)from, (uint16_t *)to);
+        enqueue(transpose_kernel<uint16_t>, blocks, threads, 0, stream, n, a, b,
+                (const uint16_t *)from, (uint16_t *)to);
     else
-        enqueue(transpose_kernel<uint32_t>, blocks, threads, 0, stream, n, a, b, (const uint32_t *)from, (uint32_t *)to);
+        enqueue(transpose_kernel<uint32_t>, blocks, threads, 0, stream, n, a, b,
+                (const uint32_t *)from, (uint32_t *)to);
     return cudaGetLastError();
 }
 
@@ -134,8 +136,8 @@ extern "C" cudaError_t ghp_launch_take(struct ghp_launch launch, int64_t n, int6
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(take_kernel<T>, blocks_for(n * out), kThreads, 0, launch.stream, 
-            n, in, out, table, nothing, (const T *)x, (T *)y);
+        enqueue(take_kernel<T>, blocks_for(n * out), kThreads, 0, launch.stream, n, in, out, table,
+                nothing, (const T *)x, (T *)y);
     });
 }
 
@@ -147,7 +149,7 @@ extern "C" cudaError_t ghp_launch_give_back(struct ghp_launch launch, int64_t n,
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(give_back_kernel<T>, blocks_for(n * in), kThreads, 0, launch.stream, 
-            n, in, out, starts, list, (const T *)dy, (T *)dx);
+        enqueue(give_back_kernel<T>, blocks_for(n * in), kThreads, 0, launch.stream, n, in, out,
+                starts, list, (const T *)dy, (T *)dx);
     });
 }

@@ -7,9 +7,9 @@
 namespace
 {
 
-constexpr int kChunkRows = 16;   // added in float
+constexpr int kChunkRows = 16;    // added in float
 constexpr int kRowsOfBlock = 128; // at least so many of a block
-constexpr int kMostParts = 512;  // blocks over all tiles of channels
+constexpr int kMostParts = 512;   // blocks over all tiles of channels
 
 // How [rows][columns] is cut, columns counted in vectors: the same on every device.
 struct cut {
@@ -188,7 +188,8 @@ __global__ void finish_kernel(int64_t n, int parts, const double *from, To *to)
     to[i] = (To)sum;
 }
 
-template <int WHAT, typename T, int V> void launch_sum_width(cudaStream_t stream, const ghp_sum_job *j)
+template <int WHAT, typename T, int V>
+void launch_sum_width(cudaStream_t stream, const ghp_sum_job *j)
 {
     constexpr int SUMS = sums_of(WHAT);
     cut t = cut_of(j->rows, j->c / V);
@@ -198,16 +199,14 @@ template <int WHAT, typename T, int V> void launch_sum_width(cudaStream_t stream
     dim3 threads(32, 8);
     unsigned blocks = (unsigned)ceil_div(n, 32);
 
-    enqueue(sum_kernel<WHAT, T, V>, dim3(t.tiles, t.parts), dim3(t.threads_x, t.threads_y), shared, stream, 
-        j->rows, j->c, in, (double *)j->scratch);
+    enqueue(sum_kernel<WHAT, T, V>, dim3(t.tiles, t.parts), dim3(t.threads_x, t.threads_y), shared,
+            stream, j->rows, j->c, in, (double *)j->scratch);
     if (SUMS == 2)
         enqueue(finish_kernel<double>, blocks, threads, 0, stream, n, (int)t.parts,
-                                                              (const double *)j->scratch,
-                                                              (double *)j->out);
+                (const double *)j->scratch, (double *)j->out);
     else
         enqueue(finish_kernel<float>, blocks, threads, 0, stream, n, (int)t.parts,
-                                                             (const double *)j->scratch,
-                                                             (float *)j->out);
+                (const double *)j->scratch, (float *)j->out);
 }
 
 template <int WHAT> cudaError_t launch_sum(struct ghp_launch launch, const ghp_sum_job *job)
@@ -295,8 +294,7 @@ __global__ void norm_data_prepare_kernel(ghp_batch_norm_job j)
 }
 
 // With relu the gradient passes where the forward pass was above 0.
-template <typename T, int V, bool BACKWARD>
-__global__ void norm_kernel(ghp_batch_norm_job j)
+template <typename T, int V, bool BACKWARD> __global__ void norm_kernel(ghp_batch_norm_job j)
 {
     int64_t c = j.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
     float a[V], b[V], e[V], mean[V], scale[V], beta[V];
@@ -350,7 +348,8 @@ void launch_norm(cudaStream_t stream, const ghp_batch_norm_job *job)
     int64_t down = ceil_div(job->rows, (int64_t)t.threads_y * 4), most = ceil_div(4096, t.tiles);
 
     if (down > most) down = most;
-    enqueue(norm_kernel<T, V, BACKWARD>, dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y), 0, stream, *job);
+    enqueue(norm_kernel<T, V, BACKWARD>, dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)),
+            dim3(t.threads_x, t.threads_y), 0, stream, *job);
 }
 
 template <bool BACKWARD>
@@ -461,13 +460,15 @@ template <typename T> __global__ void lrn_back_kernel(ghp_lrn_job j)
 extern "C" cudaError_t ghp_launch_lrn(struct ghp_launch launch, const struct ghp_lrn_job *job)
 {
     return by_type(launch, [&](auto type) {
-        enqueue(lrn_kernel<decltype(type)>, blocks_for(job->rows * job->c), kThreads, 0, launch.stream, *job);
+        enqueue(lrn_kernel<decltype(type)>, blocks_for(job->rows * job->c), kThreads, 0,
+                launch.stream, *job);
     });
 }
 
 extern "C" cudaError_t ghp_launch_lrn_back(struct ghp_launch launch, const struct ghp_lrn_job *job)
 {
     return by_type(launch, [&](auto type) {
-        enqueue(lrn_back_kernel<decltype(type)>, blocks_for(job->rows * job->c), kThreads, 0, launch.stream, *job);
+        enqueue(lrn_back_kernel<decltype(type)>, blocks_for(job->rows * job->c), kThreads, 0,
+                launch.stream, *job);
     });
 }

@@ -163,7 +163,8 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
     GHP_TRY_GOTO(status,
-                 ghp_opset_init_on(made->device, &task->local, size, 1u << task->pass, &made->set),
+                 ghp_opset_init_to_time(made->device, &task->local, size, 1u << task->pass,
+                                        &made->set),
                  fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);

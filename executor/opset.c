@@ -113,30 +113,44 @@ static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struc
     }
 }
 
-static void fill_all(struct ghp_opset *set)
+/* Fills a tensor of the set. */
+typedef enum ghp_status fill_fn(const struct ghp_opset *set, void *tensor, int64_t elements,
+                                int element_bytes, struct fill how);
+
+static enum ghp_status fill_on_host(const struct ghp_opset *set, void *tensor, int64_t elements,
+                                    int element_bytes, struct fill how)
+{
+    (void)set;
+    fill_tensor(tensor, elements, element_bytes, how);
+    return GHP_OK;
+}
+
+static enum ghp_status fill_all(const struct ghp_opset *set, fill_fn *fill)
 {
     const struct ghp_local *local = &set->local;
     const struct ghp_tensors *at = &set->call.at;
     int size = set->element_bytes, wide = ghp_parameter_bytes(size);
     int weights = ghp_opset_weights(local);
     bool norm = local->op == GHP_OP_BATCH_NORM;
+
     for (int i = 0; i < ghp_opset_inputs(local); i++)
-        fill_tensor((void *)(uintptr_t)at->x[i], ghp_opset_input_elements(local, i), size,
-                    (struct fill){(uint32_t)i, 0.0, 1.0});
-    fill_tensor(at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0});
-    fill_tensor(at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0});
+        GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_opset_input_elements(local, i), size,
+                     (struct fill){(uint32_t)i, 0.0, 1.0}));
+    GHP_TRY(fill(set, at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0}));
+    GHP_TRY(fill(set, at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0}));
     for (int i = 0; i < weights; i++)
-        fill_tensor(at->w[i], ghp_local_weight_elements(local) / weights, wide,
-                    (struct fill){22 + (uint32_t)i, norm && i == 0 ? 2.0 : 0.0, norm ? 0.5 : 0.25});
-    if (norm) {
-        fill_tensor(at->state[0], local->c, wide, (struct fill){24, 0.0, 0.5});
-        fill_tensor(at->state[1], local->c, wide, (struct fill){25, 2.0, 0.5});
-    }
-    if (local->op == GHP_OP_SOFTMAX_CE) {
-        int32_t *labels = (int32_t *)(uintptr_t)at->labels;
-        for (int64_t i = 0; i < local->n; i++)
-            labels[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)local->c);
-    }
+        GHP_TRY(
+            fill(set, at->w[i], ghp_local_weight_elements(local) / weights, wide,
+                 (struct fill){22 + (uint32_t)i, norm && i == 0 ? 2.0 : 0.0, norm ? 0.5 : 0.25}));
+    if (!norm) return GHP_OK;
+    GHP_TRY(fill(set, at->state[0], local->c, wide, (struct fill){24, 0.0, 0.5}));
+    return fill(set, at->state[1], local->c, wide, (struct fill){25, 2.0, 0.5});
+}
+
+static void make_labels(const struct ghp_local *local, int32_t *labels)
+{
+    for (int64_t i = 0; i < local->n; i++)
+        labels[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)local->c);
 }
 
 /* Large ones lie in huge pages where the system has them, as a worker's arena does. */
@@ -151,11 +165,10 @@ void *ghp_opset_block(int64_t bytes)
     return block;
 }
 
-enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
-                               struct ghp_opset *set)
+/* Everything but memory. */
+static struct ghp_opset set_of(const struct ghp_local *local, int element_bytes, unsigned passes)
 {
-    unsigned what = needs(local->op, passes);
-    *set = (struct ghp_opset){.local = *local,
+    return (struct ghp_opset){.local = *local,
                               .element_bytes = element_bytes,
                               .bytes = ghp_opset_bytes(local, element_bytes, passes),
                               .call = {.training = true,
@@ -164,6 +177,14 @@ enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes,
                                        .valid_samples = local->n,
                                        .seed = 1,
                                        .global_channels = local->c}};
+}
+
+enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
+                               struct ghp_opset *set)
+{
+    unsigned what = needs(local->op, passes);
+
+    *set = set_of(local, element_bytes, passes);
     set->memory = ghp_opset_block(set->bytes);
     if (set->memory == NULL) {
         int64_t bytes = set->bytes;
@@ -177,8 +198,9 @@ enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes,
     memset(set->memory, 0, (size_t)set->bytes);
     struct cutter cutter = {.base = set->memory};
     cut_all(local, element_bytes, what, &cutter, &set->call.at);
-    fill_all(set);
-    return GHP_OK;
+    if (local->op == GHP_OP_SOFTMAX_CE)
+        make_labels(local, (int32_t *)(uintptr_t)set->call.at.labels);
+    return fill_all(set, fill_on_host);
 }
 
 void ghp_opset_release(struct ghp_opset *set)
@@ -262,14 +284,78 @@ done:
     return status;
 }
 
+enum { PATTERN_ELEMENTS = 1 << 20 };
+
+/* The first elements from the host, the others as copies of them, twice as many each time. */
+static enum ghp_status fill_on_device(const struct ghp_opset *set, void *tensor, int64_t elements,
+                                      int element_bytes, struct fill how)
+{
+    int64_t first = elements < PATTERN_ELEMENTS ? elements : PATTERN_ELEMENTS;
+    void *host;
+    enum ghp_status status;
+
+    if (tensor == NULL || elements == 0) return GHP_OK;
+    host = ghp_alloc((size_t)first, (size_t)element_bytes);
+    if (host == NULL) return GHP_NO_MEMORY();
+    fill_tensor(host, first, element_bytes, how);
+    status = ghp_device_write(set->device, tensor, host, first * element_bytes);
+    for (int64_t done = first; done < elements && status == GHP_OK;) {
+        int64_t more = elements - done < done ? elements - done : done;
+
+        status = ghp_device_copy(set->device, GHP_QUEUE_COMPUTE,
+                                 (struct ghp_copy){(char *)tensor + done * element_bytes, tensor,
+                                                   more * element_bytes, GHP_WAY_WITHIN});
+        done += more;
+    }
+    free(host);
+    return status;
+}
+
+static enum ghp_status send_labels(const struct ghp_opset *set)
+{
+    const struct ghp_local *l = &set->local;
+    int32_t *labels;
+    enum ghp_status status;
+
+    if (l->op != GHP_OP_SOFTMAX_CE) return GHP_OK;
+    labels = ghp_alloc((size_t)l->n, sizeof *labels);
+    if (labels == NULL) return GHP_NO_MEMORY();
+    make_labels(l, labels);
+    status = ghp_device_write(set->device, (void *)(uintptr_t)set->call.at.labels, labels,
+                              l->n * (int64_t)sizeof *labels);
+    free(labels);
+    return status;
+}
+
+enum ghp_status ghp_opset_init_to_time(struct ghp_device device, const struct ghp_local *local,
+                                       int element_bytes, unsigned passes, struct ghp_opset *set)
+{
+    struct cutter cutter = {0};
+    void *memory = NULL;
+    enum ghp_status status = GHP_OK;
+
+    if (device.ops == NULL) return ghp_opset_init(local, element_bytes, passes, set);
+    *set = set_of(local, element_bytes, passes);
+    set->device = device;
+    GHP_TRY_GOTO(status, ghp_device_allocate(device, set->bytes, &memory), fail);
+    set->memory = cutter.base = memory;
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->call.at);
+    GHP_TRY_GOTO(status, send_labels(set), fail);
+    GHP_TRY_GOTO(status, fill_all(set, fill_on_device), fail);
+    GHP_TRY_GOTO(status, ghp_device_finish(device, GHP_QUEUE_COMPUTE), fail);
+    return GHP_OK;
+fail:
+    ghp_opset_release(set);
+    return status;
+}
+
 enum ghp_status ghp_opset_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
                               struct ghp_backend *backend, enum ghp_pass pass)
 {
     struct ghp_kernel *kernel = NULL;
     void *scratch = NULL;
     GHP_TRY(ops->prepare(backend, &set->local, pass, &kernel));
-    enum ghp_status status =
-        ghp_device_allocate(set->device, ops->scratch_bytes(kernel), &scratch);
+    enum ghp_status status = ghp_device_allocate(set->device, ops->scratch_bytes(kernel), &scratch);
     set->call.at.scratch = scratch;
     if (status == GHP_OK) status = ops->run(kernel, &set->call);
     if (status == GHP_OK) status = ghp_device_finish(set->device, GHP_QUEUE_COMPUTE);

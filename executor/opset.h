@@ -34,7 +34,11 @@ enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes,
                                struct ghp_opset *set);
 void ghp_opset_release(struct ghp_opset *set); /* accepts a zeroed one */
 
-/* The same in a device's memory; in host memory, ghp_opset_init. */
+/* The same in a device's memory, for whoever only times: large tensors repeat their first numbers there, made on the host
+ * once. In host memory, ghp_opset_init. */
+enum ghp_status ghp_opset_init_to_time(struct ghp_device device, const struct ghp_local *local,
+                                       int element_bytes, unsigned passes, struct ghp_opset *set);
+/* The same numbers in a device's memory; in host memory, ghp_opset_init. */
 enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_local *local,
                                   int element_bytes, unsigned passes, struct ghp_opset *set);
 /* All tensors between a set in host memory and one on a device, made for the same operation and passes; waits. */

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 enum { WEIGHTS_BYTES = 8 << 20, FEATURES = 512, SAMPLES = 64, BURST = 32 };
-static const double job_s = 20e-3; /* at least so long are repeats of a job timed: several time slices of a shared core */
+static const double job_s =
+    20e-3; /* at least so long are repeats of a job timed: several time slices of a shared core */
 
 struct ghp_pacer {
     const struct ghp_backend_ops *ops;
@@ -39,8 +40,8 @@ enum ghp_status ghp_pacer_open(const struct ghp_backend_ops *ops, struct ghp_bac
     if (p == NULL) return GHP_NO_MEMORY();
     p->ops = ops;
     p->backend = backend;
-    status = ghp_device_allocate(ghp_backend_device(ops, backend), 3 * (int64_t)WEIGHTS_BYTES,
-                                 &weights);
+    status =
+        ghp_device_allocate(ghp_backend_device(ops, backend), 3 * (int64_t)WEIGHTS_BYTES, &weights);
     p->weights = weights;
     if (status == GHP_OK) status = ghp_opbench_open(ops, backend, &task, &p->layer);
     if (status != GHP_OK) {
@@ -50,9 +51,8 @@ enum ghp_status ghp_pacer_open(const struct ghp_backend_ops *ops, struct ghp_bac
     p->update = (struct ghp_update){.w = p->weights,
                                     .v = p->weights + WEIGHTS_BYTES,
                                     .dw = p->weights + 2 * WEIGHTS_BYTES,
-                                    .elements =
-                                        WEIGHTS_BYTES /
-                                        ghp_parameter_bytes(backend->config.element_bytes),
+                                    .elements = WEIGHTS_BYTES /
+                                                ghp_parameter_bytes(backend->config.element_bytes),
                                     .learning_rate = 0.01,
                                     .momentum = 0.9};
     *pacer = p;

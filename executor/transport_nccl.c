@@ -31,8 +31,7 @@ struct ghp_transport {
 
 static cudaStream_t stream_of(const struct ghp_comm *c)
 {
-    enum ghp_queue queue =
-        c->stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE;
+    enum ghp_queue queue = c->stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE;
 
     return ghp_cuda_of(c->transport->request.device.backend)->streams[queue];
 }
@@ -105,7 +104,8 @@ static enum ghp_status settle(struct ghp_comm *c, ncclResult_t result)
 static enum ghp_status enter(struct ghp_comm *c)
 {
     if (c->nccl == NULL)
-        return GHP_FAIL(GHP_ERR_COMM, "NCCL was ended on worker %d before '%s'; see the first failure",
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "NCCL was ended on worker %d before '%s'; see the first failure",
                         rank_of(c->transport), label_of(c));
     return ghp_cuda_enter(c->transport->request.device.backend);
 }
@@ -239,9 +239,9 @@ static enum ghp_status nccl_all_reduce(struct ghp_comm *c, const struct ghp_redu
 static enum ghp_status nccl_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     GHP_TRY(enter(c));
-    return settle(c, c->transport->nccl->ncclReduceScatter(
-                         sum->in, sum->out, (size_t)sum->elements, type_of(sum->element_bytes),
-                         ncclSum, c->nccl, stream_of(c)));
+    return settle(c, c->transport->nccl->ncclReduceScatter(sum->in, sum->out, (size_t)sum->elements,
+                                                           type_of(sum->element_bytes), ncclSum,
+                                                           c->nccl, stream_of(c)));
 }
 
 static enum ghp_status nccl_all_gather(struct ghp_comm *c, const void *mine, void *all,

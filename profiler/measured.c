@@ -117,8 +117,19 @@ static enum ghp_status blank(struct run *run, int nodes)
     return ghp_profile_seal(profile);
 }
 
+/* The devices as their own library sees them, which knows more than hwloc. */
+static enum ghp_status note_gpus(struct ghp_gpus *gpus, const struct ghp_device_about *about,
+                                 int64_t memory_bytes)
+{
+    free(gpus->name);
+    gpus->name = strdup(about->name);
+    gpus->count = about->count;
+    gpus->memory_bytes = memory_bytes;
+    return gpus->name != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
 /* A device's own memory and cache count there. */
-static void note_device(struct run *run)
+static enum ghp_status note_device(struct run *run)
 {
     struct ghp_device device = ghp_measure_device(&run->m);
     struct ghp_device_memory memory = {0};
@@ -126,12 +137,13 @@ static void note_device(struct run *run)
 
     run->memory_bytes = (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) /
                         run->ranks_per_node;
-    if (device.ops == NULL) return;
+    if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);
+    GHP_TRY(device.ops->memory(device.backend, &memory));
     run->sharing = (run->ranks_per_node + about.count - 1) / about.count;
     run->m.cache_bytes = about.cache_bytes;
-    if (device.ops->memory(device.backend, &memory) == GHP_OK)
-        run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes) / run->sharing;
+    run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes) / run->sharing;
+    return note_gpus(&run->profile->machine.gpus, &about, memory.total_bytes);
 }
 
 /* Who carries tensors: decided by all together, after every backend is open. */
@@ -186,8 +198,7 @@ static enum ghp_status settle(struct run *run)
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
     GHP_TRY(run->m.backend_ops->open(&config, &run->m.backend));
-    note_device(run);
-    return GHP_OK;
+    return note_device(run);
 }
 
 /* What rank 0 knows from the earlier file, to all. */

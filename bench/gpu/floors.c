@@ -53,9 +53,8 @@ static double traffic(const struct ghp_instr *instr, int element_bytes)
 
 static double floor_of(const struct floors *f, const struct ghp_instr *instr, int element_bytes)
 {
-    double flops = instr->kind == GHP_INSTR_COMPUTE
-                       ? (double)ghp_local_flops(&instr->local, instr->pass)
-                       : 0;
+    double flops =
+        instr->kind == GHP_INSTR_COMPUTE ? (double)ghp_local_flops(&instr->local, instr->pass) : 0;
 
     return fmax(flops / f->flops_per_s, traffic(instr, element_bytes) / f->copy_Bps);
 }
@@ -84,8 +83,9 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
     GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
     status = program.n_instrs == run->n_instrs
                  ? GHP_OK
-                 : GHP_FAIL(GHP_ERR_INPUT, "the run has %d instructions, the plan %d; give the run "
-                                           "of this very plan",
+                 : GHP_FAIL(GHP_ERR_INPUT,
+                            "the run has %d instructions, the plan %d; give the run "
+                            "of this very plan",
                             run->n_instrs, program.n_instrs);
     for (int i = 0; i < program.n_instrs && status == GHP_OK; i++) {
         struct kind *kind;

@@ -55,7 +55,7 @@ struct walker {
     void run_block();
     void live();
 
-private:
+  private:
     void leave();
     void resume(fiber &f);
     fiber &idle();

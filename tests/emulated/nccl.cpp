@@ -86,7 +86,7 @@ double number(const char *at, ncclDataType_t type, size_t i)
 {
     if (type == ncclFloat64) return reinterpret_cast<const double *>(at)[i];
     if (type == ncclFloat32) return (double)reinterpret_cast<const float *>(at)[i];
-    uint32_t bits = (uint32_t)reinterpret_cast<const uint16_t *>(at)[i] << 16;
+    uint32_t bits = (uint32_t) reinterpret_cast<const uint16_t *>(at)[i] << 16;
     float value;
     std::memcpy(&value, &bits, sizeof(value));
     return (double)value;

@@ -264,7 +264,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
                             cudaStream_t stream)
 {
     guard g(lock);
-    bool to_device = inside(device_blocks, to, bytes), from_device = inside(device_blocks, from, bytes);
+    bool to_device = inside(device_blocks, to, bytes),
+         from_device = inside(device_blocks, from, bytes);
     const void *host = kind == cudaMemcpyHostToDevice ? from : to;
 
     if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) != to_device ||

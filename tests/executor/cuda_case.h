@@ -9,10 +9,10 @@ enum { CUDA_CASE_TENSORS = 2 * GHP_MAX_INPUTS + 4 * GHP_MAX_PARAMS + 8 };
 
 struct cuda_tensor {
     const char *name;
-    void *right, *got;   /* host memory */
+    void *right, *got; /* host memory */
     int64_t elements;
     enum { CASE_NARROW, CASE_WIDE, CASE_PLAIN } kind; /* numbers of the precision; floats; bytes */
-    bool written;        /* by the pass; the others must stay as they are */
+    bool written; /* by the pass; the others must stay as they are */
 };
 
 struct cuda_case {

@@ -13,20 +13,26 @@ static const struct ghp_cudnn *cudnn;
 
 /* As cuDNN writes them for devices that are there; figures from NVIDIA's data sheets. */
 static const char h100[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"
+    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":"
+    "65536,"
     "\"multiProcessorCount\":132,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
     "\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,"
-    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,"
+    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
+    "\"maxThreadsPerSM\":2048,"
     "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":85000000000,"
-    "\"smClockRateKHz\":1980000,\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,\"cudaDeviceId\":0,"
+    "\"smClockRateKHz\":1980000,\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,"
+    "\"cudaDeviceId\":0,"
     "\"deviceVer\":900,\"driverVer\":13000,\"deviceName\":\"NVIDIA H100 80GB HBM3\"}";
 static const char a100[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"
+    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":"
+    "65536,"
     "\"multiProcessorCount\":108,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
     "\"maxSharedMemoryPerBlockOptin\":166912,\"reservedSharedMemoryPerBlock\":1024,"
-    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,"
+    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
+    "\"maxThreadsPerSM\":2048,"
     "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":85000000000,"
-    "\"smClockRateKHz\":1410000,\"memClockRateKHz\":1593000,\"l2CacheSize\":41943040,\"cudaDeviceId\":0,"
+    "\"smClockRateKHz\":1410000,\"memClockRateKHz\":1593000,\"l2CacheSize\":41943040,"
+    "\"cudaDeviceId\":0,"
     "\"deviceVer\":800,\"driverVer\":13000,\"deviceName\":\"NVIDIA A100-SXM4-80GB\"}";
 
 static const struct precision_case {
@@ -134,8 +140,9 @@ static void check_device(const char *json, const char *name)
     check_model(GHP_SOURCE_DIR "/models/vgg16.json", 128, target, &networks);
     check_model(GHP_SOURCE_DIR "/models/resnet50.json", 256, target, &networks);
     check_model(GHP_SOURCE_DIR "/models/alexnet.json", 512, target, &networks);
-    fprintf(stderr, "%s: %d of %d passes at odd shapes without engine, %d of %d of networks; "
-                    "%d and %d without fused bias and relu\n",
+    fprintf(stderr,
+            "%s: %d of %d passes at odd shapes without engine, %d of %d of networks; "
+            "%d and %d without fused bias and relu\n",
             name, odd.none, odd.asked, networks.none, networks.asked, odd.fused_none,
             networks.fused_none);
     CHECK_EQ(networks.none, 0); /* odd shapes have ghp's own kernels to fall back to */
@@ -144,8 +151,8 @@ static void check_device(const char *json, const char *name)
 
 static void check_text(void)
 {
-    static const char *const wrong[] = {"", "eng", "engine3", "eng-1", "eng3 ", "eng3 2", "eng3 2=",
-                                        "eng3 2=4;", "eng3 2=4,", "eng3,2=4"};
+    static const char *const wrong[] = {"",       "eng",     "engine3",   "eng-1",     "eng3 ",
+                                        "eng3 2", "eng3 2=", "eng3 2=4;", "eng3 2=4,", "eng3,2=4"};
     struct ghp_engine engine = {.id = 62, .n_knobs = 2, .types = {2, 13}, .values = {4, -1}}, read;
     char text[GHP_GRAPH_NAME_BYTES];
 

@@ -176,11 +176,11 @@ static struct ghp_local shape(enum ghp_op op, int64_t n, int64_t c, int64_t size
 /* Wide enough for vectors and several blocks: what the odd shapes never reach. */
 static void check_wide(struct ghp_backend *backend, const struct setting *setting)
 {
-    static const enum ghp_op wide[] = {GHP_OP_CONV2D,     GHP_OP_BIAS, GHP_OP_RELU,
-                                       GHP_OP_MAX_POOL,   GHP_OP_AVG_POOL,
-                                       GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_DROPOUT,
-                                       GHP_OP_ADD,        GHP_OP_MUL};
-    struct ghp_local linear = shape(GHP_OP_LINEAR, 16, 256, 1), flat = shape(GHP_OP_FLATTEN, 3, 40, 9),
+    static const enum ghp_op wide[] = {
+        GHP_OP_CONV2D,     GHP_OP_BIAS, GHP_OP_RELU,    GHP_OP_MAX_POOL, GHP_OP_AVG_POOL,
+        GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_DROPOUT, GHP_OP_ADD,      GHP_OP_MUL};
+    struct ghp_local linear = shape(GHP_OP_LINEAR, 16, 256, 1),
+                     flat = shape(GHP_OP_FLATTEN, 3, 40, 9),
                      loss = shape(GHP_OP_SOFTMAX_CE, 33, 1000, 1);
 
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {

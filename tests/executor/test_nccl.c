@@ -73,8 +73,8 @@ static void fill(struct pair *p, int element_bytes, int64_t first)
 /* What arrived, once the stream has done it. */
 static void fetch(struct pair *p, const void *from, enum ghp_stream stream)
 {
-    CHECK_STATUS(ghp_device_finish(device_of(), stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM
-                                                                          : GHP_QUEUE_COMPUTE),
+    CHECK_STATUS(ghp_device_finish(device_of(),
+                                   stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE),
                  GHP_OK);
     CHECK_STATUS(ghp_device_read(device_of(), p->host, from, p->bytes), GHP_OK);
 }
@@ -112,8 +112,7 @@ static void check_sums(struct ghp_ranks ranks, enum ghp_stream stream, int eleme
     CHECK_STATUS(ghp_transport_nccl.reduce_scatter(comm, &sum), GHP_OK);
     fetch(&p, p.out, stream);
     for (int64_t i = 0; i < each; i++)
-        wrong += get(p.host, element_bytes, i) !=
-                 factor * (double)((member(ranks) * each + i) % 7);
+        wrong += get(p.host, element_bytes, i) != factor * (double)((member(ranks) * each + i) % 7);
     CHECK_EQ(wrong, 0);
     pair_close(&p);
 }
