@@ -29,7 +29,8 @@ static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t 
     return more * (q + 1) * (p - q - 1) + (kind.stride - more) * q * (p - q);
 }
 
-/* Messages that leave the node where most do, of all groups of the kind at once; 0: each group lies in one node.
+/* Messages that leave the node where most do, of all groups of the kind at once, when they exchange in pairs; 0: each
+ * group lies in one node.
  *
  * Tested   tests/core/test_crossing.c, against a walk over all members */
 static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
@@ -54,13 +55,28 @@ static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
     return (int)most;
 }
 
-/* The link that bounds the groups of a kind, with the part of it that one rank's messages to its p - 1 peers get. */
-static struct ghp_link link_of(const struct ghp_machine *machine, struct kind kind)
+/* The same for sums and gathers, which go node by node where each group has as many members in every node that it
+ * touches: of its p members the q in a node send p / q - 1 messages each.  Only groups that fill their nodes are looked at;
+ * others that come out even are taken for pairs. */
+static int64_t leaving_by(enum ghp_comm_op op, const struct ghp_machine *machine, struct kind kind)
 {
-    int64_t leaving = leaving_node(machine, kind);
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    int64_t span = (int64_t)kind.count * kind.stride;
+
+    if (op == GHP_COMM_ALL_TO_ALL || per_node % kind.stride != 0 || span % per_node != 0 ||
+        span <= per_node)
+        return leaving_node(machine, kind);
+    return (int64_t)kind.stride * (kind.count - per_node / kind.stride);
+}
+
+/* The link that bounds the groups of a kind, with the part of it that one rank's messages to its p - 1 peers get. */
+static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *machine,
+                               struct kind kind)
+{
+    int64_t leaving = leaving_by(op, machine, kind);
     struct ghp_link link = leaving > 0 ? machine->inter : machine->intra;
 
-    if (leaving > kind.count - 1) link.bandwidth_Bps /= (double)leaving / (kind.count - 1);
+    if (leaving > 0) link.bandwidth_Bps /= (double)leaving / (kind.count - 1);
     return link;
 }
 
@@ -80,7 +96,7 @@ double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op
 {
     struct kind kind = {ranks.count, ranks.stride, workers};
 
-    return ranks.count <= 1 ? 0 : law_of(op, bytes, ranks.count, link_of(machine, kind));
+    return ranks.count <= 1 ? 0 : law_of(op, bytes, ranks.count, link_of(op, machine, kind));
 }
 
 /* The workers that ran when an entry of this kind was measured. */
@@ -111,7 +127,8 @@ double ghp_profile_entry_law_s(const struct ghp_profile *profile,
 {
     struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
 
-    return law_of(entry->op, entry->bytes, entry->count, link_of(&profile->machine, kind));
+    return law_of(entry->op, entry->bytes, entry->count,
+                  link_of(entry->op, &profile->machine, kind));
 }
 
 /* First entry of the table of (op, count, stride), or of any later one. */
@@ -236,8 +253,8 @@ struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, en
     pick.own = e->op == op && e->count == ranks.count && e->stride == ranks.stride;
     if (!pick.own) {
         struct ghp_link theirs =
-            link_of(&profile->machine, measured_kind(profile, e, kind.workers));
-        double load = per_byte_s(op, ranks.count, link_of(&profile->machine, kind)) /
+            link_of(e->op, &profile->machine, measured_kind(profile, e, kind.workers));
+        double load = per_byte_s(op, ranks.count, link_of(op, &profile->machine, kind)) /
                       per_byte_s(e->op, e->count, theirs);
 
         pick.factor = exchanges_of(op) / exchanges_of(e->op);
@@ -294,7 +311,7 @@ static double read_table(const struct ghp_profile *profile, const struct ghp_pic
     if (pick->n == 2)
         return b->bytes < pick->bytes ? beyond_s(a, b, pick->bytes) : between_s(a, b, pick->bytes);
     if (a->bytes == pick->bytes) return a->seconds;
-    link = link_of(&profile->machine, measured_kind(profile, a, workers));
+    link = link_of(a->op, &profile->machine, measured_kind(profile, a, workers));
     if (!(link.bandwidth_Bps > 0)) return NAN;
     return a->seconds * law_of(a->op, pick->bytes, a->count, link) /
            law_of(a->op, a->bytes, a->count, link);
@@ -331,7 +348,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
         return GHP_OK;
     }
     price->source = GHP_SOURCE_LAW;
-    if (!(link_of(&profile->machine, kind).bandwidth_Bps > 0)) return fail_link(op, ranks);
-    price->seconds = law_of(op, bytes, ranks.count, link_of(&profile->machine, kind));
+    if (!(link_of(op, &profile->machine, kind).bandwidth_Bps > 0)) return fail_link(op, ranks);
+    price->seconds = law_of(op, bytes, ranks.count, link_of(op, &profile->machine, kind));
     return GHP_OK;
 }

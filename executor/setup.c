@@ -170,6 +170,7 @@ static enum ghp_status open_backend(struct ghp_setup *s)
     s->team.backend_ops = ops;
     s->team.transport_ops = s->session->transport_ops;
     s->team.transport = s->session->transport;
+    s->team.transport_ops->sum_in_rank_order(s->team.transport, s->exact);
     return GHP_OK;
 }
 

@@ -1,6 +1,7 @@
 /* executor/transport.h - who carries: collectives over sub-groups of workers.
  *
- * Reductions add in rank order, whatever arrives first, so equal inputs give equal bits on every rank and every run.
+ * Reductions add in a fixed order, whatever arrives first, so equal inputs give equal bits on every rank and every run:
+ * in rank order, or (long ones) first the ranks of each node, then the nodes, which keeps bytes off their links.
  * Communicators are created once per distinct (rank set, stream) and reused. Waiting sleeps briefly instead of
  * spinning, so more workers than cores do not starve each other; a wait that outlasts the watchdog's limit fails with
  * the label of the instruction and the ranks that have not arrived.
@@ -21,7 +22,7 @@ struct ghp_reduction { /* sums; data and scratch in host memory */
     int64_t elements;      /* all_reduce: of the buffer; reduce_scatter: of each rank's result */
     int element_bytes;     /* 4 float, 8 double */
     void *scratch;         /* receive segment */
-    int64_t scratch_bytes; /* >= 2 * element_bytes * ranks; larger messages go in segments */
+    int64_t scratch_bytes; /* >= 3 * element_bytes * ranks; larger messages go in segments */
 };
 
 struct ghp_transport_ops {
@@ -32,6 +33,9 @@ struct ghp_transport_ops {
     void (*close)(struct ghp_transport *transport);
     int (*rank)(const struct ghp_transport *transport);
     int (*size)(const struct ghp_transport *transport);
+    /* Whether sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At first
+     * false. All workers alike. */
+    void (*sum_in_rank_order)(struct ghp_transport *transport, bool on);
     /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one kind. */
     enum ghp_status (*group)(struct ghp_transport *transport, struct ghp_ranks ranks,
                              enum ghp_stream stream, struct ghp_comm **comm);

@@ -1,6 +1,6 @@
 /* executor/transport_mpi.c - the transport over MPI: start, communicators, waiting, the end.
  *
- * MPI carries single messages only; every collective is ghp's own (transport_mpi_collectives.c), because MPI promises
+ * MPI carries single messages only; every collective is ghp's own (transport_mpi_levels.c, transport_mpi_collectives.c), because MPI promises
  * neither the order of a reduction nor the same bits on all ranks. Two threads use it at once, one a stream, each on
  * communicators of its own. */
 #include "executor/transport_mpi_private.h"
@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MESSAGE_TAG = 7,
     COMM_TAG = 1,
+    HOST_BYTES = 256,      /* of a host's name */
     TIMER_SLACK_NS = 1000, /* sleeps end when they should: the default adds 50 us to each */
     SLEEP_FIRST_NS = 5000
 };
@@ -170,6 +172,30 @@ static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_rank
     return NULL;
 }
 
+static int node_at(const struct ghp_transport *t, struct ghp_ranks ranks, int i)
+{
+    return t->node_of[ranks.first + i * ranks.stride];
+}
+
+/* Ranks in each node, where the communicator's ranks fill one node after the other with as many in each; else 0. */
+static int ranks_in_node(const struct ghp_transport *t, struct ghp_ranks ranks)
+{
+    int n = 1;
+
+    if (t->node_of == NULL) return 0;
+    while (n < ranks.count && node_at(t, ranks, n) == node_at(t, ranks, 0))
+        n++;
+    if (ranks.count % n != 0) return 0;
+    for (int i = n; i < ranks.count; i++) {
+        bool same = node_at(t, ranks, i) == node_at(t, ranks, i - 1);
+
+        if (same != (i % n != 0)) return 0;
+        for (int j = 0; !same && j < i; j += n)
+            if (node_at(t, ranks, j) == node_at(t, ranks, i)) return 0;
+    }
+    return n;
+}
+
 static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
                                  enum ghp_stream stream, struct ghp_comm **comm)
 {
@@ -189,6 +215,7 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
     c->stream = stream;
     c->count = ranks.count;
     c->index = ranks.count == 1 ? 0 : (t->rank - ranks.first) / ranks.stride;
+    c->in_node = ranks_in_node(t, ranks);
     c->label = "no instruction";
     for (int i = 0; i < GHP_MPI_LANES; i++) {
         struct ghp_mpi_posted *posted = &c->posted[i];
@@ -218,8 +245,35 @@ static void mpi_close(struct ghp_transport *t)
         t->comms = c->next;
         comm_close(c);
     }
+    free(t->node_of);
     free(t);
     MPI_Finalize();
+}
+
+/* Who is where: ranks whose hosts have one name share a node. */
+static enum ghp_status find_nodes(struct ghp_transport *t)
+{
+    enum ghp_status status = GHP_OK;
+    char mine[HOST_BYTES] = "", *hosts = ghp_alloc((size_t)t->size, HOST_BYTES);
+    int *node_of = ghp_alloc((size_t)t->size, sizeof(*node_of));
+
+    if (hosts == NULL || node_of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    if (gethostname(mine, sizeof(mine) - 1) != 0) mine[0] = '\0';
+    GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, mine, hosts, HOST_BYTES), done);
+    for (int r = 0; r < t->size; r++) {
+        int first = 0;
+
+        while (strcmp(hosts + (size_t)first * HOST_BYTES, hosts + (size_t)r * HOST_BYTES) != 0)
+            first++;
+        node_of[r] = first;
+    }
+    t->node_of = node_of;
+    node_of = NULL;
+    t->world->in_node = ranks_in_node(t, t->world->ranks);
+done:
+    free(node_of);
+    free(hosts);
+    return status;
 }
 
 static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
@@ -252,6 +306,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
                  mpi_group(t, (struct ghp_ranks){0, t->size, 1}, GHP_STREAM_COMPUTE, &t->world),
                  fail);
     t->world->label = "start";
+    GHP_TRY_GOTO(status, find_nodes(t), fail);
     *transport = t;
     return GHP_OK;
 fail:
@@ -267,6 +322,11 @@ static int mpi_rank(const struct ghp_transport *t)
 static int mpi_size(const struct ghp_transport *t)
 {
     return t->size;
+}
+
+static void mpi_sum_in_rank_order(struct ghp_transport *t, bool on)
+{
+    t->in_rank_order = on;
 }
 
 static void mpi_label(struct ghp_comm *comm, const char *label)
@@ -286,6 +346,7 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .close = mpi_close,
     .rank = mpi_rank,
     .size = mpi_size,
+    .sum_in_rank_order = mpi_sum_in_rank_order,
     .group = mpi_group,
     .label = mpi_label,
     .all_reduce = ghp_mpi_all_reduce,

@@ -1,4 +1,4 @@
-/* executor/transport_mpi_private.h - what the two files of the MPI transport share; mpi.h appears nowhere else. */
+/* executor/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere else. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_PRIVATE_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_PRIVATE_H
 
@@ -14,7 +14,9 @@ struct ghp_mpi_posted {
     MPI_Request *requests; /* 2 count entries */
 };
 
-enum { GHP_MPI_LANES = 2 }; /* one being waited for while the next is on its way */
+enum {
+    GHP_MPI_LANES = 5
+}; /* what is on its way while one of them is waited for: transport_mpi_levels.c */
 
 struct ghp_comm {
     struct ghp_transport *transport; /* borrowed */
@@ -23,6 +25,7 @@ struct ghp_comm {
     enum ghp_stream stream;
     MPI_Comm mpi;     /* MPI_COMM_NULL where count is 1 */
     int count, index; /* ranks, and this one's place among them */
+    int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
     struct ghp_mpi_posted posted[GHP_MPI_LANES];
     int lane;          /* where the next message is posted */
     const char *label; /* borrowed; what the watchdog names */
@@ -30,6 +33,8 @@ struct ghp_comm {
 
 struct ghp_transport {
     int rank, size;
+    int *node_of; /* each rank's node: the first rank there */
+    bool in_rank_order;
     double watchdog_s;
     struct ghp_comm *comms; /* owned */
     struct ghp_comm *world; /* in comms */
@@ -48,10 +53,13 @@ enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t by
 
 enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
 
-enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum);
-enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum);
+/* In transport_mpi_levels.c. */
+enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of);
+enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of);
 enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,
                                    int64_t bytes_each);
+
+/* In transport_mpi_collectives.c. */
 enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
                                    int64_t bytes_each);
 enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);

@@ -241,6 +241,7 @@ struct run {
     struct ghp_measure m;
     int ranks_per_node;
     int64_t memory_bytes; /* for this rank's buffers */
+    bool exact;           /* the profile's numerics; rank 0 */
 };
 
 /* The profile must be of this very crew: other ranks or nodes are another machine. */
@@ -272,6 +273,7 @@ static enum ghp_status choose(struct run *run)
     GHP_TRY(status);
     GHP_TRY_GOTO(status, check_profile(run, &profile), done);
     run->m.element_bytes = profile.element_bytes;
+    run->exact = strcmp(profile.numerics, "exact") == 0;
     GHP_TRY_GOTO(status, ghp_held_out_collect(&profile, run->m.size, &run->result->held), done);
     status = ghp_held_out_predict(&profile, &run->result->held);
 done:
@@ -283,10 +285,11 @@ done:
 static enum ghp_status share(struct run *run, enum ghp_status status)
 {
     struct ghp_held_out *held = &run->result->held;
-    int32_t head[2] = {held->n, run->m.element_bytes};
+    int32_t head[3] = {held->n, run->m.element_bytes, run->exact};
 
     GHP_TRY(ghp_measure_share(&run->m, status, head, (int64_t)sizeof head));
     run->m.element_bytes = head[1];
+    run->m.transport_ops->sum_in_rank_order(run->m.transport, head[2] != 0);
     if (run->m.rank != 0 && head[0] > 0) {
         held->trials = ghp_alloc((size_t)head[0], sizeof *held->trials);
         held->n = held->max = held->trials != NULL ? head[0] : 0;

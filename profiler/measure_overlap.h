@@ -9,17 +9,20 @@
 
 #include "profiler/measure.h"
 
+enum { GHP_OVERLAP_TASKS = 6 }; /* at most */
+
 /* Measures the three slowdowns; one rank has none (all 1).
  *
  *     compute   computing beside a reduction / computing alone
  *     comm      reduction beside computing / reduction alone
  *     link      c in  seconds of both = c min(a, b) + |a - b|,  a and b the seconds of each alone
  *
- * compute   typical work of a training step, some milliseconds a run
+ * computes  n >= 1 tasks, typical work beside reductions, some milliseconds a run; they run in turns, and count as much
+ *           as they take
  * overlap   receives medians over several rounds, each >= 1
  *
  * Collective over m->world */
-enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, struct ghp_task compute,
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes, int n,
                                     struct ghp_overlap *overlap);
 
 #endif

@@ -26,7 +26,6 @@ enum {
 };
 static const double comm_share = 0.35;   /* of the time left: what collectives may take of a round */
 static const double memory_share = 0.5;  /* of a node's memory: what measuring may take */
-static const double typical_flops = 1e8; /* of the operation that overlap is measured with: some milliseconds */
 
 /* Everything of one run. */
 struct run {
@@ -131,6 +130,7 @@ static enum ghp_status settle(struct run *run)
     run->m.element_bytes = config.element_bytes;
     run->m.cache_bytes = ghp_topology_cache_bytes();
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
+    run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
     return run->m.backend_ops->open(&config, &run->m.backend);
 }
 
@@ -187,37 +187,49 @@ static enum ghp_status task_run(void *context, int64_t repeats)
     return ghp_opbench_run(context, (int)fmin((double)repeats, INT_MAX));
 }
 
-/* The operation of pure data parallelism whose size is most like a layer's; NULL: the models have none. */
-static const struct ghp_agenda_op *typical(const struct ghp_agenda *agenda)
+static bool beside_reductions(const struct ghp_agenda_op *op)
 {
-    const struct ghp_agenda_op *best = NULL;
-
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
-
-        if (op->value != GHP_VALUE_DATA || !(op->flops > 0)) continue;
-        if (best == NULL ||
-            fabs(log(op->flops / typical_flops)) < fabs(log(best->flops / typical_flops)))
-            best = op;
-    }
-    return best;
+    return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD && op->flops > 0;
 }
 
+/* What is computed while gradients are reduced: backward operations of pure data parallelism, drawn by their share of
+ * the work.  Returns how many; 0: the models have none. */
+static int typical(const struct ghp_agenda *agenda, const struct ghp_agenda_op **ops)
+{
+    double all = 0, passed = 0, drawn = 0.5;
+    int n = 0;
+
+    for (int i = 0; i < agenda->n_ops; ++i)
+        if (beside_reductions(&agenda->ops[i])) all += agenda->ops[i].flops;
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        if (!beside_reductions(&agenda->ops[i])) continue;
+        passed += agenda->ops[i].flops;
+        if (n == GHP_OVERLAP_TASKS || passed < all * drawn / GHP_OVERLAP_TASKS) continue;
+        ops[n++] = &agenda->ops[i];
+        while (passed >= all * drawn / GHP_OVERLAP_TASKS) drawn += 1;
+    }
+    return n;
+}
 static enum ghp_status measure_overlap(struct run *run)
 {
-    const struct ghp_agenda_op *op = typical(&run->agenda);
-    struct ghp_opbench *bench = NULL;
-    struct ghp_opbench_task task;
+    const struct ghp_agenda_op *ops[GHP_OVERLAP_TASKS];
+    struct ghp_opbench *benches[GHP_OVERLAP_TASKS] = {NULL};
+    struct ghp_task tasks[GHP_OVERLAP_TASKS];
+    int n = typical(&run->agenda, ops);
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
-    if (op == NULL) return GHP_OK;
-    task = ghp_measure_op_task(&run->m, op);
-    status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &bench);
+    if (n == 0) return GHP_OK;
+    for (int i = 0; i < n && status == GHP_OK; ++i) {
+        struct ghp_opbench_task task = ghp_measure_op_task(&run->m, ops[i]);
+
+        status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &benches[i]);
+        tasks[i] = (struct ghp_task){task_run, benches[i]};
+    }
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
-    status = ghp_measure_overlap(&run->m, (struct ghp_task){task_run, bench}, &run->profile->overlap);
+    status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
 done:
-    ghp_opbench_close(bench);
+    for (int i = 0; i < n; ++i) ghp_opbench_close(benches[i]);
     return status;
 }
 

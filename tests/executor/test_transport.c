@@ -1,15 +1,19 @@
-/* ghp-test: np=1,2,3,4 timeout=60
+/* ghp-test: np=1,2,3,4,6 timeout=120
  *
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
- * strides, both streams at once, equal bits on all ranks, agreement on failures. */
+ * strides, ranks on several nodes (supposed: all run here), both streams at once, equal bits on all ranks, agreement on
+ * failures. */
 #include "core/lower.h"
 #include "executor/stream.h"
-#include "executor/transport.h"
+#include "executor/transport_mpi_private.h"
 #include "tests/check.h"
 
 #include <unistd.h>
 
-enum { WATCHDOG_S = 6 };
+enum {
+    WATCHDOG_S = 6,
+    LEVEL_BYTES = 64 << 10 /* transport_mpi_levels.c: sums from here on go by nodes */
+};
 
 static const struct ghp_transport_ops *const ops = &ghp_transport_mpi;
 static struct ghp_transport *transport;
@@ -21,14 +25,22 @@ static double value(int r, int64_t i)
     return (double)((r * 37 + i * 11) % 97) / 7.0 + 1e-3 * r;
 }
 
-static double sum_of(struct ghp_ranks ranks, int64_t i, int element_bytes)
+/* In rank order, or first the `in_node` ranks of each node: in float or double. */
+static double sum_of(struct ghp_ranks ranks, int in_node, int64_t i, int element_bytes)
 {
     double wide = 0;
     float narrow = 0;
 
-    for (int r = 0; r < ranks.count; r++) {
-        wide += value(ranks.first + r * ranks.stride, i);
-        narrow += (float)value(ranks.first + r * ranks.stride, i);
+    for (int first = 0; first < ranks.count; first += in_node) {
+        double wide_here = 0;
+        float narrow_here = 0;
+
+        for (int r = first; r < first + in_node; r++) {
+            wide_here += value(ranks.first + r * ranks.stride, i);
+            narrow_here += (float)value(ranks.first + r * ranks.stride, i);
+        }
+        wide += wide_here;
+        narrow += narrow_here;
     }
     return element_bytes == 8 ? wide : (double)narrow;
 }
@@ -48,10 +60,18 @@ static void fill(void *data, int64_t n, int64_t first, int element_bytes)
     }
 }
 
-static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n,
-                             int64_t scratch_bytes)
+/* Ranks that a sum of so many bytes adds first. */
+static int added_first(struct ghp_ranks ranks, int in_node, int64_t bytes)
 {
+    return in_node > 0 && bytes >= LEVEL_BYTES ? in_node : ranks.count;
+}
+
+static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, const int64_t sizes[3])
+{
+    int64_t n = sizes[0], scratch_bytes = sizes[1];
+
     for (int e = 4; e <= 8; e += 4) {
+        int first = added_first(ranks, (int)sizes[2], n * e);
         void *data = ghp_alloc((size_t)n + 1, 8), *scratch = ghp_alloc((size_t)scratch_bytes, 1);
         struct ghp_reduction sum = {.in = data,
                                     .out = data,
@@ -64,19 +84,21 @@ static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, int6
         fill(data, n, 0, e);
         CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_OK);
         for (int64_t i = 0; i < n; i++)
-            wrong += get(data, i, e) != sum_of(ranks, i, e); /* in rank order: equal bits */
+            wrong += get(data, i, e) != sum_of(ranks, first, i, e); /* equal bits */
         CHECK_EQ(wrong, 0);
         free(scratch);
         free(data);
     }
 }
 
-static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t n,
-                                 int64_t scratch_bytes)
+static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks,
+                                 const int64_t sizes[3])
 {
     int me = (rank - ranks.first) / ranks.stride;
+    int64_t n = sizes[0], scratch_bytes = sizes[1];
 
     for (int e = 4; e <= 8; e += 4) {
+        int first = added_first(ranks, (int)sizes[2], n * ranks.count * e);
         void *in = ghp_alloc((size_t)(n * ranks.count) + 1, 8), *out = ghp_alloc((size_t)n + 1, 8);
         void *scratch = ghp_alloc((size_t)scratch_bytes, 1);
         struct ghp_reduction sum = {.in = in,
@@ -90,7 +112,7 @@ static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks, 
         fill(in, n * ranks.count, 0, e);
         CHECK_STATUS(ops->reduce_scatter(comm, &sum), GHP_OK);
         for (int64_t i = 0; i < n; i++)
-            wrong += get(out, i, e) != sum_of(ranks, me * n + i, e);
+            wrong += get(out, i, e) != sum_of(ranks, first, me * n + i, e);
         CHECK_EQ(wrong, 0);
         free(scratch);
         free(out);
@@ -125,9 +147,24 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
     free(in);
 }
 
+/* in_node: ranks in each node, 0 where that makes no difference. */
+static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
+{
+    static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4096, 70001, 600011};
+
+    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+        int64_t n = elements[i], small = n > 10000 ? 1 << 16 : 256; /* many segments */
+
+        check_all_reduce(comm, ranks, (const int64_t[3]){n, small, in_node});
+        check_all_reduce(comm, ranks, (const int64_t[3]){n, 1 << 20, in_node});
+        check_reduce_scatter(comm, ranks, (const int64_t[3]){n / 8, small, in_node});
+        check_reduce_scatter(comm, ranks, (const int64_t[3]){n / 8, 1 << 20, in_node});
+        check_copies(comm, ranks, n / 8);
+    }
+}
+
 static void check_group(struct ghp_ranks ranks)
 {
-    static const int64_t sizes[] = {0, 1, 2, 3, 5, 100, 1000, 4096, 70001};
     struct ghp_comm *comm = NULL, *again = NULL;
 
     CHECK_STATUS(ops->group(transport, ranks, GHP_STREAM_COMPUTE, &comm), GHP_OK);
@@ -135,15 +172,46 @@ static void check_group(struct ghp_ranks ranks)
     CHECK(comm == again);
     ops->label(comm, "test");
     CHECK_STATUS(ops->barrier(comm), GHP_OK);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        int64_t small = sizes[i] > 10000 ? 1 << 16 : 256; /* many segments */
+    check_sizes(comm, ranks, 0);
+}
 
-        check_all_reduce(comm, ranks, sizes[i], small);
-        check_all_reduce(comm, ranks, sizes[i], 1 << 20);
-        check_reduce_scatter(comm, ranks, sizes[i], small);
-        check_reduce_scatter(comm, ranks, sizes[i], 1 << 20);
-        check_copies(comm, ranks, sizes[i]);
-    }
+/* All ranks, as if rank r ran on node node_of(r): a communicator of its own, which replaces the last one. */
+static void check_nodes(int (*node_of)(int r), int in_node)
+{
+    struct ghp_ranks all = {0, size, 1};
+    struct ghp_comm **place = &transport->comms, *comm;
+
+    for (int r = 0; r < size; r++)
+        transport->node_of[r] = node_of(r);
+    while (*place != NULL && (*place)->stream != GHP_STREAM_COMM)
+        place = &(*place)->next;
+    if (*place != NULL) (*place)->ranks.first = -1; /* is not found again */
+    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMM, &comm), GHP_OK);
+    CHECK_EQ(comm->in_node, in_node);
+    check_sizes(comm, all, in_node);
+    ops->sum_in_rank_order(transport, true);
+    check_sizes(comm, all, 0);
+    ops->sum_in_rank_order(transport, false);
+}
+
+static int by_two(int r)
+{
+    return r / 2;
+}
+
+static int by_three(int r)
+{
+    return r / 3;
+}
+
+static int four_first(int r)
+{
+    return r / 4;
+}
+
+static int in_turns(int r)
+{
+    return r % 2;
 }
 
 static enum ghp_status reduce_there(void *context, int job)
@@ -232,6 +300,10 @@ int main(int argc, char **argv)
         check_group(ghp_ranks_subgroup(rank, degree));
         check_group(ghp_ranks_replica(rank, degree, size));
     }
+    if (size == 4 || size == 6) check_nodes(by_two, 2);
+    if (size == 6) check_nodes(by_three, 3);
+    if (size == 6) check_nodes(four_first, 0);
+    if (size == 4) check_nodes(in_turns, 0);
     check_two_streams();
     check_agreement();
     check_watchdog();
