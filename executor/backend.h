@@ -57,6 +57,13 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     double learning_rate, momentum, weight_decay;
 };
 
+enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
+
+struct ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare takes */
+    int n;
+    char names[GHP_MAX_ALGORITHMS][GHP_ALGORITHM_BYTES];
+};
+
 struct ghp_backend; /* opened backend, owned by its ops */
 struct ghp_kernel;  /* prepared pass, owned by its ops */
 
@@ -67,6 +74,14 @@ struct ghp_backend_ops {
     void (*close)(struct ghp_backend *backend);
     enum ghp_status (*prepare)(struct ghp_backend *backend, const struct ghp_local *local,
                                enum ghp_pass pass, struct ghp_kernel **kernel);
+    /* As prepare, by the algorithm of this name, which an earlier kernel of the same pass gave; where it cannot be had,
+     * by another. NULL: there is never a choice. */
+    enum ghp_status (*prepare_as)(struct ghp_backend *backend, const struct ghp_local *local,
+                                  enum ghp_pass pass, const char *algorithm,
+                                  struct ghp_kernel **kernel);
+    /* All that prepare_as can be asked for here; NULL: there is never a choice. */
+    enum ghp_status (*algorithms)(struct ghp_backend *backend, const struct ghp_local *local,
+                                  enum ghp_pass pass, struct ghp_algorithms *names);
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);

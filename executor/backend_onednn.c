@@ -6,16 +6,6 @@
 
 #include <stdlib.h>
 
-enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what)
-{
-    if (status == dnnl_success) return GHP_OK;
-    if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
-    return GHP_FAIL(GHP_ERR_BACKEND,
-                    "oneDNN's status is %d for '%.80s'; use '--backend reference' to go on without "
-                    "oneDNN",
-                    (int)status, what);
-}
-
 static bool onednn_has_precision(int element_bytes)
 {
     return element_bytes == 4;
@@ -65,19 +55,40 @@ fail:
     return status;
 }
 
-static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                      enum ghp_pass pass, struct ghp_kernel **kernel)
+static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, const char *algorithm,
+                                         struct ghp_kernel **kernel)
 {
     struct ghp_onednn_kernel *made = NULL;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
         if (local->op == GHP_OP_CONV2D)
-            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, &made));
+            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, algorithm, &made));
         if (local->op == GHP_OP_LINEAR)
-            GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, &made));
+            GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
+    if (made == NULL && algorithm != NULL)
+        return onednn_prepare_as(backend, local, pass, NULL, kernel);
     if (made == NULL) return ghp_loop_prepare(backend, local, pass, kernel);
     *kernel = &made->base;
+    return GHP_OK;
+}
+
+static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                      enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return onednn_prepare_as(backend, local, pass, NULL, kernel);
+}
+
+static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, struct ghp_algorithms *names)
+{
+    names->n = 0;
+    if (!ghp_local_has_pass(local, pass)) return GHP_OK;
+    if (local->op == GHP_OP_CONV2D)
+        return ghp_onednn_conv_algorithms(backend, local, pass, names);
+    if (local->op == GHP_OP_LINEAR)
+        return ghp_onednn_linear_algorithms(backend, local, pass, names);
     return GHP_OK;
 }
 
@@ -136,6 +147,8 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .open = onednn_open,
     .close = onednn_close,
     .prepare = onednn_prepare,
+    .prepare_as = onednn_prepare_as,
+    .algorithms = onednn_algorithms,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = onednn_run,

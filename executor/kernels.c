@@ -73,6 +73,20 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     return GHP_OK;
 }
 
+/* By the algorithm that was measured, where the profile has one. */
+static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
+{
+    const struct ghp_backend_ops *ops = kernels->ops;
+    const struct ghp_op_entry *measured =
+        kernels->profile == NULL ? NULL
+                                 : ghp_profile_find(kernels->profile, entry->key, entry->pass);
+
+    if (measured == NULL || measured->algorithm == NULL || ops->prepare_as == NULL)
+        return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
+    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, measured->algorithm,
+                           &entry->kernel);
+}
+
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_kernel **kernel)
 {
@@ -92,7 +106,7 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     entry = &kernels->entries[kernels->n];
     *entry = (struct ghp_kernel_entry){.local = *local, .pass = pass};
     memcpy(entry->key, key, sizeof(key));
-    GHP_TRY(kernels->ops->prepare(kernels->backend, local, pass, &entry->kernel));
+    GHP_TRY(prepare(kernels, entry));
     kernels->n++;
     *kernel = entry->kernel;
     return GHP_OK;

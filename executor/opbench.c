@@ -10,6 +10,7 @@ enum { MOST_COPIES = 4096 };
 
 struct ghp_opbench {
     const struct ghp_backend_ops *ops;
+    enum ghp_pass pass;
     struct ghp_kernel *kernel;
     struct ghp_opset set;
     char *copies;           /* of the set's memory, one behind another; NULL: none */
@@ -138,6 +139,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     *bench = NULL;
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
+    made->pass = task->pass;
     enum ghp_status status = GHP_OK;
     GHP_TRY_GOTO(status, ghp_opset_init(&task->local, size, 1u << task->pass, &made->set), fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
@@ -155,6 +157,23 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
 fail:
     ghp_opbench_close(made);
     return status;
+}
+
+enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
+                                   const char *algorithm)
+{
+    const struct ghp_backend_ops *ops = bench->ops;
+
+    if (bench->kernel != NULL) ops->release(bench->kernel);
+    bench->kernel = NULL;
+    GHP_TRY(ops->prepare_as(backend, &bench->set.local, bench->pass, algorithm, &bench->kernel));
+    free(bench->scratch);
+    bench->scratch = ghp_opset_block(ops->scratch_bytes(bench->kernel));
+    if (bench->scratch == NULL) return GHP_NO_MEMORY();
+    bench->set.call.at.scratch = bench->scratch;
+    for (int i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.scratch = bench->scratch;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats)
