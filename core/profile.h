@@ -17,8 +17,8 @@ enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_LAW, 
 struct ghp_op_entry {
     char *key; /* ghp_local_key */
     enum ghp_pass pass;
-    double seconds; /* median */
-    double spread;  /* (third quartile - first quartile) / median */
+    double seconds; /* mean of the samples that nothing disturbed */
+    double spread;  /* (third quartile - first quartile) / mean */
     enum ghp_source source;
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */

@@ -58,7 +58,7 @@ static json_t *ops_json(const struct ghp_profile *profile)
         const struct ghp_op_entry *op = &profile->ops[i];
         json_t *item =
             json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
-                      ghp_pass_name(op->pass), "median_s", op->seconds, "spread", op->spread,
+                      ghp_pass_name(op->pass), "mean_s", op->seconds, "spread", op->spread,
                       "source", ghp_source_text(op->source, op->calibrated), "scratch_bytes",
                       (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
@@ -78,7 +78,7 @@ static json_t *comms_json(const struct ghp_profile *profile)
         json_t *item =
             json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
                       comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes,
-                      "median_s", comm->seconds, "spread", comm->spread, "source",
+                      "mean_s", comm->seconds, "spread", comm->spread, "source",
                       ghp_source_text(comm->source, comm->calibrated));
 
         if (json_array_append_new(array, item) == 0) continue;
@@ -196,9 +196,17 @@ static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *
     return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->pace.memory_s);
 }
 
+/* Earlier files have medians. */
+static enum ghp_status read_seconds(const struct ghp_node *at, double *seconds)
+{
+    const char *key = ghp_json_has(at, "median_s") ? "median_s" : "mean_s";
+
+    return ghp_json_real(at, key, 0, MAX_SECONDS, seconds);
+}
+
 static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
 {
-    static const char *const keys[] = {"key",    "pass",          "median_s",  "spread",
+    static const char *const keys[] = {"key",    "pass",          "mean_s",    "median_s", "spread",
                                        "source", "scratch_bytes", "algorithm", NULL};
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
@@ -209,7 +217,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     GHP_TRY(ghp_json_text(at, "key", &op->key));
     GHP_TRY(ghp_json_choice(at, "pass", passes, &pass));
     op->pass = (enum ghp_pass)pass;
-    GHP_TRY(ghp_json_real(at, "median_s", 0, MAX_SECONDS, &op->seconds));
+    GHP_TRY(read_seconds(at, &op->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
     GHP_TRY(read_source(at, &op->source, &op->calibrated));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
@@ -237,7 +245,7 @@ static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *p
 
 static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entry *comm)
 {
-    static const char *const keys[] = {"op",       "count",  "stride", "bytes",
+    static const char *const keys[] = {"op",       "count",  "stride", "bytes", "mean_s",
                                        "median_s", "spread", "source", NULL};
     const char *ops[GHP_COMM_COUNT] = {NULL};
     int64_t count = 0, stride = 0;
@@ -253,7 +261,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entr
     comm->count = (int)count;
     comm->stride = (int)stride;
     GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &comm->bytes));
-    GHP_TRY(ghp_json_real(at, "median_s", 0, MAX_SECONDS, &comm->seconds));
+    GHP_TRY(read_seconds(at, &comm->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &comm->spread));
     return read_source(at, &comm->source, &comm->calibrated);
 }

@@ -268,7 +268,7 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
                                                 {"count", "ranks", "", 'i', 0, 0},
                                                 {"stride", "stride", "", 'i', 0, 0},
                                                 {"bytes", "bytes", "B", 'i', 0, 0},
-                                                {"median_s", "time", "us", 'r', 1e6, 2},
+                                                {"mean_s", "time", "us", 'r', 1e6, 2},
                                                 {"bus_Bps", "bus rate", "GB/s", 'r', 1e-9, 3},
                                                 {"spread", "spread", "%", 'r', 100, 1},
                                                 {"source", "source", "", 't', 0, 0},

@@ -1,4 +1,4 @@
-/* profiler/measure.c - samples, medians, and what the ranks tell each other. */
+/* profiler/measure.c - samples, means, and what the ranks tell each other. */
 #include "profiler/measure.h"
 
 #include "executor/contest.h"
@@ -10,6 +10,7 @@
 
 /* Samples that spread more than this are not trusted yet. */
 static const double calm_spread = 0.03;
+static const double fences = 1.5; /* times the distance of the quartiles: Tukey's */
 static const int64_t max_repeats = 1000000;
 
 double ghp_measure_now_s(void)
@@ -27,18 +28,33 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A step adds operations up, and means are what adds; samples far beyond the quartiles were disturbed. */
+static double mean_inside(const double *values, int n, double low, double high)
+{
+    double sum = 0;
+    int inside = 0;
+
+    for (int i = 0; i < n; ++i) {
+        if (values[i] < low || values[i] > high) continue;
+        sum += values[i];
+        ++inside;
+    }
+    return sum / inside;
+}
+
 struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples)
 {
     struct ghp_timed timed = {.samples = samples->n};
-    double values[GHP_MAX_SAMPLES];
+    double values[GHP_MAX_SAMPLES], low, high, fence;
 
+    if (samples->n == 0) return timed;
     memcpy(values, samples->values, sizeof values);
     qsort(values, (size_t)samples->n, sizeof *values, ascending);
-    timed.seconds = ghp_contest_quantile(values, samples->n, 0.5);
-    if (timed.seconds > 0)
-        timed.spread = (ghp_contest_quantile(values, samples->n, 0.75) -
-                        ghp_contest_quantile(values, samples->n, 0.25)) /
-                       timed.seconds;
+    low = ghp_contest_quantile(values, samples->n, 0.25);
+    high = ghp_contest_quantile(values, samples->n, 0.75);
+    fence = fences * (high - low);
+    timed.seconds = mean_inside(values, samples->n, low - fence, high + fence);
+    if (timed.seconds > 0) timed.spread = (high - low) / timed.seconds;
     return timed;
 }
 

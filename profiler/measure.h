@@ -1,4 +1,4 @@
-/* profiler/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, median and spread.
+/* profiler/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, mean and spread.
  *
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
  * mean. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
@@ -48,8 +48,8 @@ struct ghp_effort {
 
 /* What came out. */
 struct ghp_timed {
-    double seconds; /* of one run: median over the samples */
-    double spread;  /* (third quartile - first quartile) / median */
+    double seconds; /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
+    double spread;  /* (third quartile - first quartile) / seconds */
     int samples;
 };
 

@@ -19,7 +19,7 @@ enum { GHP_OVERLAP_TASKS = 6 }; /* at most */
  *
  * computes  n >= 1 tasks, typical work beside reductions, some milliseconds a run; they run in turns, and count as much
  *           as they take
- * overlap   receives medians over several rounds, each >= 1
+ * overlap   receives means over several rounds, each >= 1
  *
  * Collective over m->world */
 enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes, int n,
