@@ -119,16 +119,17 @@ static enum ghp_status execute(const struct trial *t, const struct bound *b)
     return GHP_ONEDNN(dnnl_stream_wait(t->stream));
 }
 
-/* A way whose first run takes twice the best's median is not looked at again. */
+/* A way that takes twice the best's median is not looked at any longer. */
 static enum ghp_status time_bound(const struct trial *t, const struct bound *b,
                                   struct samples *samples)
 {
-    GHP_TRY(execute(t, b));
-    for (int i = 0; i < t->how.repeats; i++) {
-        double begin = now_s(t->how);
+    for (int i = 0; i <= t->how.repeats; i++) {
+        double begin = now_s(t->how), seconds;
         GHP_TRY(execute(t, b));
-        samples->values[samples->n++] = now_s(t->how) - begin;
-        if (t->best->ways > 0 && samples->values[i] > 2 * t->best->seconds) break;
+        seconds = now_s(t->how) - begin;
+        bool hopeless = t->best->ways > 0 && seconds > 2 * t->best->seconds;
+        if (i > 0 || hopeless) samples->values[samples->n++] = seconds; /* the first warms up */
+        if (hopeless) break;
     }
     return GHP_OK;
 }

@@ -55,23 +55,63 @@ fail:
     return status;
 }
 
-static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
-                                         enum ghp_pass pass, const char *algorithm,
-                                         struct ghp_kernel **kernel)
+/* Each channel by itself, and alike: blocked tensors are plain ones of 16 channels and more samples. */
+static bool is_apart(enum ghp_op op)
 {
+    return op == GHP_OP_RELU || op == GHP_OP_ADD || op == GHP_OP_MAX_POOL ||
+           op == GHP_OP_AVG_POOL || op == GHP_OP_GLOBAL_AVG_POOL || op == GHP_OP_FLATTEN;
+}
+
+static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+    if (backend->config.exact) return false; /* direct algorithms are as quick on plain tensors */
+    if (local->op == GHP_OP_CONV2D) return local->window.groups == 1;
+    return is_apart(local->op) || local->op == GHP_OP_BIAS;
+}
+
+static struct ghp_local as_blocks(const struct ghp_local *local)
+{
+    struct ghp_local blocks = *local;
+    int64_t n = local->c / GHP_BLOCK_CHANNELS;
+    blocks.n *= n;
+    blocks.c = GHP_BLOCK_CHANNELS;
+    blocks.k /= n;
+    return blocks;
+}
+
+static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
+                                              const struct ghp_local *local, enum ghp_pass pass,
+                                              const char *algorithm, struct ghp_formats formats,
+                                              struct ghp_kernel **kernel)
+{
+    const struct ghp_onednn_wish wish = {algorithm, formats};
     struct ghp_onednn_kernel *made = NULL;
+    bool blocked = formats.x || formats.y;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
         if (local->op == GHP_OP_CONV2D)
-            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, algorithm, &made));
+            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
         if (local->op == GHP_OP_LINEAR)
             GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
     if (made == NULL && algorithm != NULL)
-        return onednn_prepare_as(backend, local, pass, NULL, kernel);
-    if (made == NULL) return ghp_loop_prepare(backend, local, pass, kernel);
-    *kernel = &made->base;
-    return GHP_OK;
+        return onednn_prepare_blocked(backend, local, pass, NULL, formats, kernel);
+    if (made != NULL) {
+        *kernel = &made->base;
+        return GHP_OK;
+    }
+    if (!blocked) return ghp_loop_prepare(backend, local, pass, kernel);
+    if (!is_apart(local->op)) return ghp_onednn_blocked_prepare(backend, local, pass, kernel);
+    const struct ghp_local blocks = as_blocks(local);
+    return ghp_loop_prepare(backend, &blocks, pass, kernel);
+}
+
+static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, const char *algorithm,
+                                         struct ghp_kernel **kernel)
+{
+    const struct ghp_formats plain = {false, false};
+    return onednn_prepare_blocked(backend, local, pass, algorithm, plain, kernel);
 }
 
 static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
@@ -81,12 +121,13 @@ static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct 
 }
 
 static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const struct ghp_local *local,
-                                         enum ghp_pass pass, struct ghp_algorithms *names)
+                                         enum ghp_pass pass, struct ghp_formats formats,
+                                         struct ghp_algorithms *names)
 {
     names->n = 0;
     if (!ghp_local_has_pass(local, pass)) return GHP_OK;
     if (local->op == GHP_OP_CONV2D)
-        return ghp_onednn_conv_algorithms(backend, local, pass, names);
+        return ghp_onednn_conv_algorithms(backend, local, pass, formats, names);
     if (local->op == GHP_OP_LINEAR)
         return ghp_onednn_linear_algorithms(backend, local, pass, names);
     return GHP_OK;
@@ -149,6 +190,8 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .prepare = onednn_prepare,
     .prepare_as = onednn_prepare_as,
     .algorithms = onednn_algorithms,
+    .can_block = onednn_can_block,
+    .prepare_blocked = onednn_prepare_blocked,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = onednn_run,

@@ -55,7 +55,12 @@ static int ways_of(const struct ghp_kernel *kernel, struct ghp_onednn_way list[M
     return n;
 }
 
-static enum ghp_status operands_of(const struct ghp_kernel *kernel,
+static dnnl_format_tag_t tag_of(bool blocked)
+{
+    return blocked ? dnnl_nChw16c : dnnl_nhwc;
+}
+
+static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
                                    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
 {
     struct ghp_onednn_conv z = ghp_onednn_conv_of(&kernel->local);
@@ -76,10 +81,10 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel,
            : kernel->pass == GHP_PASS_BACKWARD_DATA ? data
                                                     : weight,
            sizeof forward);
-    GHP_TRY(ghp_onednn_layout_open(4, z.x, dnnl_nhwc, &operands[0].plain));
+    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), &operands[0].plain));
     GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, z.grouped ? dnnl_goihw : dnnl_oihw,
                                    &operands[1].plain));
-    return ghp_onednn_layout_open(4, z.y, dnnl_nhwc, &operands[2].plain);
+    return ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain);
 }
 
 /* The library's reference code is no faster than ghp's loops, and allocates. */
@@ -93,10 +98,19 @@ struct walk {
     struct ghp_onednn_kernel *kernel; /* empty */
     struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
     dnnl_primitive_attr_t attributes;
-    const char *wanted;           /* fill the kernel with the way of this name; NULL: the first */
+    struct ghp_formats formats;
+    const char *wanted; /* fill the kernel with the way of this name; NULL: the first */
+    bool loosely;       /* whatever is reordered */
     struct ghp_algorithms *names; /* not NULL: only add each way's name */
     bool filled;
 };
+
+static bool is_named(const char *name, const char *wanted, bool loosely)
+{
+    if (!loosely) return strcmp(name, wanted) == 0;
+    return strcspn(name, "+") == strcspn(wanted, "+") &&
+           strncmp(name, wanted, strcspn(name, "+")) == 0;
+}
 
 static enum ghp_status visit(struct walk *walk, const_dnnl_primitive_desc_t described)
 {
@@ -106,7 +120,7 @@ static enum ghp_status visit(struct walk *walk, const_dnnl_primitive_desc_t desc
         ghp_onednn_add_name(walk->names, name);
         return GHP_OK;
     }
-    if (walk->wanted != NULL && strcmp(walk->wanted, name) != 0) return GHP_OK;
+    if (walk->wanted != NULL && !is_named(name, walk->wanted, walk->loosely)) return GHP_OK;
     GHP_TRY(ghp_onednn_kernel_fill(walk->kernel, described, walk->operands));
     walk->filled = true;
     return GHP_OK;
@@ -119,7 +133,7 @@ static enum ghp_status walk_ways(struct walk *walk)
     struct ghp_onednn_way list[MAX_WAYS];
     enum ghp_status status = GHP_OK;
     int n = ways_of(kernel, list);
-    GHP_TRY_GOTO(status, operands_of(kernel, walk->operands), done);
+    GHP_TRY_GOTO(status, operands_of(kernel, walk->formats, walk->operands), done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
         dnnl_primitive_desc_t described = NULL;
@@ -131,22 +145,35 @@ static enum ghp_status walk_ways(struct walk *walk)
     }
 done:
     if (walk->attributes != NULL) dnnl_primitive_attr_destroy(walk->attributes);
+    walk->attributes = NULL;
     ghp_onednn_operands_close(walk->operands);
+    memset(walk->operands, 0, sizeof walk->operands);
     return status;
 }
 
+/* Unfolding reads plain tensors. */
+static bool is_plain(struct ghp_formats formats)
+{
+    return !formats.x && !formats.y;
+}
+
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                        enum ghp_pass pass, const char *algorithm,
+                                        enum ghp_pass pass, struct ghp_onednn_wish wish,
                                         struct ghp_onednn_kernel **kernel)
 {
-    struct walk walk = {.wanted = algorithm};
+    const char *algorithm = wish.algorithm;
+    struct walk walk = {.wanted = algorithm, .formats = wish.formats};
     bool unfold = algorithm == NULL
                       ? pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local)
                       : strncmp(algorithm, GHP_ONEDNN_UNFOLD, strlen(GHP_ONEDNN_UNFOLD)) == 0;
-    if (unfold && can_unfold(local, pass))
+    if (unfold && can_unfold(local, pass) && is_plain(wish.formats))
         return ghp_onednn_unfold_prepare(backend, local, kernel);
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
+    if (status == GHP_OK && !walk.filled && algorithm != NULL) {
+        walk.loosely = true;
+        status = walk_ways(&walk);
+    }
     if (status == GHP_OK && walk.filled)
         *kernel = walk.kernel;
     else
@@ -167,15 +194,16 @@ static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct g
 
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_algorithms *names)
+                                           struct ghp_formats formats, struct ghp_algorithms *names)
 {
-    struct walk walk = {.names = names};
-    bool first = can_unfold(local, pass) && unfolding_pays(backend, local);
+    struct walk walk = {.names = names, .formats = formats};
+    bool can = can_unfold(local, pass) && is_plain(formats);
+    bool first = can && unfolding_pays(backend, local);
     if (first) GHP_TRY(add_unfolding(backend, local, names));
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
     ghp_onednn_kernel_close(walk.kernel);
-    if (status == GHP_OK && !first && can_unfold(local, pass))
+    if (status == GHP_OK && !first && can)
         status = add_unfolding(backend, local, names);
     return status;
 }

@@ -81,10 +81,15 @@ void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
                             const struct ghp_onednn_operand *operands,
                             char name[GHP_ALGORITHM_BYTES]);
 
-/* A kernel of the pass by the algorithm of that name, or (NULL) by the likeliest; *kernel stays NULL, with GHP_OK, where
- * the library has nothing of that name, or nothing better than plain loops. */
+/* A kernel of the pass by the algorithm of that name (or, with other reorders, of the same implementation), or (NULL) by
+ * the likeliest; *kernel stays NULL, with GHP_OK, where the library has nothing of that name, or nothing better than plain
+ * loops. */
+struct ghp_onednn_wish {
+    const char *algorithm;
+    struct ghp_formats formats;
+};
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                        enum ghp_pass pass, const char *algorithm,
+                                        enum ghp_pass pass, struct ghp_onednn_wish wish,
                                         struct ghp_onednn_kernel **kernel);
 enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
                                           const struct ghp_local *local, enum ghp_pass pass,
@@ -93,10 +98,15 @@ enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
 /* The names of all algorithms of the pass, the likeliest first. */
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_algorithms *names);
+                                           struct ghp_formats formats, struct ghp_algorithms *names);
 enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
                                              const struct ghp_local *local, enum ghp_pass pass,
                                              struct ghp_algorithms *names);
+
+/* A kernel of the pass of a bias on blocked tensors. */
+enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_kernel **kernel);
 
 /* A convolution's weight gradient as one matrix product over the unfolded input: for small images and no groups. Its
  * name begins with GHP_ONEDNN_UNFOLD. */

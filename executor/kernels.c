@@ -8,6 +8,7 @@ struct ghp_kernel_entry {
     char key[GHP_KEY_BYTES];
     struct ghp_local local; /* keys do not say everything: same_local */
     enum ghp_pass pass;
+    struct ghp_formats formats;
     struct ghp_kernel *kernel;
 };
 
@@ -80,32 +81,41 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
     const struct ghp_op_entry *measured =
         kernels->profile == NULL ? NULL
                                  : ghp_profile_find(kernels->profile, entry->key, entry->pass);
+    const char *algorithm = measured == NULL ? NULL : measured->algorithm;
 
-    if (measured == NULL || measured->algorithm == NULL || ops->prepare_as == NULL)
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,
+                                    entry->formats, &entry->kernel);
+    GHP_ASSERT(!entry->formats.x && !entry->formats.y);
+    if (algorithm == NULL || ops->prepare_as == NULL)
         return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
-    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, measured->algorithm,
+    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm,
                            &entry->kernel);
 }
 
-enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_kernel **kernel)
+static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
-    char key[GHP_KEY_BYTES];
+    return entry->pass == wanted->pass && entry->formats.x == wanted->formats.x &&
+           entry->formats.y == wanted->formats.y && strcmp(entry->key, wanted->key) == 0 &&
+           same_local(&entry->local, &wanted->local);
+}
+
+enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_formats formats,
+                                 struct ghp_kernel **kernel)
+{
+    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .formats = formats};
     struct ghp_kernel_entry *entry;
 
-    ghp_local_key(local, key);
+    ghp_local_key(local, wanted.key);
     for (int i = 0; i < kernels->n; i++) {
-        entry = &kernels->entries[i];
-        if (entry->pass == pass && strcmp(entry->key, key) == 0 &&
-            same_local(&entry->local, local)) {
-            *kernel = entry->kernel;
-            return GHP_OK;
-        }
+        if (!is_entry(&kernels->entries[i], &wanted)) continue;
+        *kernel = kernels->entries[i].kernel;
+        return GHP_OK;
     }
     GHP_TRY(grow(kernels));
     entry = &kernels->entries[kernels->n];
-    *entry = (struct ghp_kernel_entry){.local = *local, .pass = pass};
-    memcpy(entry->key, key, sizeof(key));
+    *entry = wanted;
     GHP_TRY(prepare(kernels, entry));
     kernels->n++;
     *kernel = entry->kernel;
@@ -120,7 +130,7 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     int64_t profiled = 0;
     char key[GHP_KEY_BYTES];
 
-    GHP_TRY(ghp_kernels_find(kernels, local, pass, &kernel));
+    GHP_TRY(ghp_kernels_find(kernels, local, pass, (struct ghp_formats){0}, &kernel));
     *bytes = kernels->ops->scratch_bytes(kernel);
     if (kernels->profile == NULL) return GHP_OK;
     GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));

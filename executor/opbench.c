@@ -160,13 +160,14 @@ fail:
 }
 
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
-                                   const char *algorithm)
+                                   const char *algorithm, struct ghp_formats formats)
 {
     const struct ghp_backend_ops *ops = bench->ops;
 
     if (bench->kernel != NULL) ops->release(bench->kernel);
     bench->kernel = NULL;
-    GHP_TRY(ops->prepare_as(backend, &bench->set.local, bench->pass, algorithm, &bench->kernel));
+    GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
+                                 &bench->kernel));
     free(bench->scratch);
     bench->scratch = ghp_opset_block(ops->scratch_bytes(bench->kernel));
     if (bench->scratch == NULL) return GHP_NO_MEMORY();

@@ -4,6 +4,7 @@
 
 #include "executor/call.h"
 #include "executor/exchange.h"
+#include "executor/formats.h"
 #include "executor/kernels.h"
 #include "executor/stream.h"
 
@@ -25,6 +26,7 @@ struct ghp_worker {
     struct ghp_comm **comm;     /* of each instruction that sends, else NULL */
     char (*label)[LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;             /* of each buffer */
+    bool *blocked;              /* each buffer's format */
     int64_t *ticket; /* of each instruction of the communication stream: its latest run */
     int metrics;     /* buffer */
     int dropped;     /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
@@ -70,9 +72,11 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->ticket = ghp_alloc(n, sizeof(*w->ticket));
     w->origin = ghp_alloc(n, sizeof(*w->origin));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
+    w->blocked = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->blocked));
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL ||
-        w->origin == NULL || w->address == NULL)
+        w->origin == NULL || w->address == NULL || w->blocked == NULL)
         return GHP_NO_MEMORY();
+    GHP_TRY(ghp_formats_choose(&w->program, &w->kernels, w->blocked));
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
 
@@ -84,7 +88,8 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     snprintf(w->label[i], LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
     if (instr->kind == GHP_INSTR_COMPUTE)
-        GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, &w->kernel[i]));
+        GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
+                                 ghp_formats_of(&w->program, instr, w->blocked), &w->kernel[i]));
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     return GHP_OK;
 }
@@ -170,6 +175,7 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_arena_close(&w->arena);
     ghp_stopwatch_close(w->watch);
     free(w->address);
+    free(w->blocked);
     free(w->origin);
     free(w->ticket);
     free(w->label);
