@@ -247,7 +247,7 @@ enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass 
     enum ghp_status status = GHP_OK;
     *best = (struct ghp_primitive){0};
     ghp_parallel_threads(how.threads);
-    GHP_TRY(GHP_ONEDNN(dnnl_engine_create(&t.engine, dnnl_cpu, 0)));
+    GHP_TRY(ghp_onednn_engine_open(&t.engine));
     GHP_TRY_GOTO(status,
                  GHP_ONEDNN(dnnl_stream_create(&t.stream, t.engine, dnnl_stream_default_flags)),
                  done);

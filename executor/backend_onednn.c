@@ -43,7 +43,7 @@ static enum ghp_status onednn_open(const struct ghp_backend_config *config,
     opened->config = *config;
     opened->library = library;
     ghp_parallel_threads(config->threads);
-    GHP_TRY_GOTO(status, GHP_ONEDNN(dnnl_engine_create(&library->engine, dnnl_cpu, 0)), fail);
+    GHP_TRY_GOTO(status, ghp_onednn_engine_open(&library->engine), fail);
     GHP_TRY_GOTO(status,
                  GHP_ONEDNN(dnnl_stream_create(&library->stream, library->engine,
                                                dnnl_stream_default_flags)),
@@ -125,6 +125,7 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
                                          struct ghp_algorithms *names)
 {
     names->n = 0;
+    ghp_parallel_threads(backend->config.threads); /* what the library has depends on it */
     if (!ghp_local_has_pass(local, pass)) return GHP_OK;
     if (local->op == GHP_OP_CONV2D)
         return ghp_onednn_conv_algorithms(backend, local, pass, formats, names);

@@ -36,12 +36,14 @@ static bool can_unfold(const struct ghp_local *l, enum ghp_pass pass)
 /* Ways to try, best first; n of them. */
 enum { MAX_WAYS = 8 };
 
-static int ways_of(const struct ghp_kernel *kernel, struct ghp_onednn_way list[MAX_WAYS])
+static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
+                   struct ghp_onednn_way list[MAX_WAYS])
 {
     const struct ghp_local *l = &kernel->local;
     bool small = kernel->pass == GHP_PASS_FORWARD && l->p * l->q <= 16;
-    const dnnl_format_tag_t likely = small ? dnnl_format_tag_any : dnnl_nhwc;
-    const dnnl_format_tag_t other = small ? dnnl_nhwc : dnnl_format_tag_any;
+    bool blocks = small || formats.x || formats.y;
+    const dnnl_format_tag_t likely = blocks ? dnnl_format_tag_any : dnnl_nhwc;
+    const dnnl_format_tag_t other = blocks ? dnnl_nhwc : dnnl_format_tag_any;
     bool exact = kernel->backend->config.exact, pays = winograd_pays(l, kernel->pass);
     int n = 0;
     if (!exact && pays)
@@ -132,7 +134,7 @@ static enum ghp_status walk_ways(struct walk *walk)
     const struct ghp_onednn *library = kernel->backend->library;
     struct ghp_onednn_way list[MAX_WAYS];
     enum ghp_status status = GHP_OK;
-    int n = ways_of(kernel, list);
+    int n = ways_of(kernel, walk->formats, list);
     GHP_TRY_GOTO(status, operands_of(kernel, walk->formats, walk->operands), done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {

@@ -168,3 +168,36 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
     return (struct ghp_formats){local->h * local->w > 1 && whole_blocks(local->c),
                                 local->p * local->q > 1 && whole_blocks(local->k)};
 }
+
+struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
+{
+    return (struct ghp_formats){.x = likely.x && (i & 1) != 0, .y = likely.y && (i & 2) != 0};
+}
+
+static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                               const struct ghp_opbench_task *task, const char *algorithm,
+                               struct ghp_formats formats, struct ghp_kernel **kernel)
+{
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(backend, &task->local, task->pass, algorithm, formats, kernel);
+    if (ops->prepare_as != NULL && algorithm != NULL)
+        return ops->prepare_as(backend, &task->local, task->pass, algorithm, kernel);
+    return ops->prepare(backend, &task->local, task->pass, kernel);
+}
+
+enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                                    const struct ghp_opbench_task *task, const char *algorithm,
+                                    int64_t *bytes)
+{
+    struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_kernel *kernel = NULL;
+        GHP_TRY(prepare(ops, backend, task, algorithm, ghp_formats_variant(likely, i), &kernel));
+        int64_t own = ops->scratch_bytes(kernel);
+        if (own > *bytes) *bytes = own;
+        ops->release(kernel);
+        if (!likely.x && !likely.y) break; /* all alike */
+    }
+    return GHP_OK;
+}

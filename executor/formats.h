@@ -9,6 +9,7 @@
 #define GHP_EXECUTOR_FORMATS_H
 
 #include "executor/kernels.h"
+#include "executor/opbench.h"
 
 /* Decides for every buffer.
  *
@@ -25,9 +26,22 @@ enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
                                   const bool *blocked);
 
-/* The formats in which an operation is most likely to run: what the profiler measures. */
+/* The formats in which an operation is most likely to run, blocks wherever there can be any: what the profiler measures. */
 struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local);
+
+/* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
+ * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`. */
+enum { GHP_FORMATS_MOST = 4 };
+struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i);
+
+/* That scratch, for the pass by an algorithm (NULL: the likeliest).
+ *
+ * Returns   GHP_OK; failures of preparing kernels
+ * Local */
+enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                                    const struct ghp_opbench_task *task, const char *algorithm,
+                                    int64_t *bytes);
 
 #endif

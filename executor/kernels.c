@@ -1,6 +1,8 @@
 /* executor/kernels.c - see kernels.h. */
 #include "executor/kernels.h"
 
+#include "executor/formats.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,8 +132,15 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     int64_t profiled = 0;
     char key[GHP_KEY_BYTES];
 
-    GHP_TRY(ghp_kernels_find(kernels, local, pass, (struct ghp_formats){0}, &kernel));
-    *bytes = kernels->ops->scratch_bytes(kernel);
+    struct ghp_formats likely = ghp_formats_likely(kernels->ops, kernels->backend, local);
+
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        GHP_TRY(ghp_kernels_find(kernels, local, pass, ghp_formats_variant(likely, i), &kernel));
+        int64_t own = kernels->ops->scratch_bytes(kernel);
+
+        if (own > *bytes) *bytes = own;
+    }
     if (kernels->profile == NULL) return GHP_OK;
     GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));
     if (profiled == *bytes) return GHP_OK;

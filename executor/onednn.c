@@ -31,6 +31,12 @@ enum ghp_status ghp_onednn_attributes(dnnl_primitive_attr_t *attributes)
         dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user));
 }
 
+enum ghp_status ghp_onednn_engine_open(dnnl_engine_t *engine)
+{
+    GHP_TRY(GHP_ONEDNN(dnnl_set_primitive_cache_capacity(0)));
+    return GHP_ONEDNN(dnnl_engine_create(engine, dnnl_cpu, 0));
+}
+
 struct ghp_onednn_conv ghp_onednn_conv_of(const struct ghp_local *l)
 {
     const struct ghp_window *win = &l->window;

@@ -25,6 +25,10 @@ enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what);
 
 #define GHP_ONEDNN(call) ghp_onednn_status((call), #call)
 
+/* The processor, with the library's cache of primitives off: ghp keeps its own, and with a hit among them 2.6 counts
+ * implementations wrongly. The caller destroys the engine. */
+enum ghp_status ghp_onednn_engine_open(dnnl_engine_t *engine);
+
 /* A layout of float numbers, owned by the caller. */
 enum ghp_status ghp_onednn_layout_open(int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
                                        ghp_onednn_layout *layout);

@@ -87,9 +87,14 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 
     snprintf(w->label[i], LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
-    if (instr->kind == GHP_INSTR_COMPUTE)
+    if (instr->kind == GHP_INSTR_COMPUTE) {
+        int scratch = instr->at.scratch;
+
         GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
                                  ghp_formats_of(&w->program, instr, w->blocked), &w->kernel[i]));
+        GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <=
+                   (scratch < 0 ? 0 : w->program.buffers[scratch].bytes));
+    }
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     return GHP_OK;
 }

@@ -117,20 +117,6 @@ static enum ghp_status choose_algorithm(const struct ghp_measure *m, struct ghp_
     return ghp_opbench_switch(bench, m->backend, op->algorithm, formats);
 }
 
-/* Scratch of the algorithm on plain tensors: formats are the worker's choice, and plain ones ask for most. */
-static enum ghp_status plain_scratch(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                                     struct ghp_opbench *bench, int64_t *bytes)
-{
-    struct ghp_kernel *kernel = NULL;
-
-    *bytes = ghp_opbench_scratch(bench);
-    if (m->backend_ops->prepare_as == NULL || op->algorithm[0] == '\0') return GHP_OK;
-    GHP_TRY(m->backend_ops->prepare_as(m->backend, &op->local, op->pass, op->algorithm, &kernel));
-    *bytes = m->backend_ops->scratch_bytes(kernel);
-    m->backend_ops->release(kernel);
-    return GHP_OK;
-}
-
 static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op, int samples,
                                    struct outcome *outcome)
 {
@@ -151,7 +137,10 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
     GHP_TRY_GOTO(status, ghp_measure_more(m, (struct ghp_task){bench_run, bench}, m->sample_s,
                                           samples, &op->samples),
                  done);
-    GHP_TRY_GOTO(status, plain_scratch(m, op, bench, &outcome->scratch_bytes), done);
+    GHP_TRY_GOTO(status,
+                 ghp_formats_scratch(m->backend_ops, m->backend, &task,
+                                     ghp_opbench_algorithm(bench), &outcome->scratch_bytes),
+                 done);
     snprintf(outcome->algorithm, sizeof outcome->algorithm, "%s", ghp_opbench_algorithm(bench));
 done:
     ghp_opbench_close(bench);
@@ -303,6 +292,7 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
                                 struct ghp_op_entry *entry)
 {
     struct ghp_kernel *kernel = NULL;
+    struct ghp_opbench_task task = {.local = op->local, .pass = op->pass};
     struct ghp_price price = {0};
     enum ghp_status status = ghp_profile_op(profile, &op->local, op->pass, &price);
 
@@ -313,10 +303,12 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
                                                     : price.seconds;
     entry->spread = price.spread;
     entry->source = price.source;
-    entry->scratch_bytes = m->backend_ops->scratch_bytes(kernel);
+    status = ghp_formats_scratch(m->backend_ops, m->backend, &task,
+                                 m->backend_ops->algorithm(kernel), &entry->scratch_bytes);
     entry->key = strdup(op->key);
     entry->algorithm = strdup(m->backend_ops->algorithm(kernel));
     m->backend_ops->release(kernel);
+    GHP_TRY(status);
     return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
