@@ -280,9 +280,10 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
         memset(v, 0, (size_t)bytes);
         memset(dw, 0, (size_t)bytes);
         for (int i = 0; i <= how.repeats; i++) {
-            struct ghp_update update = {w, v, dw, weights, 1e-3, 0.9, 0};
+            struct ghp_update update = {
+                .w = w, .v = v, .dw = dw, .elements = weights, .learning_rate = 1e-3, .momentum = 0.9};
             double begin = now_s(how);
-            ghp_backend_onednn.update(backend, &update);
+            status = ghp_backend_onednn.update(backend, &update);
             if (i > 0) samples.values[samples.n++] = now_s(how) - begin;
         }
         *seconds = quantile(&samples, 0.5);

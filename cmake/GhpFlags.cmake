@@ -1,4 +1,4 @@
-# cmake/GhpFlags.cmake - the flags of every source file, as the interface library ghp_flags.
+# cmake/GhpFlags.cmake - the flags of every C file, as the interface library ghp_flags.
 include(CheckCCompilerFlag)
 
 add_library(ghp_flags INTERFACE)

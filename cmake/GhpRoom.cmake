@@ -10,6 +10,9 @@ function(ghp_room room)
   if(tools)
     list(REMOVE_ITEM sources ${tools})
   endif()
+  if(NOT GHP_HAS_CUDA) # by name: what wraps NVIDIA's libraries
+    list(FILTER sources EXCLUDE REGEX "/(cuda_|backend_cuda|transport_nccl)[a-z_]*\\.c$")
+  endif()
 
   if(sources)
     add_library(ghp_${room} STATIC ${sources})
@@ -25,6 +28,7 @@ function(ghp_room room)
     add_executable(${tool} "${source}")
     target_link_libraries(${tool} PRIVATE ghp_${room})
     target_compile_definitions(${tool} PRIVATE GHP_VERSION="${PROJECT_VERSION}")
+    set_target_properties(${tool} PROPERTIES LINKER_LANGUAGE C) # though kernels are C++ inside
     install(TARGETS ${tool} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
     ghp_manual(${tool})
   endforeach()

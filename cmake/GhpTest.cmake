@@ -10,7 +10,7 @@
 #
 #   ghp-test: np=1,2,4 timeout=120 label=slow needs=ghp-plan,ghp-run
 #
-# np makes it an MPI test; label replaces the default (unit, mpi or script); a script whose `needs` name neither a
+# np makes it an MPI test; emulated=yes makes it one of tests/emulated, too; label replaces the default (unit, mpi or script); a script whose `needs` name neither a
 # target of this build nor a program on the path is registered but disabled.  Other *.c files in tests/<room> are
 # linked into each of its tests.  Scripts find GHP_BIN, the folder of the tools, and GHP_SOURCE, the source tree.
 set(GHP_TEST_TIMEOUT 60)
@@ -52,6 +52,7 @@ function(ghp_test_program room topic)
   set_target_properties(${program} PROPERTIES
                         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_link_libraries(${program} PRIVATE ghp_flags ${ARGN} m)
+  set_target_properties(${program} PROPERTIES LINKER_LANGUAGE C)
   target_compile_definitions(${program} PRIVATE GHP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              GHP_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
@@ -68,12 +69,19 @@ function(ghp_mpi_test room topic)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;LABEL" "LIBS;NP")
   ghp_test_defaults(mpi)
   ghp_test_program(${room} ${topic} ${arg_LIBS})
+  ghp_mpi_tests(${room} ${topic} test_${room}_${topic} NP ${arg_NP} TIMEOUT ${arg_TIMEOUT} LABEL ${arg_LABEL})
+endfunction()
+
+# Registers a program under mpirun, for each number of ranks.
+function(ghp_mpi_tests room topic program)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "TIMEOUT;LABEL" "NP")
+  ghp_test_defaults(mpi)
   # mpirun ends hung ranks, and says their state, a little before CTest would kill mpirun alone
   math(EXPR limit "${arg_TIMEOUT} * ${GHP_TEST_SLOWDOWN} - 5")
   foreach(np IN LISTS arg_NP)
     set(name ${room}/${topic}:np${np})
     add_test(NAME ${name} COMMAND "${MPIEXEC_EXECUTABLE}" --oversubscribe --bind-to none
-                                  --timeout ${limit} --report-state-on-timeout -n ${np} "$<TARGET_FILE:test_${room}_${topic}>")
+                                  --timeout ${limit} --report-state-on-timeout -n ${np} "$<TARGET_FILE:${program}>")
     ghp_test_properties(${name} ${arg_LABEL} ${arg_TIMEOUT} ${np})
   endforeach()
 endfunction()
@@ -107,12 +115,12 @@ macro(ghp_test_defaults label)
   endif()
 endmacro()
 
-# Reads a file's marker line into <prefix>_NP, _TIMEOUT, _LABEL, _NEEDS of the caller (lists); changes of it configure
+# Reads a file's marker line into <prefix>_NP, _TIMEOUT, _LABEL, _NEEDS, _EMULATED of the caller (lists); changes of it configure
 # anew.
 function(ghp_test_marker file prefix)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
   file(STRINGS "${file}" marker REGEX "ghp-test:" LIMIT_COUNT 1)
-  foreach(key np timeout label needs)
+  foreach(key np timeout label needs emulated)
     string(TOUPPER ${key} upper)
     set(value "")
     if(marker MATCHES "[ :]${key}=([^ ]+)")
@@ -128,10 +136,12 @@ function(ghp_test_room room)
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/test_*.c")
   file(GLOB helpers CONFIGURE_DEPENDS "${folder}/*.c")
   file(GLOB scripts CONFIGURE_DEPENDS "${folder}/test_*.sh")
-
-  if(sources)
-    list(REMOVE_ITEM helpers ${sources})
+  if(NOT GHP_HAS_CUDA) # by name: what tests the files that are not compiled without CUDA
+    list(FILTER sources EXCLUDE REGEX "/test_(cuda|nccl)[a-z_]*\\.c$")
+    list(FILTER helpers EXCLUDE REGEX "/cuda_[a-z_]*\\.c$")
   endif()
+
+  list(FILTER helpers EXCLUDE REGEX "/test_[^/]*$")
   if(helpers)
     add_library(ghp_test_${room} STATIC ${helpers})
     target_link_libraries(ghp_test_${room} PUBLIC ghp_flags ${libs})

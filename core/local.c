@@ -1,6 +1,7 @@
 /* core/local.c - local shapes, their keys, and what they cost in operations and bytes. */
 #include "core/local.h"
 #include "core/gather.h"
+#include "core/precision.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,19 +163,17 @@ int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int e
     int64_t in = ghp_local_in_elements(local), out = ghp_local_out_elements(local);
     int64_t saved = ghp_local_saved_bytes(local, element_bytes);
     int64_t inputs = ghp_local_whole_inputs(local);
+    int64_t weights = ghp_local_weight_elements(local) * ghp_parameter_bytes(element_bytes);
     switch (pass) {
-    case GHP_PASS_FORWARD:
-        return (inputs * in + out + ghp_local_weight_elements(local)) * element_bytes + saved;
+    case GHP_PASS_FORWARD: return (inputs * in + out) * element_bytes + weights + saved;
     case GHP_PASS_BACKWARD_DATA:
-        return (inputs * in + out + ghp_local_weight_elements(local) +
-                (ghp_op_needs_input(local->op) ? inputs * in : 0) +
+        return (inputs * in + out + (ghp_op_needs_input(local->op) ? inputs * in : 0) +
                 (ghp_op_needs_output(local->op) ? out : 0)) *
                    element_bytes +
-               saved;
+               weights + saved;
     case GHP_PASS_BACKWARD_WEIGHT:
-        if (local->op == GHP_OP_BATCH_NORM) return ghp_local_weight_elements(local) * element_bytes;
-        return (out + (ghp_op_needs_input(local->op) ? in : 0) + ghp_local_weight_elements(local)) *
-               element_bytes;
+        if (local->op == GHP_OP_BATCH_NORM) return weights;
+        return (out + (ghp_op_needs_input(local->op) ? in : 0)) * element_bytes + weights;
     case GHP_PASS_STATS: return in * element_bytes;
     case GHP_PASS_BACKWARD_STATS: return 2 * in * element_bytes;
     case GHP_PASS_COUNT: break;
@@ -184,11 +183,12 @@ int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int e
 
 int64_t ghp_local_saved_bytes(const struct ghp_local *local, int element_bytes)
 {
+    int wide = ghp_parameter_bytes(element_bytes); /* means and scales are no less exact than weights */
     switch (local->op) {
     case GHP_OP_MAX_POOL: /* index inside the window */
         return ghp_local_out_elements(local) * (local->window.r * local->window.s <= 255 ? 1 : 4);
-    case GHP_OP_BATCH_NORM: /* mean, inverse deviation */ return 2 * local->c * element_bytes;
-    case GHP_OP_LRN: /* scale */ return ghp_local_out_elements(local) * element_bytes;
+    case GHP_OP_BATCH_NORM: /* mean, inverse deviation */ return 2 * local->c * wide;
+    case GHP_OP_LRN: /* scale */ return ghp_local_out_elements(local) * wide;
     default: return 0;
     }
 }

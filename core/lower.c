@@ -3,6 +3,7 @@
  * Forward, per layer: in-edge layout changes, then UPDATE (of the previous step), then the layer. Backward, per layer:
  * statistics, weight gradient, reductions that became ready, data gradient, then in-edge layout changes. */
 #include "core/lower_emit.h"
+#include "core/precision.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,8 @@ int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, stru
     const struct ghp_layer *l = &how->model->layers[layer];
     struct ghp_local local = ghp_local_of(how->model, layer, split, how->extent);
     return l->n_params *
-           ghp_align(ghp_param_local_elements(&local, l->n_params) * how->element_bytes);
+           ghp_align(ghp_param_local_elements(&local, l->n_params) *
+                     ghp_parameter_bytes(how->element_bytes));
 }
 
 int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split)
@@ -245,7 +247,8 @@ static enum ghp_status emit_layer_forward(const struct emitter *e, int layer,
         if (instr == NULL) return GHP_NO_MEMORY();
         instr->layer = layer;
         instr->local = local;
-        instr->bytes = 2 * ghp_local_weight_elements(&local) * e->how->element_bytes;
+        instr->bytes =
+            2 * ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes);
     }
     if (l->op == GHP_OP_BATCH_NORM && !e->how->forward_only)
         GHP_TRY(emit_stats(e, layer, split, false));

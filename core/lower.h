@@ -18,7 +18,7 @@ struct ghp_scratch_source {
 struct ghp_lowering {
     const struct ghp_model *model;
     struct ghp_extent extent;
-    int element_bytes; /* 4 or 8 */
+    int element_bytes; /* 2, 4 or 8: core/precision.h */
     int64_t
         bucket_bytes; /* gradients of one degree are reduced together up to this size; 0: each layer alone */
     struct ghp_scratch_source scratch;

@@ -3,6 +3,7 @@
  * Buffers are made on first use and live from the first to the last point that touches them. In-place operations do
  * not get buffers of their own: their output *is* their input's buffer, their dx is their dy. */
 #include "core/lower_emit.h"
+#include "core/precision.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,15 @@ static struct ghp_buffer describe(const struct linker *k, enum ghp_role role, in
                                .slot = -1,
                                .elements = elements,
                                .bytes = elements * k->how->element_bytes};
+}
+
+/* Of a weight, its gradient, a momentum or a statistic. */
+static struct ghp_buffer describe_parameter(const struct linker *k, enum ghp_role role, int layer,
+                                            int64_t elements)
+{
+    struct ghp_buffer buffer = describe(k, role, layer, elements);
+    buffer.bytes = elements * ghp_parameter_bytes(k->how->element_bytes);
+    return buffer;
 }
 
 static struct ghp_buffer describe_bytes(enum ghp_role role, int layer, int64_t bytes)
@@ -161,15 +171,15 @@ static enum ghp_status make_parameters(struct linker *k, int layer)
     int64_t elements = ghp_param_local_elements(&local, l->n_params);
     for (int p = 0; p < l->n_params; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
-        GHP_TRY(demand_persistent(k, &k->weights[at], describe(k, GHP_ROLE_WEIGHT, layer, elements),
-                                  p));
+        GHP_TRY(demand_persistent(k, &k->weights[at],
+                                  describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements), p));
         if (!k->how->forward_only)
             GHP_TRY(demand_persistent(k, &k->momenta[at],
-                                      describe(k, GHP_ROLE_MOMENTUM, layer, elements), p));
+                                      describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
     }
     for (int s = 0; s < l->n_states; s++)
         GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
-                                  describe(k, GHP_ROLE_STATE, layer, local.c), s));
+                                  describe_parameter(k, GHP_ROLE_STATE, layer, local.c), s));
     return GHP_OK;
 }
 
@@ -186,7 +196,7 @@ static enum ghp_status make_buckets(struct linker *k)
         const struct ghp_bucket_range *range = &k->buckets->ranges[b];
         struct ghp_buffer buffer =
             describe_bytes(GHP_ROLE_BUCKET, range->ready_layer, range->bytes);
-        buffer.elements = range->bytes / k->how->element_bytes;
+        buffer.elements = range->bytes / ghp_parameter_bytes(k->how->element_bytes);
         int id = -1;
         GHP_TRY(demand_persistent(k, &id, buffer, b));
         struct ghp_ranks alone = {.first = program->rank, .count = 1, .stride = 1};
@@ -209,8 +219,9 @@ static enum ghp_status make_buckets(struct linker *k)
         for (int p = 0; p < l->n_params && status == GHP_OK; p++) {
             int *slot = &k->gradients[layer * GHP_MAX_PARAMS + p];
             status = demand_persistent(k, slot,
-                                       describe(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
-                                                ghp_param_local_elements(&local, l->n_params)),
+                                       describe_parameter(
+                                           k, GHP_ROLE_WEIGHT_GRADIENT, layer,
+                                           ghp_param_local_elements(&local, l->n_params)),
                                        p);
             if (status != GHP_OK) break;
             program->buffers[*slot].storage = program->buckets[bucket].buffer;

@@ -54,6 +54,18 @@ static json_t *link_json(const struct ghp_link *link)
                      link->bandwidth_Bps);
 }
 
+/* Written only where there are any. */
+static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
+{
+    if (gpus->count == 0) return 0;
+    return json_object_set_new(
+        root, "gpus",
+        json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
+                  gpus->name != NULL ? gpus->name : "", "memory_bytes",
+                  (json_int_t)gpus->memory_bytes, "nvlink_Bps", gpus->nvlink_Bps, "pcie_Bps",
+                  gpus->pcie_Bps));
+}
+
 json_t *ghp_machine_json(const struct ghp_machine *machine)
 {
     json_t *pus = json_array(), *root;
@@ -72,7 +84,7 @@ json_t *ghp_machine_json(const struct ghp_machine *machine)
         json_decref(pus);
         return NULL;
     }
-    if ((json_object_set_new(root, "pus", pus) |
+    if ((json_object_set_new(root, "pus", pus) | set_gpus(root, &machine->gpus) |
          json_object_set_new(root, "intra", link_json(&machine->intra)) |
          json_object_set_new(root, "inter", link_json(&machine->inter))) == 0)
         return root;
@@ -129,11 +141,26 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
     return GHP_OK;
 }
 
+static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpus)
+{
+    static const char *const keys[] = {"count", "name", "memory_bytes", "nvlink_Bps", "pcie_Bps",
+                                       NULL};
+    struct ghp_node node;
+
+    if (!ghp_json_has(at, "gpus")) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "gpus", &node));
+    GHP_TRY(ghp_json_only_keys(&node, keys));
+    GHP_TRY(read_count(&node, "count", 1, MAX_CORES, &gpus->count));
+    GHP_TRY(ghp_json_text(&node, "name", &gpus->name));
+    GHP_TRY(ghp_json_int(&node, "memory_bytes", 0, INT64_MAX, &gpus->memory_bytes));
+    GHP_TRY(ghp_json_real(&node, "nvlink_Bps", 0, 1e18, &gpus->nvlink_Bps));
+    return ghp_json_real(&node, "pcie_Bps", 0, 1e18, &gpus->pcie_Bps);
+}
+
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine *machine)
 {
-    static const char *const keys[] = {"format", "name",    "nodes", "packages",
-                                       "cores",  "threads", "pus",   "memory_bytes",
-                                       "intra",  "inter",   NULL};
+    static const char *const keys[] = {"format", "name",         "nodes", "packages", "cores", "threads",
+                                       "pus",    "memory_bytes", "gpus",  "intra",    "inter", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_embed_format(at, FORMAT));
@@ -144,6 +171,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine
     GHP_TRY(read_count(at, "threads", machine->cores, MAX_CORES, &machine->threads));
     GHP_TRY(read_pus(at, machine));
     GHP_TRY(ghp_json_int(at, "memory_bytes", 0, INT64_MAX, &machine->memory_bytes));
+    GHP_TRY(read_gpus(at, &machine->gpus));
     GHP_TRY(read_link(at, "intra", &machine->intra));
     return read_link(at, "inter", &machine->inter);
 }
@@ -188,8 +216,10 @@ enum ghp_status ghp_machine_copy(const struct ghp_machine *from, struct ghp_mach
 
     *to = (struct ghp_machine){0};
     copy.name = strdup(from->name != NULL ? from->name : "");
+    copy.gpus.name = from->gpus.name != NULL ? strdup(from->gpus.name) : NULL;
     copy.pus = ghp_alloc((size_t)from->n_pus, sizeof *copy.pus);
-    if (copy.name == NULL || copy.pus == NULL) {
+    if (copy.name == NULL || copy.pus == NULL ||
+        (from->gpus.name != NULL && copy.gpus.name == NULL)) {
         ghp_machine_release(&copy);
         return GHP_NO_MEMORY();
     }
@@ -202,6 +232,7 @@ void ghp_machine_release(struct ghp_machine *machine)
 {
     if (machine == NULL) return;
     free(machine->name);
+    free(machine->gpus.name);
     free(machine->pus);
     *machine = (struct ghp_machine){0};
 }

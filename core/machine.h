@@ -15,6 +15,14 @@ struct ghp_link {         /* seconds for one message = latency_s + bytes / bandw
     double bandwidth_Bps; /* > 0, per direction */
 };
 
+struct ghp_gpus { /* of one node */
+    int count;            /* 0: none */
+    char *name;           /* free text; NULL where there are none */
+    int64_t memory_bytes; /* of each; 0: unknown */
+    double nvlink_Bps;    /* between two of them, per direction; 0: none or unknown */
+    double pcie_Bps;      /* of each to the host, per direction; 0: unknown */
+};
+
 struct ghp_machine {
     char *name;                   /* free text: processor model or synthetic string */
     int nodes;                    /* >= 1 */
@@ -23,6 +31,7 @@ struct ghp_machine {
     int *
         pus; /* operating-system index of the first hardware thread of each core, in topology order; `cores` entries */
     int64_t memory_bytes;  /* per node */
+    struct ghp_gpus gpus;  /* per node */
     struct ghp_link intra; /* between two workers of one node */
     struct ghp_link inter; /* one node's link to the others, shared by its workers */
 };

@@ -268,15 +268,17 @@ static enum ghp_status check_alternatives(const struct ghp_plan *plan,
 enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_profile *profile)
 {
     GHP_TRY(ghp_plan_check(plan));
-    if (plan->profile.element_bytes != profile->element_bytes ||
+    if (!ghp_precision_same(ghp_profile_precision(&plan->profile),
+                            ghp_profile_precision(profile)) ||
         strcmp(plan->profile.backend, profile->backend) != 0 ||
         strcmp(plan->profile.numerics, profile->numerics) != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan was made for %s, %s, %d-byte numbers, but this profile is of %s, "
-                        "%s, %d-byte numbers; "
+                        "the plan was made for %s, %s, %s, but this profile is of %s, %s, %s; "
                         "give the profile that the plan was made with",
-                        plan->profile.backend, plan->profile.numerics, plan->profile.element_bytes,
-                        profile->backend, profile->numerics, profile->element_bytes);
+                        plan->profile.backend, plan->profile.numerics,
+                        ghp_precision_name(ghp_profile_precision(&plan->profile)),
+                        profile->backend, profile->numerics,
+                        ghp_precision_name(ghp_profile_precision(profile)));
     GHP_TRY(check_cost(plan, profile));
     if (profile != &plan->profile) {
         /* the prices that ghp-run will compare with are the same */

@@ -61,6 +61,19 @@ void ghp_profile_release(struct ghp_profile *profile)
     *profile = (struct ghp_profile){0};
 }
 
+int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers)
+{
+    const struct ghp_gpus *gpus = &profile->machine.gpus;
+    int here = ghp_machine_workers_per_node(&profile->machine, workers), sharing;
+    int64_t least = 1;
+
+    if (strcmp(profile->backend, "cuda") != 0 || gpus->count == 0 || gpus->memory_bytes == 0)
+        return 0;
+    sharing = (here + gpus->count - 1) / gpus->count;
+    if (gpus->memory_bytes / sharing - profile->beside_bytes < least) return least;
+    return gpus->memory_bytes / sharing - profile->beside_bytes;
+}
+
 static int compare_ops(const void *a, const void *b)
 {
     const struct ghp_op_entry *x = a, *y = b;

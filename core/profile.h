@@ -10,6 +10,7 @@
 
 #include "core/calibration.h"
 #include "core/machine.h"
+#include "core/precision.h"
 #include "core/program.h"
 
 enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_LAW, GHP_SOURCE_COUNT };
@@ -59,8 +60,10 @@ struct ghp_law { /* flops_per_s 0: no law for computation */
 struct ghp_profile {
     char *backend;     /* "onednn", "reference", "analytic" */
     char *numerics;    /* "exact", "fast" */
-    int element_bytes; /* 4 or 8 */
+    int element_bytes; /* 2, 4 or 8: core/precision.h */
+    bool tf32;         /* products of numbers rounded to 10 bits; element_bytes 4 */
     int workers;       /* ranks that ran at once while measuring; 0: analytic */
+    int64_t beside_bytes; /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
     char *created;     /* ISO 8601 UTC, and where: provenance only */
     char *host;
     struct ghp_machine machine; /* links carry the law for collectives */
@@ -125,6 +128,15 @@ enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struc
 /* The part of `profile` that `program` asks for, as a profile of its own (what a plan carries). */
 enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
                                    const struct ghp_program *program, struct ghp_profile *subset);
+
+static inline struct ghp_precision ghp_profile_precision(const struct ghp_profile *profile)
+{
+    return (struct ghp_precision){profile->element_bytes, profile->tf32};
+}
+
+/* What a worker's arena may take of its share of a GPU, where the profile is of GPUs whose memory is known [bytes]; 0: no
+ * such limit. */
+int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers);
 
 const char *ghp_source_name(enum ghp_source source);
 /* How an entry is known, as files and tables say it: "calibrated" for a measured one that runs corrected. */

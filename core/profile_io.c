@@ -109,6 +109,9 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     int failed = root == NULL;
 
     if (failed) return NULL;
+    if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
+    if (profile->beside_bytes > 0)
+        failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->beside_bytes));
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
     failed |= json_object_set_new(root, "law", law_json(&profile->law));
     failed |= json_object_set_new(root, "overlap",
@@ -286,10 +289,10 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const keys[] = {"format",     "backend",     "numerics",    "element_bytes",
-                                       "workers",    "created",     "host",        "machine",
-                                       "law",        "overlap",     "pace",        "calibration",
-                                       "rates",      "operations",  "collectives", NULL};
+    static const char *const keys[] = {
+        "format",  "backend",     "numerics",     "element_bytes", "tf32",        "workers",
+        "created", "host",        "beside_bytes", "machine",       "law",         "overlap",
+        "pace",    "calibration", "rates",        "operations",    "collectives", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -297,12 +300,20 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_embed_format(at, FORMAT));
     GHP_TRY(ghp_json_text(at, "backend", &profile->backend));
     GHP_TRY(ghp_json_text(at, "numerics", &profile->numerics));
-    GHP_TRY(ghp_json_int(at, "element_bytes", 4, 8, &element_bytes));
-    if (element_bytes != 4 && element_bytes != 8) {
+    GHP_TRY(ghp_json_int(at, "element_bytes", 2, 8, &element_bytes));
+    if (element_bytes != 2 && element_bytes != 4 && element_bytes != 8) {
         GHP_TRY(ghp_json_get(at, "element_bytes", &node));
-        return ghp_json_fail(&node, GHP_ERR_INPUT, "no number has %d bytes; use 4 or 8",
+        return ghp_json_fail(&node, GHP_ERR_INPUT, "no number has %d bytes; use 2, 4 or 8",
                              (int)element_bytes);
     }
+    GHP_TRY(ghp_json_opt_bool(at, "tf32", &profile->tf32));
+    if (profile->tf32 && element_bytes != 4) {
+        GHP_TRY(ghp_json_get(at, "tf32", &node));
+        return ghp_json_fail(&node, GHP_ERR_INPUT,
+                             "tf32 rounds numbers of 4 bytes, not of %d; use false",
+                             (int)element_bytes);
+    }
+    GHP_TRY(ghp_json_opt_int(at, "beside_bytes", 0, INT64_MAX, &profile->beside_bytes));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;
     profile->workers = (int)workers;

@@ -123,7 +123,7 @@ struct ghp_bucket {
 struct ghp_program {
     int rank;
     struct ghp_extent extent;
-    int element_bytes; /* 4 or 8 */
+    int element_bytes; /* 2, 4 or 8: core/precision.h */
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;

@@ -45,7 +45,7 @@ enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_exten
 /* The same for each distinct (operation, count, stride, bytes).  Gradient reductions are visited layer by layer: a
  * plan that gathers several into a bucket asks for the sum of their bytes.
  *
- * element_bytes   4 or 8 */
+ * element_bytes   2, 4 or 8 */
 enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_extent extent,
                                 int element_bytes, ghp_space_comm_fn *visit, void *context);
 

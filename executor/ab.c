@@ -133,6 +133,10 @@ static enum ghp_status run_step(struct bout *b, int i)
 
     step.learning_rate = ghp_schedule_rate(recipe->schedule, index < last ? index : last);
     GHP_TRY(ghp_worker_step(b->setup->entrants[i].worker, &step));
+    if (ghp_worker_takes_hints(b->setup->entrants[i].worker)) {
+        step = ghp_recipe_step(recipe, b->next[i]);
+        ghp_worker_hint(b->setup->entrants[i].worker, &step);
+    }
     return note_loss(b, i);
 }
 

@@ -43,7 +43,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_ab *ab, const struc
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 "; %s, %s, numerics %s, %d thread(s)",
                    plan->model.name, s->size, plan->extent.global_batch, s->team.backend_ops->name,
-                   s->element_bytes == 8 ? "double" : "float", s->exact ? "exact" : "fast",
+                   ghp_precision_name(s->precision), s->exact ? "exact" : "fast",
                    s->threads);
     ghp_table_note(t,
                    "measured: median over %d round(s) of the mean of at most %" PRId64 " steps; turns "
@@ -245,7 +245,7 @@ static void put_how(json_t *o, const struct ghp_setup *s)
     put(o, "workers", json_integer(s->size));
     put(o, "global_batch", json_integer(plan->extent.global_batch));
     put(o, "backend", json_string(s->team.backend_ops->name));
-    put(o, "precision", json_string(s->element_bytes == 8 ? "double" : "float"));
+    put(o, "precision", json_string(ghp_precision_name(s->precision)));
     put(o, "numerics", json_string(s->exact ? "exact" : "fast"));
     put(o, "threads", json_integer(s->threads));
     put(o, "oversubscribed", json_boolean(s->binding.oversubscribed));

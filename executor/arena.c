@@ -41,9 +41,76 @@ enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
     return GHP_OK;
 }
 
+static bool is_borrowed(const struct ghp_buffer *b)
+{
+    return b->role == GHP_ROLE_WEIGHT || b->role == GHP_ROLE_STATE;
+}
+
+/* What a lender's program has beside it: one stretch, since weights and states are placed one after the other. */
+static void find_hole(const struct ghp_program *program, struct ghp_arena *arena)
+{
+    arena->hole_first = program->peak_bytes;
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+
+        if (!is_borrowed(b)) continue;
+        if (b->offset < arena->hole_first) arena->hole_first = b->offset;
+        if (b->offset + b->bytes > arena->hole_last) arena->hole_last = b->offset + b->bytes;
+    }
+    if (arena->hole_last == 0) arena->hole_first = 0;
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+        bool outside =
+            b->offset + b->bytes <= arena->hole_first || b->offset >= arena->hole_last;
+
+        GHP_ASSERT(is_borrowed(b) || b->bytes == 0 || outside);
+    }
+}
+
+static int64_t persistent_bytes(const struct ghp_program *program)
+{
+    int64_t end = 0;
+
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+
+        if (b->persistent && b->storage == i && b->offset + b->bytes > end)
+            end = b->offset + b->bytes;
+    }
+    return end;
+}
+
+enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_program *program,
+                                  const struct ghp_arena *lender, struct ghp_arena *arena)
+{
+    enum ghp_status status = GHP_OK;
+    void *base = NULL;
+
+    *arena = (struct ghp_arena){.bytes = program->peak_bytes, .point = -1, .device = device};
+    arena->persistent_bytes = persistent_bytes(program);
+    if (lender != NULL) {
+        find_hole(program, arena);
+        arena->bytes -= arena->hole_last - arena->hole_first;
+        arena->lent = arena->bytes <= lender->bytes - lender->persistent_bytes;
+        if (arena->lent) base = lender->base + lender->persistent_bytes;
+    }
+    if (arena->bytes > 0 && !arena->lent)
+        status = ghp_device_allocate(device, arena->bytes, &base);
+    if (status == GHP_OK)
+        arena->base = base;
+    else
+        *arena = (struct ghp_arena){.point = -1};
+    return status;
+}
+
 void ghp_arena_close(struct ghp_arena *arena)
 {
     if (arena == NULL || arena->base == NULL) return;
+    if (arena->device.ops != NULL) {
+        if (!arena->lent) ghp_device_release(arena->device, arena->base);
+        *arena = (struct ghp_arena){.point = -1};
+        return;
+    }
 #ifdef ARENA_POISONS
     ASAN_UNPOISON_MEMORY_REGION(arena->base, (size_t)arena->bytes);
 #endif
@@ -53,8 +120,13 @@ void ghp_arena_close(struct ghp_arena *arena)
 
 void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *program, int buffer)
 {
+    int64_t offset;
+
     if (buffer < 0 || arena->base == NULL) return NULL;
-    return arena->base + ghp_buffer_offset(program, buffer);
+    offset = ghp_buffer_offset(program, buffer);
+    if (offset < arena->hole_first || arena->hole_last == 0) return arena->base + offset;
+    if (offset < arena->hole_last) return NULL;
+    return arena->base + offset - (arena->hole_last - arena->hole_first);
 }
 
 #ifdef ARENA_POISONS
@@ -66,7 +138,7 @@ static bool is_shared(enum ghp_role role)
 
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point)
 {
-    if (arena->base == NULL || point == arena->point) return;
+    if (arena->base == NULL || point == arena->point || arena->device.ops != NULL) return;
     arena->point = point;
     if (point < 0) {
         ASAN_UNPOISON_MEMORY_REGION(arena->base, (size_t)arena->bytes);
@@ -111,7 +183,7 @@ void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program)
     int64_t page = sysconf(_SC_PAGESIZE), at = 0;
     int n = 0;
 
-    if (kept == NULL || arena->base == NULL) { /* only thrift is lost */
+    if (kept == NULL || arena->base == NULL || arena->device.ops != NULL) { /* only thrift is lost */
         free(kept);
         return;
     }

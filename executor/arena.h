@@ -4,16 +4,23 @@
  * lifetimes, not what is in them. Under AddressSanitizer, ghp_arena_visit poisons whatever does not live at a point, so
  * that a kernel that strays outside its buffers or their lifetimes is caught.
  *
- * Call order: ghp_arena_open -> ghp_arena_at ... -> ghp_arena_close. */
+ * On a device the arena is one allocation of device memory, of the same size and with the same offsets.
+ *
+ * Call order: ghp_arena_open or ghp_arena_open_on -> ghp_arena_at ... -> ghp_arena_close. */
 #ifndef GHP_EXECUTOR_ARENA_H
 #define GHP_EXECUTOR_ARENA_H
 
 #include "core/program.h"
+#include "executor/device.h"
 
 struct ghp_arena {
     unsigned char *base; /* GHP_ALIGN_BYTES-aligned; NULL where the program has no bytes */
-    int64_t bytes;       /* program.peak_bytes */
+    int64_t bytes;       /* program.peak_bytes; of a borrower's, less what it borrows */
     int point;           /* last point visited, -1: everything open */
+    struct ghp_device device;      /* zeroed: host memory */
+    bool lent;                     /* the memory is the lender's */
+    int64_t persistent_bytes;      /* of the program: what is free behind it between steps */
+    int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 
 /* Zeroed memory for a placed program.
@@ -27,10 +34,21 @@ struct ghp_arena {
 enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
                                struct ghp_arena *arena);
 
+/* The same in a device's memory.
+ *
+ * lender   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these get no
+ *          memory, and the rest lies in the lender's memory that is free between its steps, where it fits
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
+ * Local
+ * Tested    tests/executor/test_device.c */
+enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_program *program,
+                                  const struct ghp_arena *lender, struct ghp_arena *arena);
+
 /* Accepts a zeroed arena. */
 void ghp_arena_close(struct ghp_arena *arena);
 
-/* First byte of a buffer; NULL for -1. */
+/* First byte of a buffer; NULL for -1, and for one in the hole. */
 void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *program, int buffer);
 
 /* Says that the step is now at `point`: under AddressSanitizer only buffers that live there may be touched from now on
@@ -38,7 +56,7 @@ void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *prog
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point);
 
 /* Gives the pages of everything that does not persist back to the system until it is used again: between steps nothing
- * else is alive, so an evaluation can have that memory. */
+ * else is alive, so an evaluation can have that memory. A device's memory stays: it is lent instead. */
 void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program);
 
 #endif

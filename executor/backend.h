@@ -1,8 +1,8 @@
 /* executor/backend.h - who computes: one vtable per library, one prepared kernel per (local operation, pass).
  *
  * A backend never sees layers, plans or ranks: it gets a local operation and pointers. The reference backend (plain
- * loops, float and double) is the slow twin that every other backend is tested against. A GPU backend is a further
- * vtable with device pointers.
+ * loops, float and double) is the slow twin that every other backend is tested against. A backend with a device gets
+ * pointers to the device's memory, and its calls enqueue (executor/device.h).
  *
  * Tensors are N,H,W,C (channels innermost). Weights: conv2d [K][C/groups][R][S], linear [K][C]; `flatten` turns H,W,C
  * into C,H,W order. Kernels overwrite their outputs (dw, dx, y), never accumulate, except metrics. y may be x and dx
@@ -11,12 +11,22 @@
 #define GHP_EXECUTOR_BACKEND_H
 
 #include "core/local.h"
+#include "core/precision.h"
 #include "core/program.h"
+#include "executor/device.h"
 
 struct ghp_backend_config {
-    int element_bytes; /* 4, or 8 where the backend has it */
+    int element_bytes; /* 4, or another where the backend has it */
+    bool tf32;         /* products of numbers rounded to 10 bits; where the backend has them */
     int threads;       /* OpenMP threads of this worker, >= 1 */
     bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
+    int seat;   /* this worker's number on its node, >= 0: which of the node's devices it uses */
+};
+
+/* What changes from step to step, where kernels of a recorded step read it: in device memory. */
+struct ghp_step_numbers {
+    uint64_t step;                                /* as ghp_call.step */
+    double learning_rate, momentum, weight_decay; /* of the updates that run in the step */
 };
 
 struct ghp_tensors { /* NULL where the pass does not use it */
@@ -48,6 +58,7 @@ struct ghp_call { /* one execution of a kernel */
     int64_t first_sample;  /* position in the global batch of local sample 0 */
     int64_t first_channel; /* of the whole tensor, of local channel 0 */
     int64_t global_channels;
+    const struct ghp_step_numbers *numbers; /* in device memory, in place of `step`; or NULL */
 };
 
 struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= learning_rate v */
@@ -55,6 +66,7 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     const void *dw;
     int64_t elements;
     double learning_rate, momentum, weight_decay;
+    const struct ghp_step_numbers *numbers; /* in device memory, in place of these three; or NULL */
 };
 
 enum { GHP_BLOCK_CHANNELS = 16 };
@@ -76,8 +88,12 @@ struct ghp_backend; /* opened backend, owned by its ops */
 struct ghp_kernel;  /* prepared pass, owned by its ops */
 
 struct ghp_backend_ops {
-    const char *name; /* "reference", "onednn" */
+    const char *name; /* "reference", "onednn", "cuda" */
+    const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */
+    /* What is missing for this backend on this machine, and how to get it; NULL: nothing can be. */
+    enum ghp_status (*check)(void);
     bool (*has_precision)(int element_bytes);
+    bool has_tf32;
     enum ghp_status (*open)(const struct ghp_backend_config *config, struct ghp_backend **backend);
     void (*close)(struct ghp_backend *backend);
     enum ghp_status (*prepare)(struct ghp_backend *backend, const struct ghp_local *local,
@@ -102,16 +118,28 @@ struct ghp_backend_ops {
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);
     void (*release)(struct ghp_kernel *kernel);
-    void (*update)(struct ghp_backend *backend, const struct ghp_update *update);
-    void (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
-                       int64_t elements); /* to += from */
+    enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
+    /* n updates at once; NULL: one after the other is as good. */
+    enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
+                                  int n);
+    enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
+                                  int64_t elements); /* to += from */
 };
 
 extern const struct ghp_backend_ops ghp_backend_reference;
 extern const struct ghp_backend_ops ghp_backend_onednn;
+#ifdef GHP_HAS_CUDA
+extern const struct ghp_backend_ops ghp_backend_cuda;
+#endif
 
-/* By name, or NULL. */
+/* By name, or NULL: this build has none of that name. */
 const struct ghp_backend_ops *ghp_backend_find(const char *name);
+bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision precision);
+/* GHP_ERR_USAGE, or GHP_ERR_BACKEND where another build would have it. */
+enum ghp_status ghp_backend_fail_unknown(const char *name);
+/* The device that an opened backend's tensors lie on. */
+struct ghp_device ghp_backend_device(const struct ghp_backend_ops *ops,
+                                     struct ghp_backend *backend);
 /* All compiled-in backends, NULL-terminated. */
 const struct ghp_backend_ops *const *ghp_backend_all(void);
 

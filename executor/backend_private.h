@@ -13,7 +13,7 @@
 #include "executor/backend.h"
 #include "executor/parallel.h"
 
-enum ghp_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_DOUBLE, GHP_PRECISION_COUNT };
+enum ghp_loop_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_DOUBLE, GHP_PRECISION_COUNT };
 
 typedef void ghp_loop_fn(const struct ghp_local *local, const struct ghp_call *call,
                          struct ghp_share share);
@@ -68,8 +68,9 @@ void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call);
 /* The vtable entries that are the same for every CPU backend. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
-void ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
-void ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from, int64_t elements);
+enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
+enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                    int64_t elements);
 
 /* Bodies of the two above, one part of them; in loops_point.c. */
 void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,

@@ -64,6 +64,7 @@ static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t,
 
 static enum ghp_status contents_init(const struct ghp_work *work, struct contents *c)
 {
+    int element_bytes = ghp_parameter_bytes(work->element_bytes);
     size_t most;
 
     *c = (struct contents){0};
@@ -76,10 +77,10 @@ static enum ghp_status contents_init(const struct ghp_work *work, struct content
         const struct ghp_tensor *t = &c->list.items[i];
 
         GHP_TRY(
-            add_entry(c, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, work->element_bytes));
+            add_entry(c, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, element_bytes));
     }
     for (int i = 0; i < c->list.n_params; i++)
-        GHP_TRY(add_entry(c, &c->list.items[i], GHP_ROLE_MOMENTUM, work->element_bytes));
+        GHP_TRY(add_entry(c, &c->list.items[i], GHP_ROLE_MOMENTUM, element_bytes));
     return GHP_OK;
 }
 
@@ -136,7 +137,7 @@ static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **wor
 static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c,
                                   struct ghp_safetensors_writer *writer)
 {
-    int element_bytes = ghp_worker_work(worker)->element_bytes;
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     enum ghp_status status = GHP_OK, written = GHP_OK;
     void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
 
@@ -270,7 +271,7 @@ static enum ghp_status read_metadata(const char *path, const struct ghp_safetens
 static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file,
                                    const struct contents *c)
 {
-    int element_bytes = ghp_worker_work(worker)->element_bytes;
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     enum ghp_status status = GHP_OK;
     void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
 
@@ -279,7 +280,9 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
         const struct ghp_safetensor *t = ghp_safetensors_find(file, c->tensors[i].name);
 
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
-        ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].role, whole);
+        GHP_TRY_GOTO(
+            status,
+            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].role, whole), done);
     }
 done:
     free(whole);

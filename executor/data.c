@@ -208,12 +208,8 @@ static void read_picture(const struct ghp_data *data, int64_t sample, const stru
             pictures->pixels + (n * data->shape.c + batch->first_channel + c) * pixels;
         const double *value = data->value + (batch->first_channel + c) * BYTE_VALUES;
 
-        for (int64_t i = 0; i < pixels; i++) {
-            if (batch->element_bytes == 8)
-                ((double *)image)[i * batch->channels + c] = value[from[i]];
-            else
-                ((float *)image)[i * batch->channels + c] = (float)value[from[i]];
-        }
+        for (int64_t i = 0; i < pixels; i++)
+            ghp_data_put(image, i * batch->channels + c, batch->element_bytes, value[from[i]]);
     }
 }
 

@@ -28,7 +28,7 @@ struct ghp_batch { /* samples wanted by one worker */
     const int64_t *samples; /* n sample numbers, 0 .. ghp_data_count - 1 */
     int64_t n;
     int64_t first_channel, channels; /* of the sample's channels */
-    int element_bytes;               /* 4 or 8 */
+    int element_bytes;               /* 2, 4 or 8: core/precision.h */
     void *images;                    /* [n][h][w][channels] */
 };
 

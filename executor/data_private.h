@@ -2,6 +2,7 @@
 #ifndef GHP_EXECUTOR_DATA_PRIVATE_H
 #define GHP_EXECUTOR_DATA_PRIVATE_H
 
+#include "core/precision.h"
 #include "executor/data.h"
 
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096 };
@@ -38,6 +39,17 @@ struct ghp_data {
     int64_t tile_h, tile_w; /* of the class patterns */
     float *patterns;        /* [classes][c][tile_h][tile_w], owned */
 };
+
+/* Element i of an image of element_bytes numbers. */
+static inline void ghp_data_put(void *image, int64_t i, int element_bytes, double value)
+{
+    if (element_bytes == 8)
+        ((double *)image)[i] = value;
+    else if (element_bytes == 4)
+        ((float *)image)[i] = (float)value;
+    else
+        ((uint16_t *)image)[i] = ghp_bf16_of((float)value);
+}
 
 extern const struct ghp_data_ops ghp_data_synthetic;
 extern const struct ghp_data_ops ghp_data_idx;

@@ -107,10 +107,7 @@ static void make_row(const struct ghp_data *data, struct row row, int element_by
         value = row.tiles[w * data->tile_w / data->shape.w] +
                 (float)(noise_share * unit * ((double)(bits & 255) - 127.5));
         bits >>= 8;
-        if (element_bytes == 8)
-            ((double *)out)[w * row.stride] = (double)value;
-        else
-            ((float *)out)[w * row.stride] = value;
+        ghp_data_put(out, w * row.stride, element_bytes, (double)value);
     }
 }
 

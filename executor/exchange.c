@@ -1,10 +1,6 @@
 /* executor/exchange.c - see exchange.h. */
 #include "executor/exchange.h"
 
-#include "executor/pack.h"
-
-#include <string.h>
-
 /* The tensor of the whole subgroup: instr->local has its samples and all channels. */
 static int64_t whole_bytes(const struct ghp_exchange *e)
 {
@@ -28,20 +24,41 @@ static int member(const struct ghp_exchange *e)
     return e->rank % e->instr->step.degree;
 }
 
+static enum ghp_status copy(const struct ghp_exchange *e, void *to, const void *from, int64_t bytes)
+{
+    return ghp_device_copy(e->device, GHP_QUEUE_COMPUTE,
+                           (struct ghp_copy){to, from, bytes, GHP_WAY_WITHIN});
+}
+
+static enum ghp_status move(const struct ghp_exchange *e, struct ghp_move how)
+{
+    return ghp_device_move(e->device, GHP_QUEUE_COMPUTE, &how);
+}
+
+/* All slices of `samples` samples, one after the other, and back. */
+static enum ghp_status split(const struct ghp_exchange *e, int64_t samples)
+{
+    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, slices(e, samples), e->x, e->scratch, 0});
+}
+
+static enum ghp_status join(const struct ghp_exchange *e, int64_t samples)
+{
+    return move(e, (struct ghp_move){GHP_MOVE_JOIN, slices(e, samples), e->scratch, e->y, 0});
+}
+
 /* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
 static enum ghp_status slice_batch(const struct ghp_exchange *e)
 {
     int from = e->instr->step.from.degree, to = e->instr->step.to.degree;
     int64_t bytes = whole_bytes(e) / from * to;
 
-    memcpy(e->y, (const char *)e->x + e->rank % from / to * bytes, (size_t)bytes);
-    return GHP_OK;
+    return copy(e, e->y, (const char *)e->x + e->rank % from / to * bytes, bytes);
 }
 
 static enum ghp_status slice_channel(const struct ghp_exchange *e)
 {
-    ghp_pack_take(slices(e, e->instr->local.n), e->x, member(e), e->y);
-    return GHP_OK;
+    return move(e, (struct ghp_move){GHP_MOVE_TAKE, slices(e, e->instr->local.n), e->x, e->y,
+                                     member(e)});
 }
 
 static enum ghp_status gather_batch(const struct ghp_exchange *e)
@@ -54,8 +71,7 @@ static enum ghp_status gather_channel(const struct ghp_exchange *e)
 {
     GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch,
                                          whole_bytes(e) / e->instr->step.degree));
-    ghp_pack_join(slices(e, e->instr->local.n), e->scratch, e->y);
-    return GHP_OK;
+    return join(e, e->instr->local.n);
 }
 
 /* Own samples, cut into slices for their owners; what arrives is a run of samples from each. */
@@ -63,7 +79,7 @@ static enum ghp_status batch_to_channel(const struct ghp_exchange *e)
 {
     int m = e->instr->step.degree;
 
-    ghp_pack_split(slices(e, e->instr->local.n / m), e->x, e->scratch);
+    GHP_TRY(split(e, e->instr->local.n / m));
     return e->transport_ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
 }
 
@@ -72,8 +88,7 @@ static enum ghp_status channel_to_batch(const struct ghp_exchange *e)
     int m = e->instr->step.degree;
 
     GHP_TRY(e->transport_ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
-    ghp_pack_join(slices(e, e->instr->local.n / m), e->scratch, e->y);
-    return GHP_OK;
+    return join(e, e->instr->local.n / m);
 }
 
 static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
@@ -96,7 +111,7 @@ static enum ghp_status sum_to_batch(const struct ghp_exchange *e)
 
 static enum ghp_status sum_to_channel(const struct ghp_exchange *e)
 {
-    ghp_pack_split(slices(e, e->instr->local.n), e->x, e->scratch);
+    GHP_TRY(split(e, e->instr->local.n));
     return scatter_sum(e, e->scratch);
 }
 
@@ -109,7 +124,7 @@ static enum ghp_status sum_to_full(const struct ghp_exchange *e)
                                 .scratch = e->receive,
                                 .scratch_bytes = e->receive_bytes};
 
-    if (e->x != e->y) memcpy(e->y, e->x, (size_t)whole_bytes(e));
+    if (e->x != e->y) GHP_TRY(copy(e, e->y, e->x, whole_bytes(e)));
     return e->transport_ops->all_reduce(e->comm, &sum);
 }
 

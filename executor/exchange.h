@@ -6,6 +6,7 @@
 #define GHP_EXECUTOR_EXCHANGE_H
 
 #include "core/program.h"
+#include "executor/device.h"
 #include "executor/transport.h"
 
 struct ghp_exchange {
@@ -20,11 +21,12 @@ struct ghp_exchange {
     void *scratch;         /* packed copy of the whole tensor, where the step packs */
     void *receive;         /* segment of a reduction */
     int64_t receive_bytes;
+    struct ghp_device device; /* where all of them lie; zeroed: host memory */
 };
 
-/* Runs the step.
+/* Runs the step (on a device: enqueues it in the compute queue, as far as the transport does).
  *
- * Returns   GHP_OK; GHP_ERR_COMM
+ * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_BACKEND
  * Collective over instr->ranks
  * Tested    tests/executor/test_exchange.c */
 enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange);

@@ -1,5 +1,6 @@
 /* executor/ghp-run.c - the tool that trains by a plan: options, start and end; executor/session.h does the rest. */
 #include "core/log.h"
+#include "executor/carrier.h"
 #include "executor/contest.h"
 #include "executor/libraries.h"
 #include "executor/session.h"
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
-static const char *const precision_names[] = {"plan", "float", "double", NULL};
+static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
 static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
 
 static struct ghp_session_options chosen = {
@@ -25,8 +26,8 @@ static struct ghp_session_options chosen = {
     .ab_rounds = 10,
     .ab_warmup_steps = 2,
     .threads = GHP_NOT_SET,
+    .watchdog_s = 60,
 };
-static double watchdog_s = 60;
 
 static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "Data"},
@@ -165,12 +166,18 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.backend,
      .argument = "NAME",
-     .help = "onednn or reference; the plan's unless given"},
+     .help = "onednn, reference or cuda; the plan's unless given"},
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.precision,
      .choices = precision_names,
-     .help = "the plan's, float, or double (reference only)"},
+     .help = "the plan's; double is reference's alone, tf32 and bf16 are cuda's"},
+    {.name = "transport",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.carrier,
+     .choices = ghp_carrier_names,
+     .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each worker has a "
+             "GPU of its own"},
     {.name = "threads",
      .kind = GHP_OPT_INT,
      .target = &chosen.threads,
@@ -185,7 +192,7 @@ static const struct ghp_opt options[] = {
      .help = "run on the cores that the plan names: where possible, or fail, or not"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
-     .target = &watchdog_s,
+     .target = &chosen.watchdog_s,
      .argument = "SECONDS",
      .min = 0.1,
      .max = 1e6,
@@ -370,7 +377,7 @@ int main(int argc, char **argv)
         return speaks ? code : 0;
     }
     wait_passively(argv);
-    status = session.transport_ops->open(&argc, &argv, watchdog_s, &session.transport);
+    status = session.transport_ops->open(&argc, &argv, chosen.watchdog_s, &session.transport);
     if (status != GHP_OK) return report_failure(status, speaks);
     status = ghp_session_run(&session);
     if (status != GHP_OK && session.in_loop) return abort_all(&session, status);

@@ -198,7 +198,7 @@ static enum ghp_status match_names(struct match *m)
 
 static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
 {
-    int element_bytes = ghp_worker_work(worker)->element_bytes;
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     enum ghp_status status = GHP_OK;
     int64_t largest = 1;
     void *whole;
@@ -211,7 +211,10 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
         const struct ghp_tensor *t = &m->list.items[i];
 
         GHP_TRY_GOTO(status, m->choice->ops->read(m->file, m->item[i], element_bytes, whole), done);
-        ghp_parameters_scatter(worker, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, whole);
+        GHP_TRY_GOTO(status,
+                     ghp_parameters_scatter(
+                         worker, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, whole),
+                     done);
     }
 done:
     free(whole);

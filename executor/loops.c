@@ -71,7 +71,7 @@ static void run_part(void *context, struct ghp_share share)
 
 void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call)
 {
-    enum ghp_precision precision =
+    enum ghp_loop_precision precision =
         kernel->backend->config.element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
     const struct ghp_loop_stages *stages = &kernel->loop->stages[precision];
     struct ghp_share whole = {0, kernel->parts};
@@ -102,11 +102,12 @@ static void update_part(void *context, struct ghp_share share)
     ghp_loop_update_part(job->update, job->element_bytes, share);
 }
 
-void ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update)
+enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
     struct update_job job = {update, backend->config.element_bytes};
     ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
                  &job);
+    return GHP_OK;
 }
 
 struct accumulate_job {
@@ -123,8 +124,10 @@ static void accumulate_part(void *context, struct ghp_share share)
                              job->element_bytes);
 }
 
-void ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from, int64_t elements)
+enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                    int64_t elements)
 {
     struct accumulate_job job = {to, from, elements, backend->config.element_bytes};
     ghp_parallel(elements < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part, &job);
+    return GHP_OK;
 }

@@ -13,10 +13,11 @@ struct ghp_opbench {
     enum ghp_pass pass;
     struct ghp_kernel *kernel;
     struct ghp_opset set;
+    struct ghp_device device;
     char *copies;           /* of the set's memory, one behind another; NULL: none */
     struct ghp_call *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
-    void *scratch;
+    char *scratch;
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
@@ -108,6 +109,27 @@ static struct ghp_tensors tensors_in(const struct ghp_opset *set, enum ghp_pass 
     return at;
 }
 
+/* Huge pages on the host, the device's memory elsewhere. */
+static enum ghp_status block(struct ghp_device device, int64_t bytes, char **block)
+{
+    void *made = NULL;
+
+    if (device.ops == NULL)
+        made = ghp_opset_block(bytes);
+    else
+        GHP_TRY(ghp_device_allocate(device, bytes, &made));
+    *block = made;
+    return made != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void unblock(struct ghp_device device, void *block)
+{
+    if (device.ops == NULL)
+        free(block);
+    else
+        ghp_device_release(device, block);
+}
+
 static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbench_task *task)
 {
     const struct ghp_opset *set = &bench->set;
@@ -118,12 +140,12 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
     bench->n_calls = (int)n;
     bench->calls[0] = set->call;
     if (n == 1) return GHP_OK;
-    bench->copies = ghp_opset_block((n - 1) * set->bytes);
-    if (bench->copies == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(block(bench->device, (n - 1) * set->bytes, &bench->copies));
     for (int64_t i = 1; i < n; i++) {
         char *copy = bench->copies + (i - 1) * set->bytes;
 
-        memcpy(copy, set->memory, (size_t)set->bytes);
+        GHP_TRY(ghp_device_copy(bench->device, GHP_QUEUE_COMPUTE,
+                                (struct ghp_copy){copy, set->memory, set->bytes, GHP_WAY_WITHIN}));
         bench->calls[i] = set->call;
         bench->calls[i].at = tensors_in(set, task->pass, copy);
     }
@@ -140,15 +162,15 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
     made->pass = task->pass;
+    made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
-    GHP_TRY_GOTO(status, ghp_opset_init(&task->local, size, 1u << task->pass, &made->set), fail);
+    GHP_TRY_GOTO(status,
+                 ghp_opset_init_on(made->device, &task->local, size, 1u << task->pass, &made->set),
+                 fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
-    made->scratch = ghp_opset_block(ops->scratch_bytes(made->kernel));
-    if (made->scratch == NULL) {
-        status = GHP_NO_MEMORY();
-        goto fail;
-    }
+    GHP_TRY_GOTO(status, block(made->device, ops->scratch_bytes(made->kernel), &made->scratch),
+                 fail);
     made->set.call.at.scratch = made->scratch;
     overlap(&made->set);
     GHP_TRY_GOTO(status, copy_set(made, task), fail);
@@ -168,9 +190,9 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     bench->kernel = NULL;
     GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
                                  &bench->kernel));
-    free(bench->scratch);
-    bench->scratch = ghp_opset_block(ops->scratch_bytes(bench->kernel));
-    if (bench->scratch == NULL) return GHP_NO_MEMORY();
+    unblock(bench->device, bench->scratch);
+    bench->scratch = NULL;
+    GHP_TRY(block(bench->device, ops->scratch_bytes(bench->kernel), &bench->scratch));
     bench->set.call.at.scratch = bench->scratch;
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.scratch = bench->scratch;
@@ -207,9 +229,9 @@ void ghp_opbench_close(struct ghp_opbench *bench)
 {
     if (bench == NULL) return;
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
-    free(bench->scratch);
+    unblock(bench->device, bench->scratch);
     free(bench->calls);
-    free(bench->copies);
+    unblock(bench->device, bench->copies);
     ghp_opset_release(&bench->set);
     free(bench);
 }

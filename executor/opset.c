@@ -1,5 +1,6 @@
 /* executor/opset.c - one block of memory, cut into the tensors of an operation. */
 #include "executor/opset.h"
+#include "core/precision.h"
 #include "executor/random.h"
 
 #include <stdlib.h>
@@ -62,7 +63,7 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     if (what & Y) at->y = cut(cutter, out);
     if (what & DY) at->dy = cut(cutter, out);
     for (int i = 0; i < weights; i++) {
-        int64_t bytes = ghp_local_weight_elements(local) / weights * size;
+        int64_t bytes = ghp_local_weight_elements(local) / weights * ghp_parameter_bytes(size);
         if (what & W) at->w[i] = cut(cutter, bytes);
         if (what & DW) at->dw[i] = cut(cutter, bytes);
     }
@@ -74,7 +75,7 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     if (local->op != GHP_OP_BATCH_NORM) return;
     at->stats = cut(cutter, 2 * local->c * (int64_t)sizeof(double));
     for (int i = 0; i < GHP_MAX_STATES; i++)
-        at->state[i] = cut(cutter, local->c * size);
+        at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
 }
 
 int64_t ghp_opset_bytes(const struct ghp_local *local, int element_bytes, unsigned passes)
@@ -102,10 +103,12 @@ static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struc
         ghp_random_fill(1, counter, (count + 3) / 4, random);
         for (int64_t i = 0; i < count; i++) {
             double value = how.span * ((double)(random[i] >> 8) * 0x1p-23 - 1.0 + how.centre);
-            if (element_bytes == 4)
+            if (element_bytes == 8)
+                ((double *)tensor)[first + i] = value;
+            else if (element_bytes == 4)
                 ((float *)tensor)[first + i] = (float)value;
             else
-                ((double *)tensor)[first + i] = value;
+                ((uint16_t *)tensor)[first + i] = ghp_bf16_of((float)value);
         }
     }
 }
@@ -114,7 +117,8 @@ static void fill_all(struct ghp_opset *set)
 {
     const struct ghp_local *local = &set->local;
     const struct ghp_tensors *at = &set->call.at;
-    int size = set->element_bytes, weights = ghp_opset_weights(local);
+    int size = set->element_bytes, wide = ghp_parameter_bytes(size);
+    int weights = ghp_opset_weights(local);
     bool norm = local->op == GHP_OP_BATCH_NORM;
     for (int i = 0; i < ghp_opset_inputs(local); i++)
         fill_tensor((void *)(uintptr_t)at->x[i], ghp_opset_input_elements(local, i), size,
@@ -122,11 +126,11 @@ static void fill_all(struct ghp_opset *set)
     fill_tensor(at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0});
     fill_tensor(at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0});
     for (int i = 0; i < weights; i++)
-        fill_tensor(at->w[i], ghp_local_weight_elements(local) / weights, size,
+        fill_tensor(at->w[i], ghp_local_weight_elements(local) / weights, wide,
                     (struct fill){22 + (uint32_t)i, norm && i == 0 ? 2.0 : 0.0, norm ? 0.5 : 0.25});
     if (norm) {
-        fill_tensor(at->state[0], local->c, size, (struct fill){24, 0.0, 0.5});
-        fill_tensor(at->state[1], local->c, size, (struct fill){25, 2.0, 0.5});
+        fill_tensor(at->state[0], local->c, wide, (struct fill){24, 0.0, 0.5});
+        fill_tensor(at->state[1], local->c, wide, (struct fill){25, 2.0, 0.5});
     }
     if (local->op == GHP_OP_SOFTMAX_CE) {
         int32_t *labels = (int32_t *)(uintptr_t)at->labels;
@@ -179,19 +183,97 @@ enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes,
 
 void ghp_opset_release(struct ghp_opset *set)
 {
-    free(set->memory);
+    if (set->device.ops != NULL)
+        ghp_device_release(set->device, set->memory);
+    else
+        free(set->memory);
     *set = (struct ghp_opset){0};
+}
+
+/* ---- on a device ---- */
+
+/* Sizes of a weight tensor: a device may store those of convolutions in another order. */
+static struct ghp_form weight_form(const struct ghp_opset *set)
+{
+    const struct ghp_local *l = &set->local;
+    struct ghp_form form = {.n_dims = 1,
+                            .elements = ghp_local_weight_elements(l) /
+                                        (ghp_opset_weights(l) > 0 ? ghp_opset_weights(l) : 1),
+                            .element_bytes = ghp_parameter_bytes(set->element_bytes)};
+
+    form.dims[0] = form.elements;
+    if (l->op != GHP_OP_CONV2D) return form;
+    form.n_dims = 4;
+    form.dims[0] = l->k;
+    form.dims[1] = l->c / l->window.groups;
+    form.dims[2] = l->window.r;
+    form.dims[3] = l->window.s;
+    return form;
+}
+
+enum ghp_status ghp_opset_upload(const struct ghp_opset *host, struct ghp_opset *set)
+{
+    struct ghp_form form = weight_form(set);
+
+    GHP_TRY(ghp_device_write(set->device, set->memory, host->memory, host->bytes));
+    for (int i = 0; form.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
+        if (set->call.at.w[i] != NULL)
+            GHP_TRY(ghp_device_put(set->device, &form, host->call.at.w[i], set->call.at.w[i]));
+        if (set->call.at.dw[i] != NULL)
+            GHP_TRY(ghp_device_put(set->device, &form, host->call.at.dw[i], set->call.at.dw[i]));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_opset_fetch(const struct ghp_opset *set, struct ghp_opset *host)
+{
+    struct ghp_form form = weight_form(set);
+
+    GHP_TRY(ghp_device_read(set->device, host->memory, set->memory, set->bytes));
+    for (int i = 0; form.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
+        if (set->call.at.w[i] != NULL)
+            GHP_TRY(ghp_device_get(set->device, &form, set->call.at.w[i], host->call.at.w[i]));
+        if (set->call.at.dw[i] != NULL)
+            GHP_TRY(ghp_device_get(set->device, &form, set->call.at.dw[i], host->call.at.dw[i]));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_local *local,
+                                  int element_bytes, unsigned passes, struct ghp_opset *set)
+{
+    struct ghp_opset host;
+    struct cutter cutter = {0};
+    void *memory = NULL;
+    enum ghp_status status = ghp_opset_init(local, element_bytes, passes, &host);
+
+    *set = host;
+    if (status != GHP_OK || device.ops == NULL) return status;
+    set->device = device;
+    set->memory = NULL;
+    GHP_TRY_GOTO(status, ghp_device_allocate(device, host.bytes, &memory), done);
+    set->memory = cutter.base = memory;
+    memset(&set->call.at, 0, sizeof set->call.at);
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->call.at);
+    status = ghp_opset_upload(&host, set);
+done:
+    ghp_opset_release(&host);
+    if (status != GHP_OK) ghp_opset_release(set);
+    return status;
 }
 
 enum ghp_status ghp_opset_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
                               struct ghp_backend *backend, enum ghp_pass pass)
 {
     struct ghp_kernel *kernel = NULL;
+    void *scratch = NULL;
     GHP_TRY(ops->prepare(backend, &set->local, pass, &kernel));
-    enum ghp_status status = GHP_OK;
-    set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
-    status = set->call.at.scratch == NULL ? GHP_NO_MEMORY() : ops->run(kernel, &set->call);
-    free(set->call.at.scratch);
+    enum ghp_status status =
+        ghp_device_allocate(set->device, ops->scratch_bytes(kernel), &scratch);
+    set->call.at.scratch = scratch;
+    if (status == GHP_OK) status = ops->run(kernel, &set->call);
+    if (status == GHP_OK) status = ghp_device_finish(set->device, GHP_QUEUE_COMPUTE);
+    ghp_device_release(set->device, scratch);
     set->call.at.scratch = NULL;
     ops->release(kernel);
     return status;

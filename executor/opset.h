@@ -1,7 +1,7 @@
 /* executor/opset.h - all tensors of one local operation, filled with numbers that every backend sees alike.
  *
  * What opbench times and what the backend tests compare: the same operation on the same numbers. Numbers are multiples
- * of 2^-23, so that float and double hold the same ones. Nothing overlaps: y is not x, dx is not dy.
+ * of 2^-23, so that float and double hold the same ones (bfloat16 the nearest to them). Nothing overlaps: y is not x, dx is not dy.
  *
  * Call order: init -> run passes, read and write tensors -> release. */
 #ifndef GHP_EXECUTOR_OPSET_H
@@ -11,11 +11,12 @@
 
 struct ghp_opset {
     struct ghp_local local;
-    int element_bytes; /* 4 or 8 */
+    int element_bytes; /* 2, 4 or 8: core/precision.h; weights, states and what is saved may be wider */
     struct ghp_call
         call;      /* tensors; training, loss scale 1/n, all samples valid, all channels here */
     void *memory;  /* owned: one block that holds every tensor */
     int64_t bytes; /* of memory */
+    struct ghp_device device; /* where it lies; zeroed: host memory */
 };
 
 /* Every pass, for ghp_opset_init. */
@@ -32,6 +33,13 @@ enum { GHP_OPSET_ALL = (1 << GHP_PASS_COUNT) - 1 };
 enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
                                struct ghp_opset *set);
 void ghp_opset_release(struct ghp_opset *set); /* accepts a zeroed one */
+
+/* The same in a device's memory; in host memory, ghp_opset_init. */
+enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_local *local,
+                                  int element_bytes, unsigned passes, struct ghp_opset *set);
+/* All tensors between a set in host memory and one on a device, made for the same operation and passes; waits. */
+enum ghp_status ghp_opset_upload(const struct ghp_opset *host, struct ghp_opset *set);
+enum ghp_status ghp_opset_fetch(const struct ghp_opset *set, struct ghp_opset *host);
 
 /* Bytes that init would allocate. */
 int64_t ghp_opset_bytes(const struct ghp_local *local, int element_bytes, unsigned passes);

@@ -35,7 +35,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->numerics = s->exact ? "exact" : "fast";
     run->data = ghp_data_text(s->recipe.data);
     run->fault = ghp_fault_names[s->options->fault];
-    run->element_bytes = s->element_bytes;
+    run->precision = s->precision;
     run->threads = s->threads;
     run->oversubscribed = s->binding.oversubscribed;
     run->comparable = e->comparable;

@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of the numbers of all tensors here. */
+static int number_bytes(const struct ghp_worker *worker)
+{
+    return ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+}
+
 static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
@@ -21,7 +27,8 @@ static enum ghp_role role_of(const struct ghp_tensor *t)
     return t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT;
 }
 
-static void *part_of(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
+/* Where a tensor's part lies: on a device, not for the host. */
+static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
                      int64_t expected)
 {
     int64_t elements = 0;
@@ -30,6 +37,66 @@ static void *part_of(struct ghp_worker *worker, const struct ghp_tensor *t, enum
     GHP_ASSERT(part != NULL);
     GHP_ASSERT_EQ(elements, expected);
     return part;
+}
+
+static struct ghp_device device_of(const struct ghp_worker *worker)
+{
+    return ghp_team_device(ghp_worker_team(worker));
+}
+
+/* Sizes of the part: as the whole, but for the dimension that is divided. */
+static struct ghp_form form_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
+{
+    struct ghp_shard shard = shard_of(worker, t);
+    struct ghp_form form = {.n_dims = t->param->n_dims,
+                            .elements = ghp_shard_elements(shard),
+                            .element_bytes = number_bytes(worker)};
+
+    memcpy(form.dims, t->param->dims, sizeof(form.dims));
+    if (shard.degree > 1) form.dims[shard.rows > 1 ? 1 : 0] /= shard.degree;
+    return form;
+}
+
+/* A part in host memory and the host's order: the part itself where it lies in host memory, else a copy. */
+struct view {
+    struct ghp_worker *worker;
+    struct ghp_form form;
+    void *part; /* where it lies */
+    void *here;
+    int64_t bytes;
+};
+
+static enum ghp_status view_open(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                 enum ghp_role role, struct view *v)
+{
+    struct ghp_form form = form_of(worker, t);
+
+    *v = (struct view){.worker = worker,
+                       .form = form,
+                       .part = part_at(worker, t, role, form.elements),
+                       .bytes = form.elements * form.element_bytes};
+    v->here = v->part;
+    if (device_of(worker).ops == NULL) return GHP_OK;
+    v->here = ghp_alloc((size_t)v->bytes + 1, 1);
+    return v->here != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void view_close(struct view *v)
+{
+    if (v->here != v->part) free(v->here);
+}
+
+/* From and to where the part lies; nothing where it is itself. */
+static enum ghp_status view_read(struct view *v)
+{
+    if (v->here == v->part) return GHP_OK;
+    return ghp_device_get(device_of(v->worker), &v->form, v->part, v->here);
+}
+
+static enum ghp_status view_write(struct view *v)
+{
+    if (v->here == v->part) return GHP_OK;
+    return ghp_device_put(device_of(v->worker), &v->form, v->here, v->part);
 }
 
 static void fill_value(void *at, int64_t n, int element_bytes, double value)
@@ -67,14 +134,14 @@ static double variance_gain(const struct ghp_model *model, int layer)
     return relu >= 0 && next_of_op(model, relu, GHP_OP_MAX_POOL) < 0 ? 2 : 1;
 }
 
-static void init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t, uint64_t seed)
+static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, uint64_t seed,
+                 char *part)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
     struct ghp_shard shard = shard_of(worker, t);
-    char *part = part_of(worker, t, role_of(t), ghp_shard_elements(shard));
 
     if (t->param->init != GHP_INIT_KAIMING) {
-        fill_value(part, ghp_shard_elements(shard), work->element_bytes,
+        fill_value(part, ghp_shard_elements(shard), number_bytes(worker),
                    t->param->init == GHP_INIT_ONE ? 1 : 0);
         return;
     }
@@ -84,45 +151,56 @@ static void init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t, u
         ghp_random_fill_normal(
             seed, (uint64_t)t->ordinal, first, shard.run,
             sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in),
-            work->element_bytes, part + row * shard.run * work->element_bytes);
+            number_bytes(worker), part + row * shard.run * number_bytes(worker));
     }
+}
+
+static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                   uint64_t seed)
+{
+    struct view v;
+    enum ghp_status status = view_open(worker, t, role_of(t), &v);
+
+    if (status == GHP_OK) draw(worker, t, seed, v.here);
+    if (status == GHP_OK) status = view_write(&v);
+    view_close(&v);
+    return status;
 }
 
 enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
     struct ghp_tensors_list list = {0};
+    enum ghp_status status = GHP_OK;
 
     GHP_TRY(ghp_tensors_list(work->model, &list));
     for (int i = 0; i < list.n; i++) {
         int64_t elements = ghp_shard_elements(shard_of(worker, &list.items[i]));
 
-        init_tensor(worker, &list.items[i], seed);
-        if (!list.items[i].is_state)
-            fill_value(part_of(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements), elements,
-                       work->element_bytes, 0);
+        GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
+        if (list.items[i].is_state) continue;
+        GHP_TRY_GOTO(status,
+                     ghp_device_clear(device_of(worker), GHP_QUEUE_COMPUTE,
+                                      part_at(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements),
+                                      elements * number_bytes(worker)),
+                     done);
     }
+    status = ghp_device_finish(device_of(worker), GHP_QUEUE_COMPUTE);
+done:
     ghp_tensors_release(&list);
-    return GHP_OK;
+    return status;
 }
 
-enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                      enum ghp_role role, void *whole)
+/* All members' parts, and from them the whole. */
+static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard shard,
+                                    const struct view *v, void *whole)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
-    struct ghp_shard shard = shard_of(worker, t);
-    int64_t elements = ghp_shard_elements(shard), bytes = elements * work->element_bytes;
-    void *part = part_of(worker, t, role, elements);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
-    char *parts;
+    char *parts = ghp_alloc((size_t)shard.degree, (size_t)v->bytes);
 
-    if (shard.degree == 1) {
-        memcpy(whole, part, (size_t)bytes);
-        return GHP_OK;
-    }
-    parts = ghp_alloc((size_t)shard.degree, (size_t)bytes);
     if (parts == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
                  team->transport_ops->group(team->transport,
@@ -130,45 +208,77 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
                                             GHP_STREAM_COMPUTE, &comm),
                  done);
     team->transport_ops->label(comm, "gathering a tensor");
-    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, part, parts, bytes), done);
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
     for (int i = 0; i < shard.degree; i++) {
         shard.member = i;
-        ghp_shard_put(shard, work->element_bytes, parts + i * bytes, whole);
+        ghp_shard_put(shard, number_bytes(worker), parts + i * v->bytes, whole);
     }
 done:
     free(parts);
     return status;
 }
 
-void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
-                            enum ghp_role role, const void *whole)
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                      enum ghp_role role, void *whole)
 {
     struct ghp_shard shard = shard_of(worker, t);
+    struct view v;
+    enum ghp_status status = view_open(worker, t, role, &v);
 
-    ghp_shard_take(shard, ghp_worker_work(worker)->element_bytes, whole,
-                   part_of(worker, t, role, ghp_shard_elements(shard)));
+    GHP_TRY_GOTO(status, status, done);
+    GHP_TRY_GOTO(status, view_read(&v), done);
+    if (shard.degree == 1)
+        memcpy(whole, v.here, (size_t)v.bytes);
+    else
+        status = gather_parts(worker, shard, &v, whole);
+done:
+    view_close(&v);
+    return status;
 }
 
-void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
-                         uint64_t *hashes)
+enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                       enum ghp_role role, const void *whole)
 {
-    int element_bytes = ghp_worker_work(worker)->element_bytes;
+    struct view v;
+    enum ghp_status status = view_open(worker, t, role, &v);
 
+    if (status == GHP_OK)
+        ghp_shard_take(shard_of(worker, t), v.form.element_bytes, whole, v.here);
+    if (status == GHP_OK) status = view_write(&v);
+    view_close(&v);
+    return status;
+}
+
+/* Goes on with the hash of a part. */
+static enum ghp_status hash_part(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                 enum ghp_role role, uint64_t *hash)
+{
+    struct view v;
+    enum ghp_status status = view_open(worker, t, role, &v);
+
+    if (status == GHP_OK) status = view_read(&v);
+    if (status == GHP_OK) *hash = ghp_hash(v.here, (size_t)v.bytes, *hash);
+    view_close(&v);
+    return status;
+}
+
+enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
+                                    uint64_t *hashes)
+{
     for (int i = 0; i < list->n; i++) {
         const struct ghp_tensor *t = &list->items[i];
-        int64_t elements = ghp_shard_elements(shard_of(worker, t));
-        size_t bytes = (size_t)(elements * element_bytes);
 
-        hashes[i] = ghp_hash(part_of(worker, t, role_of(t), elements), bytes, GHP_HASH_SEED);
-        if (!t->is_state)
-            hashes[i] = ghp_hash(part_of(worker, t, GHP_ROLE_MOMENTUM, elements), bytes, hashes[i]);
+        hashes[i] = GHP_HASH_SEED;
+        GHP_TRY(hash_part(worker, t, role_of(t), &hashes[i]));
+        if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_ROLE_MOMENTUM, &hashes[i]));
     }
+    return GHP_OK;
 }
 
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
                                            const struct ghp_tensors_list *list, uint64_t *hash)
 {
-    int64_t element_bytes = ghp_worker_work(worker)->element_bytes;
+    int64_t element_bytes = number_bytes(worker);
     enum ghp_status status = GHP_OK;
 
     *hash = GHP_HASH_SEED;
@@ -255,7 +365,7 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
 
     *different = -1;
     if (hashes == NULL) return GHP_NO_MEMORY();
-    ghp_parameters_hash(worker, list, hashes);
+    GHP_TRY_GOTO(status, ghp_parameters_hash(worker, list, hashes), done);
     for (int degree = 1; degree <= workers; degree++) {
         bool used = false;
 

@@ -1,6 +1,7 @@
 /* executor/parameters.h - a worker's weights, momenta and statistics as whole tensors: initialise, gather, scatter, hash.
  *
- * Whole tensors exist only here, one at a time. What each worker holds is executor/shard.h's; flush or settle the worker
+ * Whole tensors exist only here, one at a time, in host memory and in the field's order (conv2d weights K,C,R,S), wherever
+ * and however the parts lie. What each worker holds is executor/shard.h's; flush or settle the worker
  * first. */
 #ifndef GHP_EXECUTOR_PARAMETERS_H
 #define GHP_EXECUTOR_PARAMETERS_H
@@ -21,14 +22,14 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
 enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                       enum ghp_role role, void *whole);
 
-/* This worker's part from the whole tensor. Local. */
-void ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
-                            enum ghp_role role, const void *whole);
+/* This worker's part from the whole tensor. Returns GHP_OK; GHP_ERR_NO_MEMORY, GHP_ERR_BACKEND (on a device). Local. */
+enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
+                                       enum ghp_role role, const void *whole);
 
 /* Hash of this worker's parts of all tensors (weights, momenta, statistics), one for each entry of the list: equal on all
  * holders of a shard. Local. */
-void ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
-                         uint64_t *hashes);
+enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
+                                    uint64_t *hashes);
 
 /* Hash of all whole tensors: the same under every plan that gives the same bits. Collective over all workers. */
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,

@@ -41,7 +41,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                    plan->model.name, plan->strategy, run->plan_path, plan->extent.workers,
                    plan->groups, plan->group_size, plan->extent.global_batch);
     ghp_table_note(t, "%s, %s, numerics %s, %d thread(s) a worker; %s", run->backend,
-                   run->element_bytes == 8 ? "double" : "float", run->numerics, run->threads,
+                   ghp_precision_name(run->precision), run->numerics, run->threads,
                    run->data);
     if (run->oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
@@ -55,7 +55,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "
                        "backend and numerics",
-                       plan->profile.backend, plan->profile.element_bytes == 8 ? "double" : "float",
+                       plan->profile.backend, ghp_precision_name(ghp_profile_precision(&plan->profile)),
                        plan->profile.numerics);
 }
 

@@ -14,7 +14,8 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     const struct ghp_program *program; /* rank 0's */
     const struct ghp_residuals *residuals;
     const char *backend, *numerics, *data, *fault;
-    int element_bytes, threads;
+    struct ghp_precision precision;
+    int threads;
     bool oversubscribed;
     bool comparable; /* the plan's profile is of this backend, precision and numerics */
     uint64_t seed;

@@ -55,7 +55,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "global_batch", json_integer(plan->extent.global_batch));
     put(o, "bucket_bytes", json_integer(plan->bucket_bytes));
     put(o, "backend", json_string(run->backend));
-    put(o, "precision", json_string(run->element_bytes == 8 ? "double" : "float"));
+    put(o, "precision", json_string(ghp_precision_name(run->precision)));
     put(o, "numerics", json_string(run->numerics));
     put(o, "threads", json_integer(run->threads));
     put(o, "oversubscribed", json_boolean(run->oversubscribed));

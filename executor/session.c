@@ -253,7 +253,7 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
         ghp_note("training one worker for comparison");
         GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.n_losses,
                                 &p->lone));
-        GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->element_bytes, &verification));
+        GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
         run->verification = &verification;
         run->n_lone_losses = p->lone.n_losses;
         run->lone_losses = p->lone.losses;

@@ -20,7 +20,6 @@ enum ghp_numerics_choice {
     GHP_NUMERICS_EXACT,
     GHP_NUMERICS_FAST
 }; /* auto: exact when verifying */
-enum ghp_precision_choice { GHP_PRECISION_OF_PLAN, GHP_PRECISION_4, GHP_PRECISION_8 };
 enum ghp_evaluate_choice {
     GHP_EVALUATE_AUTO,
     GHP_EVALUATE_ON,
@@ -46,10 +45,12 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
         ab_turn_s; /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
     const char *run_folder; /* or NULL; of the compared plans' run files */
     int numerics;           /* enum ghp_numerics_choice */
-    int precision;          /* enum ghp_precision_choice */
+    int precision;          /* 0: the plan's; else 1 more than the index of core/precision.h */
     const char *backend;    /* NULL: the plan's */
     int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
     int bind;               /* enum ghp_bind_mode */
+    int carrier;            /* enum ghp_carrier_choice */
+    double watchdog_s;      /* longest wait for another worker */
     int evaluate;           /* enum ghp_evaluate_choice */
     const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every;                                /* 0: at epochs' ends only */

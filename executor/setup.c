@@ -3,6 +3,7 @@
 
 #include "core/log.h"
 #include "core/onnx.h"
+#include "executor/carrier.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,13 +75,28 @@ static enum ghp_status open_plans(struct ghp_setup *s)
 
 /* ---- where ---- */
 
+/* What mpirun says of this node, -1 where nothing. */
+static long launcher_says(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtol(text, NULL, 10) : -1;
+}
+
 /* Workers of this node: what mpirun says, else all. */
 static int workers_here(const struct ghp_setup *s)
 {
-    const char *text = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    long n = text != NULL ? strtol(text, NULL, 10) : 0;
+    long n = launcher_says("OMPI_COMM_WORLD_LOCAL_SIZE");
 
     return n >= 1 && n <= s->size ? (int)n : s->size;
+}
+
+/* This worker's number among them. */
+static int seat_here(const struct ghp_setup *s)
+{
+    long n = launcher_says("OMPI_COMM_WORLD_LOCAL_RANK");
+
+    return n >= 0 && n < s->here ? (int)n : s->rank % s->here;
 }
 
 static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
@@ -109,23 +125,32 @@ static enum ghp_status bind(struct ghp_setup *s)
 
 /* ---- who computes ---- */
 
-static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
-                                                    const struct ghp_entrant *e, int element_bytes)
+/* Whether a backend can do it: by name, of this build. */
+static const struct ghp_backend_ops *able(const char *name, struct ghp_precision precision)
 {
-    const struct ghp_backend_ops *ops;
+    const struct ghp_backend_ops *ops = ghp_backend_find(name);
 
-    if (s->options->backend != NULL) return ghp_backend_find(s->options->backend);
-    ops = ghp_backend_find(e->plan.profile.backend);
-    if (ops != NULL && ops->has_precision(element_bytes)) return ops;
-    ops = ghp_backend_find("onednn"); /* a profile by law names no backend */
-    return ops != NULL && ops->has_precision(element_bytes) ? ops : ghp_backend_find("reference");
+    return ops != NULL && ghp_backend_has(ops, precision) ? ops : NULL;
 }
 
-static int choose_precision(const struct ghp_setup *s, const struct ghp_entrant *e)
+static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
+                                                    const struct ghp_entrant *e,
+                                                    struct ghp_precision precision)
 {
-    return s->options->precision == GHP_PRECISION_OF_PLAN ? e->plan.profile.element_bytes
-           : s->options->precision == GHP_PRECISION_8     ? 8
-                                                          : 4;
+    const char *const names[] = {e->plan.profile.backend, "onednn", "reference", "cuda"};
+
+    if (s->options->backend != NULL) return ghp_backend_find(s->options->backend);
+    /* a plan for GPUs is not trained by processors unless it is asked for */
+    if (strcmp(e->plan.profile.backend, "cuda") == 0) return ghp_backend_find("cuda");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (able(names[i], precision) != NULL) return able(names[i], precision);
+    return ghp_backend_find("reference"); /* which then says what it has not */
+}
+
+static struct ghp_precision choose_precision(const struct ghp_setup *s, const struct ghp_entrant *e)
+{
+    return s->options->precision > 0 ? ghp_precision_of(s->options->precision - 1)
+                                     : ghp_profile_precision(&e->plan.profile);
 }
 
 static enum ghp_status check_same_backend(const struct ghp_setup *s,
@@ -134,11 +159,11 @@ static enum ghp_status check_same_backend(const struct ghp_setup *s,
     for (int i = 1; i < s->n_entrants; i++) {
         const struct ghp_entrant *e = &s->entrants[i];
 
-        if (choose_precision(s, e) != s->element_bytes)
+        if (!ghp_precision_same(choose_precision(s, e), s->precision))
             return GHP_FAIL(GHP_ERR_INPUT,
                             "'%s' asks for another precision than '%s'; give --precision for both",
                             e->path, s->entrants[0].path);
-        if (choose_backend(s, e, s->element_bytes) != ops)
+        if (choose_backend(s, e, s->precision) != ops)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "'%s' asks for another backend than '%s'; give --backend for both",
                             e->path, s->entrants[0].path);
@@ -152,20 +177,27 @@ static enum ghp_status open_backend(struct ghp_setup *s)
     const struct ghp_backend_ops *ops;
     struct ghp_backend_config config;
 
-    s->element_bytes = choose_precision(s, &s->entrants[0]);
-    ops = choose_backend(s, &s->entrants[0], s->element_bytes);
+    s->precision = choose_precision(s, &s->entrants[0]);
+    s->element_bytes = s->precision.element_bytes;
+    ops = choose_backend(s, &s->entrants[0], s->precision);
     if (ops == NULL)
-        return GHP_FAIL(GHP_ERR_USAGE, "unknown backend '%s'; use onednn or reference", o->backend);
-    if (!ops->has_precision(s->element_bytes))
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "the backend '%s' has no %s precision; use --backend reference", ops->name,
-                        s->element_bytes == 8 ? "double" : "float");
+        return ghp_backend_fail_unknown(o->backend != NULL
+                                            ? o->backend
+                                            : s->entrants[0].plan.profile.backend);
+    if (!ghp_backend_has(ops, s->precision))
+        return GHP_FAIL(GHP_ERR_USAGE, "the backend '%s' has no %s precision; use --backend %s",
+                        ops->name, ghp_precision_name(s->precision),
+                        s->element_bytes == 8 ? "reference, or --precision float"
+                                              : "cuda, or --precision float");
     GHP_TRY(check_same_backend(s, ops));
     s->exact = o->numerics == GHP_NUMERICS_AUTO ? o->verify_steps != GHP_NOT_SET
                                                 : o->numerics == GHP_NUMERICS_EXACT;
     s->threads = o->threads == GHP_NOT_SET ? s->binding.n_cores : (int)o->threads;
-    config = (struct ghp_backend_config){
-        .element_bytes = s->element_bytes, .threads = s->threads, .exact = s->exact};
+    config = (struct ghp_backend_config){.element_bytes = s->element_bytes,
+                                         .tf32 = s->precision.tf32,
+                                         .threads = s->threads,
+                                         .exact = s->exact,
+                                         .seat = s->seat};
     GHP_TRY(ops->open(&config, &s->team.backend));
     s->team.backend_ops = ops;
     s->team.transport_ops = s->session->transport_ops;
@@ -229,8 +261,9 @@ static enum ghp_status choose_init(struct ghp_setup *s)
 static void say_setup(const struct ghp_setup *s)
 {
     ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s", s->entrants[0].plan.model.name,
-             s->team.backend_ops->name, s->element_bytes == 8 ? "double" : "float",
+             s->team.backend_ops->name, ghp_precision_name(s->precision),
              s->exact ? "exact" : "fast", s->threads, s->binding.text);
+    if (s->team.carrier_ops != NULL) ghp_note("tensors go by %s", s->team.carrier_ops->name);
     ghp_note("%s", ghp_data_text(s->recipe.data));
     if (s->recipe.init.path != NULL)
         ghp_note("first weights from '%s'", s->recipe.init.path);
@@ -253,11 +286,17 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     s->rank = ops->rank(session->transport);
     s->size = ops->size(session->transport);
     s->here = workers_here(s);
+    s->seat = seat_here(s);
     GHP_TRY(ops->group(session->transport, (struct ghp_ranks){0, s->size, 1}, GHP_STREAM_COMPUTE,
                        &s->world));
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
+    GHP_TRY(ghp_setup_agree(
+        s,
+        ghp_carrier_open(&s->team, (enum ghp_carrier_choice)session->options->carrier,
+                         session->options->watchdog_s),
+        "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, open_recipe(s), "opening the data"));
     GHP_TRY(choose_init(s));
     say_setup(s);
@@ -270,6 +309,7 @@ void ghp_setup_release(struct ghp_setup *s)
         ghp_entrant_close(&s->entrants[i]);
     ghp_order_release(&s->recipe.order);
     ghp_data_close(s->recipe.data);
+    ghp_carrier_close(&s->team);
     if (s->team.backend != NULL) s->team.backend_ops->close(s->team.backend);
     for (int i = 0; i < s->n_entrants; i++)
         ghp_plan_release(&s->entrants[i].plan);
@@ -280,7 +320,7 @@ void ghp_setup_release(struct ghp_setup *s)
 
 static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *profile)
 {
-    return profile->element_bytes == s->element_bytes &&
+    return ghp_precision_same(ghp_profile_precision(profile), s->precision) &&
            strcmp(profile->backend, s->team.backend_ops->name) == 0 &&
            strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
 }
@@ -297,6 +337,7 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
                                 .seed = (uint64_t)s->options->seed,
                                 .fault = (enum ghp_fault)s->options->fault,
                                 .groups = e->plan.groups,
+                                .threads = s->threads,
                                 .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));

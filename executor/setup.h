@@ -25,10 +25,12 @@ struct ghp_setup {
     const struct ghp_session_options *options;
     struct ghp_comm *world;
     int rank, size;
-    int here; /* workers on this node */
+    int here, seat; /* workers on this node, and this one's number among them */
     struct ghp_binding binding;
     struct ghp_team team;
-    int element_bytes, threads;
+    struct ghp_precision precision;
+    int element_bytes; /* of that precision */
+    int threads;
     bool exact;
     struct ghp_recipe recipe; /* its schedule's steps are the session's to set */
     int n_entrants;

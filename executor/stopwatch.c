@@ -58,7 +58,12 @@ void ghp_stopwatch_begin(struct ghp_stopwatch *w)
 
 void ghp_stopwatch_end(struct ghp_stopwatch *w)
 {
-    w->step_s[w->step % GHP_STOPWATCH_STEPS] = ghp_stopwatch_now_s() - w->start_s;
+    ghp_stopwatch_end_after(w, ghp_stopwatch_now_s() - w->start_s);
+}
+
+void ghp_stopwatch_end_after(struct ghp_stopwatch *w, double step_s)
+{
+    w->step_s[w->step % GHP_STOPWATCH_STEPS] = step_s;
     w->step++;
 }
 

@@ -93,6 +93,16 @@ static enum ghp_status keep_gradients(struct ghp_training *t, int64_t step)
     return GHP_OK;
 }
 
+/* A device's next samples are made while it computes. */
+static void hint(struct ghp_training *t, int64_t step)
+{
+    struct ghp_step next;
+
+    if (!ghp_worker_takes_hints(t->worker)) return;
+    next = ghp_recipe_step(t->recipe, step);
+    ghp_worker_hint(t->worker, &next);
+}
+
 enum ghp_status ghp_train(struct ghp_training *t)
 {
     struct ghp_stopwatch *watch = ghp_worker_stopwatch(t->worker);
@@ -107,6 +117,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
         GHP_TRY(keep_gradients(t, i));
         GHP_TRY(note_result(t));
         GHP_TRY(between_steps(t, i + 1));
+        if (i + 1 < t->steps) hint(t, i + 1);
         if (i + 1 - t->first_step == warm_up(t)) {
             GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes laps too */
             ghp_stopwatch_forget(watch);

@@ -7,7 +7,11 @@
  * the label of the instruction and the ranks that have not arrived.
  *
  * Collective over the communicator: every member calls with equal sizes, in the same order. The two streams use
- * different communicators, so one thread per stream may be inside the transport at once. */
+ * different communicators, so one thread per stream may be inside the transport at once.
+ *
+ * Tensors on a device are carried by a transport that knows the device (transport_staged.h, transport_nccl.h); what
+ * workers tell each other always goes through host memory. One that `queues` returns at once: its collectives are
+ * enqueued on the device's queue of the communicator's stream, and fail later, in `check`. */
 #ifndef GHP_EXECUTOR_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_H
 
@@ -16,17 +20,18 @@
 struct ghp_transport;
 struct ghp_comm;
 
-struct ghp_reduction { /* sums; data and scratch in host memory */
+struct ghp_reduction { /* sums; data and scratch where the transport's tensors lie */
     const void *in;    /* reduce_scatter: count * each elements; all_reduce: in == out */
     void *out;
     int64_t elements;      /* all_reduce: of the buffer; reduce_scatter: of each rank's result */
-    int element_bytes;     /* 4 float, 8 double */
+    int element_bytes;     /* 2 bfloat16, 4 float, 8 double */
     void *scratch;         /* receive segment */
     int64_t scratch_bytes; /* >= 3 * element_bytes * ranks; larger messages go in segments */
 };
 
 struct ghp_transport_ops {
     const char *name;
+    bool queues; /* collectives are enqueued on a device */
     /* argc, argv as main got them; watchdog_s: limit of one wait. */
     enum ghp_status (*open)(int *argc, char ***argv, double watchdog_s,
                             struct ghp_transport **transport);
@@ -53,6 +58,9 @@ struct ghp_transport_ops {
     /* The worst status of all ranks, so that none is left in a collective; the failing rank keeps its message. */
     enum ghp_status (*agree)(struct ghp_comm *comm, enum ghp_status status);
     void (*abort)(struct ghp_transport *transport, int exit_code); /* ends all workers */
+    /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
+     * NULL where nothing is enqueued. */
+    enum ghp_status (*check)(struct ghp_transport *transport, double waited_s, const char *label);
 };
 
 extern const struct ghp_transport_ops ghp_transport_mpi;

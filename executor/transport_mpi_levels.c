@@ -15,6 +15,8 @@
  * for itself. */
 #include "executor/transport_mpi_private.h"
 
+#include "core/precision.h"
+
 #include <string.h>
 
 enum {
@@ -74,11 +76,33 @@ SUM_IN_ORDER(float)
 SUM_IN_ORDER(double)
 #undef SUM_IN_ORDER
 
+/* bfloat16: added in float, rounded once. */
+static void sum_bf16(const struct pieces *p, uint16_t *out)
+{
+    const uint16_t *own = p->own, *scratch = p->scratch;
+    float total[SUM_BLOCK];
+
+    for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {
+        int64_t m = smaller(SUM_BLOCK, p->n - at);
+
+        for (int r = 0; r < p->count; r++) {
+            const uint16_t *piece = r == p->index ? own + at : scratch + r * p->stride + at;
+
+            for (int64_t i = 0; i < m; i++)
+                total[i] = (r == 0 ? 0.0f : total[i]) + ghp_bf16_value(piece[i]);
+        }
+        for (int64_t i = 0; i < m; i++)
+            out[at + i] = ghp_bf16_of(total[i]);
+    }
+}
+
 static void sum_pieces(const struct pieces *pieces, int element_bytes, void *out)
 {
     if (pieces->n <= 0) return;
     if (element_bytes == 8)
         sum_double(pieces, out);
+    else if (element_bytes == 2)
+        sum_bf16(pieces, out);
     else
         sum_float(pieces, out);
 }

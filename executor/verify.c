@@ -59,7 +59,7 @@ void ghp_snapshot_release(struct ghp_snapshot *s)
 static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_tensor *t,
                                   enum ghp_role role, double *keep)
 {
-    int element_bytes = ghp_worker_work(worker)->element_bytes;
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     int64_t n = t->param->elements;
     void *whole = ghp_alloc((size_t)n, (size_t)element_bytes);
     enum ghp_status status;
@@ -149,9 +149,19 @@ done:
 
 /* ---- comparing ---- */
 
+/* Rounded products and activations differ where a plan adds in another order, by units of the rounding; a tensor that
+ * began as zeros holds nothing but gradients, so its weights differ as much as they. */
 static const struct limits {
     double weights, gradients;
-} float_limits = {1e-5, 1e-4}, double_limits = {1e-12, 1e-11};
+} float_limits = {1e-5, 1e-4}, double_limits = {1e-12, 1e-11}, tf32_limits = {1e-2, 1e-2},
+  bf16_limits = {2e-1, 2e-1};
+
+static const struct limits *limits_of(struct ghp_precision precision)
+{
+    if (precision.element_bytes == 8) return &double_limits;
+    if (precision.element_bytes == 2) return &bf16_limits;
+    return precision.tf32 ? &tf32_limits : &float_limits;
+}
 
 static double largest(const double *a, int64_t n)
 {
@@ -195,9 +205,9 @@ static void raise_to(double *most, double value)
 }
 
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
-                                   int element_bytes, struct ghp_verification *v)
+                                   struct ghp_precision precision, struct ghp_verification *v)
 {
-    const struct limits *limits = element_bytes == 8 ? &double_limits : &float_limits;
+    const struct limits *limits = limits_of(precision);
     double largest_weight = 0, all_gradients = 0;
 
     *v = (struct ghp_verification){

@@ -56,9 +56,10 @@ struct ghp_verification {
     bool passed; /* both within their limits; NaN is not */
 };
 
-/* Limits are 1e-5 and 1e-4 for float, 1e-12 and 1e-11 for double. Local. */
+/* Limits of e_w and e_g: docs/exactness.md. Local. */
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
-                                   int element_bytes, struct ghp_verification *verification);
+                                   struct ghp_precision precision,
+                                   struct ghp_verification *verification);
 void ghp_verification_release(struct ghp_verification *verification);
 
 #endif

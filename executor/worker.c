@@ -1,12 +1,16 @@
 /* executor/worker.c - see worker.h. The order of everything here is the program's; this file adds only the three rules
- * of core/program.h: reductions run on the other stream, updates wait for the previous step's, a flush runs them alone. */
+ * of core/program.h: reductions run on the other stream, updates wait for the previous step's, a flush runs them alone.
+ *
+ * On a device the same instructions are enqueued in the same order; what the host learns of a step it learns a step
+ * later, from its flight (flight.h). */
 #include "executor/worker.h"
 
 #include "executor/call.h"
 #include "executor/exchange.h"
+#include "executor/flight.h"
 #include "executor/formats.h"
 #include "executor/kernels.h"
-#include "executor/stream.h"
+#include "executor/lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,25 +18,33 @@
 
 enum { LABEL_BYTES = 96 };
 
+struct origin { /* of a job of the communication stream */
+    int64_t step;   /* of the stopwatch */
+    double start_s; /* of that step */
+    int bank;       /* of that step, on a device */
+};
+
 struct ghp_worker {
     struct ghp_team team;
     struct ghp_work work;
     struct ghp_kernels kernels;
     struct ghp_program program;
     struct ghp_arena arena;
-    struct ghp_stream_thread *stream;
+    struct ghp_lane *lane;     /* NULL: nothing runs beside the compute stream */
+    struct ghp_flight *flight; /* NULL: tensors lie in host memory */
     struct ghp_stopwatch *watch;
     struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
     struct ghp_comm **comm;     /* of each instruction that sends, else NULL */
     char (*label)[LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;             /* of each buffer */
     bool *blocked;              /* each buffer's format */
-    int64_t *ticket; /* of each instruction of the communication stream: its latest run */
-    int metrics;     /* buffer */
+    bool *updated;              /* of each UPDATE: done in this step */
+    struct ghp_update *updates; /* those that run at once */
+    int metrics;                /* buffer */
     int dropped;     /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
     struct ghp_step step;   /* whose updates or result are pending, or that runs */
-    struct ghp_lap *origin; /* of each communication instruction: the step that posted it */
+    struct origin *origin; /* of each communication instruction: the step that posted it */
     bool has_result;
     struct ghp_result result;
 };
@@ -69,12 +81,13 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->kernel = ghp_alloc(n, sizeof(*w->kernel));
     w->comm = ghp_alloc(n, sizeof(*w->comm));
     w->label = ghp_alloc(n, sizeof(*w->label));
-    w->ticket = ghp_alloc(n, sizeof(*w->ticket));
+    w->updated = ghp_alloc(n, sizeof(*w->updated));
+    w->updates = ghp_alloc(n * GHP_MAX_PARAMS, sizeof(*w->updates));
     w->origin = ghp_alloc(n, sizeof(*w->origin));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
     w->blocked = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->blocked));
-    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->ticket == NULL ||
-        w->origin == NULL || w->address == NULL || w->blocked == NULL)
+    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
+        w->updates == NULL || w->origin == NULL || w->address == NULL || w->blocked == NULL)
         return GHP_NO_MEMORY();
     GHP_TRY(ghp_formats_choose(&w->program, &w->kernels, w->blocked));
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
@@ -106,8 +119,8 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         const struct ghp_instr *instr = instr_of(w, i);
 
         if (!sends(instr)) continue;
-        GHP_TRY(w->team.transport_ops->group(w->team.transport, instr->ranks, instr->stream,
-                                             &w->comm[i]));
+        GHP_TRY(w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream,
+                                           &w->comm[i]));
     }
     return GHP_OK;
 }
@@ -128,7 +141,7 @@ enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_wo
 
     *worker = NULL;
     if (w == NULL) return GHP_NO_MEMORY();
-    w->team = *team;
+    w->team = ghp_team_complete(*team);
     w->work = *work;
     w->metrics = -1;
     w->arena.point = -1;
@@ -153,11 +166,70 @@ fail:
 
 static enum ghp_status reduce_job(void *context, int i);
 
+static const char *label_of(void *context, int i)
+{
+    const struct ghp_worker *w = context;
+
+    return w->label[i];
+}
+
+/* What of a global batch this worker loads. */
+static struct ghp_load load_of(const struct ghp_worker *w)
+{
+    const struct ghp_work *work = &w->work;
+    const struct ghp_layer *input = &work->model->layers[0];
+    int loss = work->model->n_layers - 1;
+    struct ghp_window_at x = ghp_window_of(ghp_split_layouts(work->splits[0]).y, input->out.c,
+                                           work->extent, work->rank);
+    struct ghp_window_at l =
+        ghp_window_of(ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c,
+                      work->extent, work->rank);
+
+    return (struct ghp_load){.first_image = x.first_sample,
+                             .images = x.samples,
+                             .first_channel = x.first_channel,
+                             .channels = x.channels,
+                             .image_bytes =
+                                 x.channels * input->out.h * input->out.w * work->element_bytes,
+                             .first_label = l.first_sample,
+                             .labels = l.samples,
+                             .element_bytes = work->element_bytes,
+                             .threads = work->threads > 0 ? work->threads : 1};
+}
+
+static enum ghp_status open_flight(struct ghp_worker *w, bool communicates)
+{
+    struct ghp_worker *lender = w->work.lender;
+    struct ghp_flight_plan plan = {.team = &w->team,
+                                   .program = &w->program,
+                                   .load = load_of(w),
+                                   .lender = lender != NULL ? lender->flight : NULL,
+                                   .records = lender == NULL && w->work.fault == GHP_FAULT_NONE &&
+                                              !w->work.no_tape,
+                                   .label = label_of,
+                                   .context = w};
+
+    for (int i = 0; i < w->program.n_instrs; i++) /* all of them enqueue, or none is recorded */
+        if (w->comm[i] != NULL && !w->team.carrier_ops->queues) plan.records = false;
+    if (communicates && !w->team.carrier_ops->queues) plan.records = false;
+    return ghp_flight_open(&plan, &w->flight);
+}
+
+static enum ghp_status open_arena(struct ghp_worker *w)
+{
+    const struct ghp_worker *lender = w->work.lender;
+    struct ghp_device device = ghp_team_device(&w->team);
+
+    if (device.ops == NULL) return ghp_arena_open(&w->program, lender == NULL, &w->arena);
+    return ghp_arena_open_on(device, &w->program, lender != NULL ? &lender->arena : NULL,
+                             &w->arena);
+}
+
 enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
     bool communicates = false;
 
-    GHP_TRY(ghp_arena_open(&w->program, w->work.lender == NULL, &w->arena));
+    GHP_TRY(open_arena(w));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
         bool borrowed =
@@ -169,20 +241,24 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     }
     for (int i = 0; i < w->program.n_instrs; i++)
         communicates = communicates || instr_of(w, i)->stream == GHP_STREAM_COMM;
-    return communicates ? ghp_stream_open(w->program.n_instrs + 1, reduce_job, w, &w->stream)
-                        : GHP_OK;
+    if (w->arena.device.ops != NULL) GHP_TRY(open_flight(w, communicates));
+    return communicates
+               ? ghp_lane_open(&w->team, w->program.n_instrs, reduce_job, w, &w->lane)
+               : GHP_OK;
 }
 
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
-    ghp_stream_close(w->stream);
+    ghp_lane_close(w->lane);
+    ghp_flight_close(w->flight);
     ghp_arena_close(&w->arena);
     ghp_stopwatch_close(w->watch);
     free(w->address);
     free(w->blocked);
     free(w->origin);
-    free(w->ticket);
+    free(w->updates);
+    free(w->updated);
     free(w->label);
     free(w->comm);
     free(w->kernel);
@@ -198,7 +274,8 @@ static enum ghp_status sum_in_place(struct ghp_worker *w, int i, int data, int64
     const struct ghp_instr *instr = instr_of(w, i);
     bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE ||
                 instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
-    int element_bytes = wide ? (int)sizeof(double) : w->work.element_bytes;
+    int element_bytes =
+        wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
     struct ghp_reduction sum = {.in = w->address[data],
                                 .out = w->address[data],
                                 .elements = bytes / element_bytes,
@@ -206,20 +283,39 @@ static enum ghp_status sum_in_place(struct ghp_worker *w, int i, int data, int64
                                 .scratch = w->address[instr->at.scratch],
                                 .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
 
-    w->team.transport_ops->label(w->comm[i], w->label[i]);
-    return w->team.transport_ops->all_reduce(w->comm[i], &sum);
+    w->team.carrier_ops->label(w->comm[i], w->label[i]);
+    return w->team.carrier_ops->all_reduce(w->comm[i], &sum);
 }
 
-/* On the communication thread. */
+static enum ghp_status reduce(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = instr_of(w, i);
+    int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
+
+    return sends(instr) && i != w->dropped ? sum_in_place(w, i, data, instr->bytes) : GHP_OK;
+}
+
+/* On a device: in its communication queue, by marks in place of the clock. */
+static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
+{
+    int bank = w->origin[i].bank;
+
+    GHP_TRY(ghp_flight_start(w->flight, bank, i));
+    GHP_TRY(reduce(w, i));
+    if (instr_of(w, i)->kind == GHP_INSTR_METRIC_REDUCE)
+        GHP_TRY(ghp_flight_metrics(w->flight, bank, GHP_QUEUE_COMM, w->address[w->metrics]));
+    return ghp_flight_finish(w->flight, bank, i);
+}
+
+/* On the lane: on its thread, or at once where the carrier enqueues. */
 static enum ghp_status reduce_job(void *context, int i)
 {
     struct ghp_worker *w = context;
-    const struct ghp_instr *instr = instr_of(w, i);
     double origin_s = w->origin[i].start_s;
     struct ghp_lap lap = {.step = w->origin[i].step, .start_s = ghp_stopwatch_now_s() - origin_s};
-    int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
 
-    if (sends(instr) && i != w->dropped) GHP_TRY(sum_in_place(w, i, data, instr->bytes));
+    if (w->flight != NULL) return enqueue_reduce(w, i);
+    GHP_TRY(reduce(w, i));
     lap.finish_s = ghp_stopwatch_now_s() - origin_s;
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
@@ -227,24 +323,20 @@ static enum ghp_status reduce_job(void *context, int i)
 
 static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_work *work = &w->work;
     const struct ghp_step *step = &w->step;
-    int loss = work->model->n_layers - 1;
-    struct ghp_window_at x = ghp_window_of(ghp_split_layouts(work->splits[0]).y,
-                                           work->model->layers[0].out.c, work->extent, work->rank);
-    struct ghp_window_at l =
-        ghp_window_of(ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c,
-                      work->extent, work->rank);
+    struct ghp_load load = load_of(w);
     struct ghp_batch batch = {.set = step->set,
-                              .samples = step->samples + x.first_sample,
-                              .n = x.samples,
-                              .first_channel = x.first_channel,
-                              .channels = x.channels,
-                              .element_bytes = work->element_bytes,
+                              .samples = step->samples + load.first_image,
+                              .n = load.images,
+                              .first_channel = load.first_channel,
+                              .channels = load.channels,
+                              .element_bytes = load.element_bytes,
                               .images = w->address[instr->at.y]};
 
+    if (w->flight != NULL)
+        return ghp_flight_load(w->flight, w->address[instr->at.y], w->address[instr->at.labels]);
     GHP_TRY(ghp_data_images(step->data, &batch));
-    return ghp_data_labels(step->data, step->set, step->samples + l.first_sample, l.samples,
+    return ghp_data_labels(step->data, step->set, step->samples + load.first_label, load.labels,
                            w->address[instr->at.labels]);
 }
 
@@ -261,17 +353,23 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_call 
     return GHP_OK;
 }
 
-static void take_result(struct ghp_worker *w, uint64_t step)
+static void take_result(struct ghp_worker *w, uint64_t step, const double *m)
 {
-    const double *m = w->address[w->metrics];
-
     w->result = (struct ghp_result){
         .step = step,
         .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
         .correct = m[GHP_METRIC_CORRECT],
         .samples = m[GHP_METRIC_SAMPLES]};
     w->has_result = true;
-    w->result_pending = false;
+}
+
+/* Without a reduction of the metrics they are complete behind the loss. */
+static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_call *call)
+{
+    GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
+    if (w->flight == NULL || instr_of(w, i)->wait >= 0) return GHP_OK;
+    return ghp_flight_metrics(w->flight, ghp_flight_bank(w->flight), GHP_QUEUE_COMPUTE,
+                              w->address[w->metrics]);
 }
 
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
@@ -280,6 +378,8 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     struct ghp_call call = ghp_call_of(&w->work, instr, &w->step);
 
     call.at = ghp_call_tensors(instr, w->address);
+    if (w->flight != NULL) call.numbers = ghp_flight_numbers(w->flight);
+    if (instr->at.metrics >= 0) return run_loss(w, i, &call);
     GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
     if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
         GHP_TRY(repeat_bias(w, i, &call));
@@ -294,37 +394,80 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
                                     .extent = w->work.extent,
                                     .rank = w->work.rank,
                                     .element_bytes = w->work.element_bytes,
-                                    .transport_ops = w->team.transport_ops,
+                                    .transport_ops = w->team.carrier_ops,
                                     .comm = w->comm[i],
                                     .x = w->address[at->x[0]],
-                                    .y = w->address[at->y]};
+                                    .y = w->address[at->y],
+                                    .device = w->arena.device};
 
     if (at->scratch >= 0) exchange.scratch = w->address[at->scratch];
     if (at->saved >= 0) {
         exchange.receive = w->address[at->saved];
         exchange.receive_bytes = w->program.buffers[at->saved].bytes;
     }
-    if (w->comm[i] != NULL) w->team.transport_ops->label(w->comm[i], w->label[i]);
+    if (w->comm[i] != NULL) w->team.carrier_ops->label(w->comm[i], w->label[i]);
     return ghp_exchange_run(&exchange);
 }
 
-/* By the rates of the step whose gradient it is. */
-static void run_update(struct ghp_worker *w, const struct ghp_instr *instr,
-                       const struct ghp_step *of)
+/* An instruction's updates, by the rates of the step whose gradient it is; returns their number. */
+static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step *of,
+                        struct ghp_update *updates)
 {
-    for (int p = 0; p < GHP_MAX_PARAMS; p++) {
-        struct ghp_update update;
+    const struct ghp_instr *instr = instr_of(w, i);
+    int n = 0;
 
+    for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
-        update = (struct ghp_update){.w = w->address[instr->at.w[p]],
-                                     .v = w->address[instr->at.momentum[p]],
-                                     .dw = w->address[instr->at.dw[p]],
-                                     .elements = w->program.buffers[instr->at.w[p]].elements,
-                                     .learning_rate = of->learning_rate,
-                                     .momentum = of->momentum,
-                                     .weight_decay = of->weight_decay};
-        w->team.backend_ops->update(w->team.backend, &update);
+        updates[n++] =
+            (struct ghp_update){.w = w->address[instr->at.w[p]],
+                                .v = w->address[instr->at.momentum[p]],
+                                .dw = w->address[instr->at.dw[p]],
+                                .elements = w->program.buffers[instr->at.w[p]].elements,
+                                .learning_rate = of->learning_rate,
+                                .momentum = of->momentum,
+                                .weight_decay = of->weight_decay,
+                                .numbers =
+                                    w->flight != NULL ? ghp_flight_numbers(w->flight) : NULL};
     }
+    return n;
+}
+
+/* Where a launch costs more than an update: with this one, all later ones whose gradients are there too. The lane is
+ * first in, first out, so a reduction that is done has all before it done. */
+static enum ghp_status update_together(struct ghp_worker *w, int i, const struct ghp_step *of)
+{
+    int n = 0;
+
+    if (w->updated[i]) return GHP_OK;
+    for (int j = i; j < w->program.n_instrs; j++) {
+        const struct ghp_instr *instr = instr_of(w, j);
+
+        if (instr->kind != GHP_INSTR_UPDATE || w->updated[j] || instr->wait > instr_of(w, i)->wait)
+            continue;
+        w->updated[j] = true;
+        n += list_updates(w, j, of, w->updates + n);
+    }
+    return w->team.backend_ops->update_all(w->team.backend, w->updates, n);
+}
+
+static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_step *of)
+{
+    struct ghp_update updates[GHP_MAX_PARAMS];
+    int n;
+
+    if (w->team.backend_ops->update_all != NULL) return update_together(w, i, of);
+    n = list_updates(w, i, of, updates);
+    for (int p = 0; p < n; p++)
+        GHP_TRY(w->team.backend_ops->update(w->team.backend, &updates[p]));
+    return GHP_OK;
+}
+
+static enum ghp_status post(struct ghp_worker *w, int i)
+{
+    w->origin[i] = (struct origin){.step = ghp_stopwatch_step(w->watch),
+                                   .start_s = ghp_stopwatch_start_s(w->watch),
+                                   .bank = w->flight != NULL ? ghp_flight_bank(w->flight) : 0};
+    return ghp_lane_post(w->lane, i);
 }
 
 static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_step *previous)
@@ -337,19 +480,15 @@ static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_s
     case GHP_INSTR_COMPUTE: return run_compute(w, i);
     case GHP_INSTR_RESHARD: return run_reshard(w, i);
     case GHP_INSTR_ACCUMULATE:
-        w->team.backend_ops->accumulate(w->team.backend, w->address[at->dy], w->address[at->x[0]],
-                                        ghp_local_in_elements(&instr->local));
-        return GHP_OK;
+        return w->team.backend_ops->accumulate(w->team.backend, w->address[at->dy],
+                                               w->address[at->x[0]],
+                                               ghp_local_in_elements(&instr->local));
     case GHP_INSTR_STAT_REDUCE:
         if (w->comm[i] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
         return sum_in_place(w, i, at->stats, instr->bytes);
-    case GHP_INSTR_UPDATE: run_update(w, instr, previous); return GHP_OK;
+    case GHP_INSTR_UPDATE: return run_update(w, i, previous);
     case GHP_INSTR_ALL_REDUCE:
-    case GHP_INSTR_METRIC_REDUCE:
-        w->origin[i] = (struct ghp_lap){.step = ghp_stopwatch_step(w->watch),
-                                        .start_s = ghp_stopwatch_start_s(w->watch)};
-        w->ticket[i] = ghp_stream_post(w->stream, i);
-        return GHP_OK;
+    case GHP_INSTR_METRIC_REDUCE: return post(w, i);
     case GHP_INSTR_COUNT: break;
     }
     return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);
@@ -357,41 +496,129 @@ static enum ghp_status run_instr(struct ghp_worker *w, int i, const struct ghp_s
 
 /* ---- steps ---- */
 
+/* The compute stream goes on when the reduction that the instruction waits for is done. A tape begins with all of them
+ * done. */
 static enum ghp_status wait_for(struct ghp_worker *w, int i)
 {
-    return i < 0 || w->stream == NULL ? GHP_OK : ghp_stream_wait(w->stream, w->ticket[i]);
+    bool joined = w->flight != NULL && ghp_flight_recording(w->flight);
+
+    return i < 0 || w->lane == NULL || joined ? GHP_OK : ghp_lane_follow(w->lane, i);
 }
 
 /* The last step's metrics are complete: keeps them, and clears the sums for the next. */
-static void turn_metrics(struct ghp_worker *w, const struct ghp_step *previous)
+static enum ghp_status turn_metrics(struct ghp_worker *w, const struct ghp_step *previous)
 {
-    if (w->result_pending) take_result(w, previous->index);
-    memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
+    if (w->flight == NULL && w->result_pending) {
+        take_result(w, previous->index, w->address[w->metrics]);
+        w->result_pending = false;
+    }
+    return ghp_device_clear(w->arena.device, GHP_QUEUE_COMPUTE, w->address[w->metrics],
+                            GHP_METRIC_COUNT * sizeof(double));
+}
+
+struct moment { /* of an instruction, by the host's clock */
+    double before_s, start_s;
+};
+
+/* Waits for what the instruction waits for. */
+static enum ghp_status enter(struct ghp_worker *w, int i, struct moment *moment)
+{
+    const struct ghp_instr *instr = instr_of(w, i);
+
+    moment->before_s = ghp_stopwatch_now_s();
+    ghp_arena_visit(&w->arena, &w->program, instr->point);
+    GHP_TRY(wait_for(w, instr->wait));
+    moment->start_s = ghp_stopwatch_now_s();
+    if (w->flight == NULL || instr->stream == GHP_STREAM_COMM) return GHP_OK;
+    return ghp_flight_start(w->flight, ghp_flight_bank(w->flight), i);
+}
+
+static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
+{
+    double begin = ghp_stopwatch_start_s(w->watch);
+    struct ghp_lap lap = {.step = ghp_stopwatch_step(w->watch),
+                          .start_s = moment.start_s - begin,
+                          .finish_s = ghp_stopwatch_now_s() - begin,
+                          .wait_s = moment.start_s - moment.before_s};
+
+    if (instr_of(w, i)->stream == GHP_STREAM_COMM) return GHP_OK; /* its job says when */
+    if (w->flight != NULL)
+        return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
+    ghp_stopwatch_lap(w->watch, i, lap);
+    return GHP_OK;
 }
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
-    double begin = ghp_stopwatch_start_s(w->watch);
-
+    memset(w->updated, 0, (size_t)w->program.n_instrs * sizeof(*w->updated));
     for (int i = 0; i < w->program.n_instrs; i++) {
         const struct ghp_instr *instr = instr_of(w, i);
-        double before = ghp_stopwatch_now_s(), start;
-        struct ghp_lap lap;
+        struct moment moment;
 
         if (instr->kind == GHP_INSTR_UPDATE && !w->updates_pending) continue;
-        ghp_arena_visit(&w->arena, &w->program, instr->point);
-        GHP_TRY(wait_for(w, instr->wait));
-        start = ghp_stopwatch_now_s();
-        if (instr->kind == GHP_INSTR_COMPUTE && instr->at.metrics >= 0) turn_metrics(w, previous);
+        GHP_TRY(enter(w, i, &moment));
+        if (instr->kind == GHP_INSTR_COMPUTE && instr->at.metrics >= 0)
+            GHP_TRY(turn_metrics(w, previous));
         GHP_TRY(run_instr(w, i, previous));
-        if (instr->stream == GHP_STREAM_COMM) continue;
-        lap = (struct ghp_lap){.step = ghp_stopwatch_step(w->watch),
-                               .start_s = start - begin,
-                               .finish_s = ghp_stopwatch_now_s() - begin,
-                               .wait_s = start - before};
-        ghp_stopwatch_lap(w->watch, i, lap);
+        GHP_TRY(leave(w, i, moment));
     }
     return GHP_OK;
+}
+
+/* On a device. */
+struct enqueuing {
+    struct ghp_worker *worker;
+    const struct ghp_step *previous;
+};
+
+static enum ghp_status enqueue_step(void *context)
+{
+    const struct enqueuing *e = context;
+    struct ghp_worker *w = e->worker;
+    int bank = ghp_flight_bank(w->flight);
+
+    GHP_TRY(ghp_flight_start(w->flight, bank, GHP_WHOLE_STEP));
+    GHP_TRY(run_step(w, e->previous));
+    if (w->lane != NULL && ghp_flight_records(w->flight)) GHP_TRY(ghp_lane_join(w->lane));
+    return ghp_flight_finish(w->flight, bank, GHP_WHOLE_STEP);
+}
+
+static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_step *step)
+{
+    return (struct ghp_supply){.data = step->data,
+                               .set = step->set,
+                               .samples = step->samples,
+                               .n = w->work.extent.global_batch,
+                               .step = step->index};
+}
+
+static struct ghp_step_numbers numbers_of(uint64_t index, const struct ghp_step *rates)
+{
+    return (struct ghp_step_numbers){.step = index,
+                                     .learning_rate = rates->learning_rate,
+                                     .momentum = rates->momentum,
+                                     .weight_decay = rates->weight_decay};
+}
+
+static enum ghp_status collect(struct ghp_worker *w, bool all)
+{
+    struct ghp_landed landed;
+
+    GHP_TRY(ghp_flight_collect(w->flight, all, w->watch, &landed));
+    for (int i = 0; i < landed.n; i++)
+        take_result(w, landed.step[i], landed.metrics[i]);
+    return GHP_OK;
+}
+
+static enum ghp_status fly(struct ghp_worker *w, const struct ghp_step *previous)
+{
+    struct ghp_supply supply = supply_of(w, &w->step);
+    struct ghp_step_numbers numbers = numbers_of(w->step.index, previous);
+    struct enqueuing enqueuing = {w, previous};
+
+    GHP_TRY(ghp_flight_begin(w->flight, &supply, &numbers));
+    GHP_TRY(ghp_flight_run(w->flight, w->updates_pending, enqueue_step, &enqueuing));
+    return collect(w, false);
 }
 
 enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *step)
@@ -399,12 +626,28 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     struct ghp_step previous = w->step;
 
     w->step = *step;
-    ghp_stopwatch_begin(w->watch);
-    GHP_TRY(run_step(w, &previous));
-    ghp_stopwatch_end(w->watch);
+    if (w->flight != NULL) {
+        GHP_TRY(fly(w, &previous));
+    } else {
+        ghp_stopwatch_begin(w->watch);
+        GHP_TRY(run_step(w, &previous));
+        ghp_stopwatch_end(w->watch);
+        w->result_pending = true;
+    }
     w->updates_pending = w->work.lender == NULL;
-    w->result_pending = true;
     return GHP_OK;
+}
+
+bool ghp_worker_takes_hints(const struct ghp_worker *w)
+{
+    return w->flight != NULL;
+}
+
+void ghp_worker_hint(struct ghp_worker *w, const struct ghp_step *next)
+{
+    struct ghp_supply supply = supply_of(w, next);
+
+    if (w->flight != NULL) ghp_flight_hint(w->flight, &supply);
 }
 
 enum ghp_status ghp_worker_settle(struct ghp_worker *w)
@@ -412,17 +655,27 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_instrs; i++)
         if (instr_of(w, i)->stream == GHP_STREAM_COMM) GHP_TRY(wait_for(w, i));
     ghp_arena_visit(&w->arena, &w->program, -1);
-    if (w->result_pending) take_result(w, w->step.index);
+    if (w->flight != NULL) {
+        GHP_TRY(collect(w, true));
+        return ghp_device_finish(w->arena.device, GHP_QUEUE_COMPUTE);
+    }
+    if (w->result_pending) take_result(w, w->step.index, w->address[w->metrics]);
+    w->result_pending = false;
     return GHP_OK;
 }
 
 enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 {
+    struct ghp_step_numbers numbers = numbers_of(w->step.index, &w->step);
+
     GHP_TRY(ghp_worker_settle(w));
-    for (int i = 0; w->updates_pending && i < w->program.n_instrs; i++)
-        if (instr_of(w, i)->kind == GHP_INSTR_UPDATE) run_update(w, instr_of(w, i), &w->step);
+    if (!w->updates_pending) return GHP_OK;
+    if (w->flight != NULL) GHP_TRY(ghp_flight_set(w->flight, &numbers));
+    memset(w->updated, 0, (size_t)w->program.n_instrs * sizeof(*w->updated));
+    for (int i = 0; i < w->program.n_instrs; i++)
+        if (instr_of(w, i)->kind == GHP_INSTR_UPDATE) GHP_TRY(run_update(w, i, &w->step));
     w->updates_pending = false;
-    return GHP_OK;
+    return ghp_device_finish(w->arena.device, GHP_QUEUE_COMPUTE);
 }
 
 /* ---- what others may see ---- */

@@ -14,27 +14,19 @@
 #include "core/lower.h"
 #include "core/profile.h"
 #include "executor/arena.h"
-#include "executor/backend.h"
 #include "executor/data.h"
 #include "executor/fault.h"
 #include "executor/stopwatch.h"
-#include "executor/transport.h"
+#include "executor/team.h"
 
 struct ghp_worker;
-
-struct ghp_team { /* who computes and who carries; borrowed by the worker */
-    const struct ghp_backend_ops *backend_ops;
-    struct ghp_backend *backend;
-    const struct ghp_transport_ops *transport_ops;
-    struct ghp_transport *transport;
-};
 
 struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer */
     struct ghp_extent extent;
     int rank;          /* in the extent; a lone worker is rank 0 of 1 */
-    int element_bytes; /* 4 or 8 */
+    int element_bytes; /* 2, 4 or 8: core/precision.h */
     int64_t bucket_bytes;
     uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
@@ -42,6 +34,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     const struct ghp_profile
         *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
+    int threads;  /* that make samples for a device; 0: one */
+    bool no_tape; /* on a device: each step is enqueued anew */
 };
 
 struct ghp_step {          /* one pass over one global batch */
@@ -87,6 +81,11 @@ void ghp_worker_close(struct ghp_worker *worker);
  * Collective over all workers of the extent */
 enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
 
+/* What the next step will be: on a device its samples are made meanwhile; elsewhere hints are of no use. A hint that does
+ * not come true costs time alone. `next->samples` are copied. */
+bool ghp_worker_takes_hints(const struct ghp_worker *worker);
+void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
+
 /* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */
 enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
 
@@ -104,8 +103,8 @@ const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
 /* Measured seconds of each instruction; settle or flush before reading. */
 struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
 
-/* A layer's tensor in this worker's memory: WEIGHT, WEIGHT_GRADIENT, MOMENTUM (slot: parameter) or STATE (slot: state).
- * elements may be NULL. Returns NULL where the program has none. */
+/* A layer's tensor in this worker's memory (a device's: read it with executor/device.h): WEIGHT, WEIGHT_GRADIENT,
+ * MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the program has none. */
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot,
                         int64_t *elements);
 

@@ -20,7 +20,7 @@ static const char *const strategy_names[] = {
     GHP_STRATEGY_LIST(STRATEGY_TEXT)
 #undef STRATEGY_TEXT
         NULL};
-static const char *const precision_names[] = {"profile", "float", "double", NULL};
+static const char *const precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
 enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
 
 static const char *const solver_names[] = {"auto", "branch", "milp", NULL};
@@ -273,15 +273,17 @@ static enum ghp_status read_bucket(int64_t *bytes)
 /* Sets the profile's width of numbers where it has no measurements of another one. */
 static enum ghp_status set_precision(struct ghp_profile *profile)
 {
-    int element_bytes = set.precision == 2 ? 8 : set.precision == 1 ? 4 : profile->element_bytes;
+    struct ghp_precision has = ghp_profile_precision(profile), wanted = has;
 
-    if (element_bytes != profile->element_bytes && (profile->n_ops > 0 || profile->n_comms > 0))
+    if (set.precision > 0) wanted = ghp_precision_of(set.precision - 1);
+    if (ghp_precision_same(has, wanted)) return GHP_OK;
+    if (profile->n_ops > 0 || profile->n_comms > 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "profile '%s' was measured with %d-byte numbers; measure one with "
+                        "profile '%s' was measured in %s; measure one with "
                         "ghp-profile --precision %s",
-                        set.profile, profile->element_bytes, precision_names[set.precision]);
-    if (element_bytes == profile->element_bytes) return GHP_OK;
-    profile->element_bytes = element_bytes;
+                        set.profile, ghp_precision_name(has), precision_names[set.precision]);
+    profile->element_bytes = wanted.element_bytes;
+    profile->tf32 = wanted.tf32;
     return ghp_profile_seal(profile);
 }
 
@@ -300,6 +302,8 @@ static enum ghp_status open_profile(struct ghp_wishes *wishes, struct ghp_profil
     GHP_TRY(set_precision(profile));
     if (set.sweep != NULL && set.machine == NULL)
         what_if.workers_per_node = ghp_what_if_workers_per_node(profile);
+    if (wishes->memory_bytes == 0)
+        wishes->memory_bytes = ghp_profile_device_limit(profile, wishes->extent.workers);
     if (set.machine == NULL && set.edits.n == 0 && what_if.workers_per_node == 0) return GHP_OK;
     if (set.machine != NULL) {
         GHP_TRY(ghp_machine_load(set.machine, &machine));

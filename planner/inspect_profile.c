@@ -162,7 +162,7 @@ static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_
         ghp_sheet_real(sheet, row->seconds[i]);
     ghp_sheet_int(sheet, ghp_local_out_elements(local) * element_bytes);
     ghp_sheet_int(sheet, inputs * ghp_local_in_elements(local) * element_bytes);
-    ghp_sheet_int(sheet, ghp_local_weight_elements(local) * element_bytes);
+    ghp_sheet_int(sheet, ghp_local_weight_elements(local) * ghp_parameter_bytes(element_bytes));
     ghp_sheet_int(sheet, row->scratch_bytes);
     ghp_sheet_real(sheet, row->any ? row->spread : NAN);
     ghp_sheet_text(sheet, row->any ? ghp_source_text(row->source, row->calibrated) : "missing");
@@ -360,8 +360,8 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
     if (model != NULL || profile->n_ops > 0) {
         sheet = ghp_sheet_open(report, model != NULL ? "layers" : "operations", op_columns);
         ghp_sheet_note(sheet,
-                       "profile of %s, %s, %d-byte numbers, %d workers at once, hash %016llx",
-                       profile->backend, profile->numerics, profile->element_bytes,
+                       "profile of %s, %s, %s, %d workers at once, hash %016llx", profile->backend,
+                       profile->numerics, ghp_precision_name(ghp_profile_precision(profile)),
                        profile->workers, (unsigned long long)profile->hash);
         if (profile->created[0] != '\0')
             ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);

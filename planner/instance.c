@@ -116,7 +116,8 @@ static enum ghp_status price_reduction(const struct ghp_instance *in, const stru
         return GHP_OK;
     }
     for (int v = 0; v < in->n_layers; ++v)
-        most += ghp_layer_weights(&in->how->model->layers[v]) * in->how->element_bytes +
+        most += ghp_layer_weights(&in->how->model->layers[v]) *
+                    ghp_parameter_bytes(in->how->element_bytes) +
                 in->how->model->layers[v].n_params * GHP_ALIGN_BYTES;
     GHP_TRY(share_per_byte(in, instr->ranks, instr->bytes, most, &share));
     *seconds = share * (double)instr->bytes;

@@ -118,18 +118,16 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_spans *spans = &m->in->layer_spans;
-    int last = m->in->n_points - 1;
+    int last = m->in->n_points - 1, bytes = ghp_parameter_bytes(m->in->how->element_bytes);
 
     if (layer->n_params > 0) {
-        int64_t each =
-            aligned(ghp_local_weight_elements(local) / layer->n_params * m->in->how->element_bytes);
+        int64_t each = aligned(ghp_local_weight_elements(local) / layer->n_params * bytes);
 
         GHP_TRY(
             add_span(spans, 3 * layer->n_params * each, 0, last)); /* weight, gradient, momentum */
     }
     if (layer->n_states > 0)
-        GHP_TRY(add_span(spans, layer->n_states * aligned(local->c * m->in->how->element_bytes), 0,
-                         last));
+        GHP_TRY(add_span(spans, layer->n_states * aligned(local->c * bytes), 0, last));
     if (v == 0) GHP_TRY(add_span(spans, GHP_METRIC_COUNT * (int64_t)sizeof(double), 0, last));
     return GHP_OK;
 }

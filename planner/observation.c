@@ -64,11 +64,12 @@ static enum ghp_status check_profile(const struct ghp_record *r, const struct gh
                         "give runs of %d workers, or measure with ghp-profile --workers %d",
                         r->path, r->extent.workers, profile->workers, profile->workers,
                         r->extent.workers);
-    if (profile->element_bytes != r->element_bytes)
+    if (!ghp_precision_same(ghp_profile_precision(profile), r->precision))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "run '%s' is of %d-byte numbers, but the profile of %d-byte ones; give a "
-                        "profile and runs of one precision",
-                        r->path, r->element_bytes, profile->element_bytes);
+                        "run '%s' is in %s, but the profile in %s; give a profile and runs of one "
+                        "precision",
+                        r->path, ghp_precision_name(r->precision),
+                        ghp_precision_name(ghp_profile_precision(profile)));
     if (analytic ||
         (strcmp(profile->backend, r->backend) == 0 && strcmp(profile->numerics, r->numerics) == 0))
         return GHP_OK;
@@ -114,7 +115,7 @@ static enum ghp_status lower_run(const struct ghp_model *model, const struct ghp
 {
     struct ghp_lowering how = {.model = model,
                                .extent = r->extent,
-                               .element_bytes = r->element_bytes,
+                               .element_bytes = r->precision.element_bytes,
                                .bucket_bytes = r->bucket_bytes};
     struct ghp_split *splits = ghp_alloc((size_t)r->n_layers, sizeof *splits);
     enum ghp_status status;

@@ -61,7 +61,6 @@ static enum ghp_status read_measured(const struct ghp_node *at, const char *key,
 
 static enum ghp_status read_head(const struct ghp_node *root, struct ghp_record *r)
 {
-    static const char *const precisions[] = {"float", "double", NULL};
     int64_t workers = 0;
     int precision = 0;
 
@@ -75,8 +74,8 @@ static enum ghp_status read_head(const struct ghp_node *root, struct ghp_record 
     r->extent.workers = (int)workers;
     GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_MAX, &r->extent.global_batch));
     GHP_TRY(ghp_json_int(root, "bucket_bytes", 0, INT64_MAX, &r->bucket_bytes));
-    GHP_TRY(ghp_json_choice(root, "precision", precisions, &precision));
-    r->element_bytes = precision == 1 ? 8 : 4;
+    GHP_TRY(ghp_json_choice(root, "precision", ghp_precision_names, &precision));
+    r->precision = ghp_precision_of(precision);
     GHP_TRY(read_seconds(root, "predicted_step_s", &r->predicted_step_s));
     return read_measured(root, "measured_step_s", &r->measured_step_s);
 }

@@ -8,6 +8,7 @@
 #define GHP_PLANNER_RECORD_H
 
 #include "core/json.h"
+#include "core/precision.h"
 #include "core/split.h"
 
 struct ghp_record_instr {
@@ -40,7 +41,7 @@ struct ghp_record { /* texts belong to doc */
     const char *model, *strategy, *backend, *numerics, *fault;
     uint64_t model_hash;
     struct ghp_extent extent;
-    int element_bytes;
+    struct ghp_precision precision;
     int64_t bucket_bytes;
     double predicted_step_s, measured_step_s;       /* NAN: no prediction */
     double predicted_exposed_s, measured_exposed_s; /* waiting for reductions */

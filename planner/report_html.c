@@ -244,7 +244,8 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
     ghp_page_text(page, plan->profile.backend);
     ghp_page_add(page, ", ");
     ghp_page_text(page, plan->profile.numerics);
-    ghp_page_add(page, ", %d bytes a scalar</li><li><b>measured</b> ", plan->profile.element_bytes);
+    ghp_page_add(page, ", %s</li><li><b>measured</b> ",
+                 ghp_precision_name(ghp_profile_precision(&plan->profile)));
     ghp_page_text(page, plan->profile.created);
     ghp_page_add(page, " on ");
     ghp_page_text(page, plan->profile.host);

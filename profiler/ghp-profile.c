@@ -20,16 +20,15 @@
 
 enum way { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
 
-static const char *const backend_names[] = {"onednn", "reference", NULL};
+static const char *const backend_names[] = {"onednn", "reference", "cuda", NULL};
 static const char *const numerics_names[] = {"fast", "exact", NULL};
-static const char *const precision_names[] = {"float", "double", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
     const char *batch, *analytic, *hwloc, *held_out, *output, *like;
-    int backend, numerics, precision, bind;
+    int backend, numerics, precision, bind, carrier;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
     bool fresh, machine_only, json;
@@ -56,7 +55,9 @@ static const struct ghp_opt options[] = {
     {.name = "numerics", .kind = GHP_OPT_CHOICE, .target = &set.numerics, .choices = numerics_names,
      .help = "algorithms: the quickest, or those that repeat bit for bit"},
     {.name = "precision", .kind = GHP_OPT_CHOICE, .target = &set.precision,
-     .choices = precision_names, .help = "numbers"},
+     .choices = ghp_precision_names, .help = "numbers; double is reference's alone, tf32 and bf16 are cuda's"},
+    {.name = "transport", .kind = GHP_OPT_CHOICE, .target = &set.carrier, .choices = ghp_carrier_names,
+     .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each rank has a GPU of its own"},
     {.name = "threads", .kind = GHP_OPT_INT, .target = &set.threads, .min = 1, .max = 65536,
      .help = "threads of one worker; without it the cores of its place"},
     {.name = "bind", .kind = GHP_OPT_CHOICE, .target = &set.bind, .choices = ghp_bind_names,
@@ -103,6 +104,11 @@ static const struct ghp_opt options[] = {
     {.name = "json", .kind = GHP_OPT_FLAG, .target = &set.json,
      .help = "print the summary as a JSON object"},
 };
+
+static struct ghp_precision precision(void)
+{
+    return ghp_precision_of(set.precision);
+}
 
 enum { N_OPTIONS = sizeof options / sizeof options[0], MAX_BATCHES = 16 };
 
@@ -325,7 +331,7 @@ static json_t *measured_json(const struct ghp_measured_result *r)
                      "s:o, s:o, s:{s:f, s:f, s:f}}",
                      "way", "measured", "output", set.output, "profile_hash", hash, "backend",
                      r->profile.backend, "numerics", r->profile.numerics, "precision",
-                     precision_names[set.precision], "workers", r->workers, "ranks", r->ranks,
+                     ghp_precision_name(precision()), "workers", r->workers, "ranks", r->ranks,
                      "nodes", r->nodes, "threads", r->threads, "oversubscribed", r->oversubscribed,
                      "binding", r->binding, "seconds", r->seconds, "operations", ops, "collectives", comms, "intra",
                      link_json(r->profile.machine.intra), "inter",
@@ -355,7 +361,7 @@ static enum ghp_status report_measured(const struct ghp_measured_result *r)
     if (set.json) return ghp_json_print(measured_json(r), stdout);
     table = ghp_table_open();
     ghp_table_note(table, "profile %s: %s, %s, %s; %s", set.output, r->profile.backend,
-                   r->profile.numerics, precision_names[set.precision],
+                   r->profile.numerics, ghp_precision_name(precision()),
                    ghp_seconds_text(r->seconds, seconds, sizeof seconds));
     ghp_table_note(table, "%d rank%s at once on %d node%s, %d thread%s each%s", r->ranks,
                    r->ranks == 1 ? "" : "s", r->nodes, r->nodes == 1 ? "" : "s", r->threads,
@@ -403,8 +409,10 @@ static enum ghp_status write_law(void)
         GHP_TRY(ghp_extent_check((struct ghp_extent){(int)set.workers, batches[i]}));
     GHP_TRY_GOTO(status, load_models(models), done);
     GHP_TRY_GOTO(status, ghp_analytic_profile(&analytic, numerics_names[set.numerics],
-                                              set.precision == 1 ? 8 : 4, &profile),
+                                              precision().element_bytes, &profile),
                  done);
+    profile.tf32 = precision().tf32;
+    GHP_TRY_GOTO(status, ghp_profile_seal(&profile), done);
     GHP_TRY_GOTO(status, ghp_profile_save(set.output, &profile), done);
     status = report_analytic(&profile);
 done:
@@ -426,7 +434,9 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .workers = (int)set.workers,
         .backend_ops = ghp_backend_find(backend_names[set.backend]),
         .exact = set.numerics == 1,
-        .element_bytes = set.precision == 1 ? 8 : 4,
+        .precision = precision(),
+        .carrier = (enum ghp_carrier_choice)set.carrier,
+        .watchdog_s = set.watchdog_s,
         .threads = (int)set.threads,
         .bind = (enum ghp_bind_mode)set.bind,
         .sample_s = set.sample_s,
@@ -443,8 +453,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
 
     if (status == GHP_OK) status = load_models(models);
     if (status == GHP_OK && request.backend_ops == NULL)
-        status = GHP_FAIL(GHP_ERR_INPUT, "this build has no backend '%s'; use another --backend",
-                          backend_names[set.backend]);
+        status = ghp_backend_fail_unknown(backend_names[set.backend]);
     status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
     if (status == GHP_OK)
         status = ghp_measured_run(&request, &ghp_transport_mpi, transport, &result);

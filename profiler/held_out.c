@@ -253,6 +253,10 @@ static enum ghp_status check_profile(const struct run *run, const struct ghp_pro
         return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': it has no measured collectives; give a "
                                        "profile that two ranks or more have measured",
                         path);
+    if (strcmp(profile->backend, "cuda") == 0)
+        return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': its collectives are between GPUs; give a "
+                                       "profile of processors",
+                        path);
     if (profile->workers != run->m.size)
         return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': it was measured with %d ranks, not %d; use "
                                        "mpirun -n %d",

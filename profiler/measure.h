@@ -1,15 +1,14 @@
 /* profiler/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, mean and spread.
  *
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
- * mean. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ * mean. What is only enqueued on a device is timed by the device's own marks, played from a tape where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/test_measure.c */
 #ifndef GHP_PROFILER_MEASURE_H
 #define GHP_PROFILER_MEASURE_H
 
 #include "core/profile.h"
-#include "executor/backend.h"
-#include "executor/transport.h"
+#include "executor/team.h"
 
 /* Who measures; everything is borrowed. */
 struct ghp_measure {
@@ -19,17 +18,52 @@ struct ghp_measure {
     int rank, size;
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
-    int element_bytes; /* 4 or 8 */
+    const struct ghp_transport_ops *carrier_ops; /* of tensors; NULL: the transport carries them too */
+    struct ghp_transport *carrier;
+    int element_bytes; /* 2, 4 or 8 */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
     bool shares_cores;   /* more ranks than cores */
     int64_t cache_bytes; /* the largest cache: a step that moves more finds nothing there again */
+};
+
+/* Who says when work is done. */
+enum ghp_clock {
+    GHP_CLOCK_HOST,    /* it is when run returns */
+    GHP_CLOCK_COMPUTE, /* run only enqueues, on a device's compute queue; the same each time */
+    GHP_CLOCK_COMM     /* on its communication queue, or collectives on either */
 };
 
 /* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */
 struct ghp_task {
     enum ghp_status (*run)(void *context, int64_t repeats);
     void *context;
+    enum ghp_clock clock;
+    enum ghp_queue queue; /* of GHP_CLOCK_COMM */
 };
+
+/* Where the backend's tensors lie. */
+static inline struct ghp_device ghp_measure_device(const struct ghp_measure *m)
+{
+    return m->backend != NULL ? ghp_backend_device(m->backend_ops, m->backend)
+                              : (struct ghp_device){0};
+}
+
+/* The clock of what the backend runs. */
+static inline enum ghp_clock ghp_measure_clock(const struct ghp_measure *m)
+{
+    return ghp_measure_device(m).ops != NULL ? GHP_CLOCK_COMPUTE : GHP_CLOCK_HOST;
+}
+
+/* Who carries tensors. */
+static inline struct ghp_team ghp_measure_carrier(const struct ghp_measure *m)
+{
+    return ghp_team_complete((struct ghp_team){.backend_ops = m->backend_ops,
+                                               .backend = m->backend,
+                                               .transport_ops = m->transport_ops,
+                                               .transport = m->transport,
+                                               .carrier_ops = m->carrier_ops,
+                                               .carrier = m->carrier});
+}
 
 enum { GHP_MAX_SAMPLES = 9 };
 

@@ -27,10 +27,10 @@ struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 /* One collective and its buffers on this rank. */
 struct exchange {
     const struct ghp_measure *m;
+    struct ghp_team team; /* with whoever carries tensors */
     const struct ghp_agenda_comm *what;
     struct ghp_comm *comm; /* NULL: this rank is left over */
-    unsigned char *in, *out;
-    void *scratch;
+    void *in, *out, *scratch;
     int64_t scratch_bytes;
     unsigned char *work; /* NULL: collectives follow each other without a pause */
 };
@@ -50,7 +50,7 @@ static void work(const struct exchange *x)
 
 static enum ghp_status exchange_once(const struct exchange *x)
 {
-    const struct ghp_transport_ops *ops = x->m->transport_ops;
+    const struct ghp_transport_ops *ops = x->team.carrier_ops;
     int64_t each = x->what->bytes / x->what->count;
     struct ghp_reduction sum = {.in = x->in,
                                 .out = x->out,
@@ -92,41 +92,46 @@ static enum ghp_status exchange_open(struct exchange *x)
     const struct ghp_agenda_comm *what = x->what;
     struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
     int64_t least = (int64_t)2 * x->m->element_bytes * what->count;
+    struct ghp_device device = ghp_measure_device(x->m);
 
-    GHP_TRY(x->m->transport_ops->group(x->m->transport, ranks, GHP_STREAM_COMPUTE, &x->comm));
-    x->m->transport_ops->label(x->comm, ghp_comm_name(what->op));
-    if (ranks.count == 1) x->comm = NULL;
+    x->team = ghp_measure_carrier(x->m);
+    if (ranks.count > 1) {
+        GHP_TRY(x->team.carrier_ops->group(x->team.carrier, ranks, GHP_STREAM_COMPUTE, &x->comm));
+        x->team.carrier_ops->label(x->comm, ghp_comm_name(what->op));
+    }
     x->scratch_bytes = what->bytes < GHP_COMM_SEGMENT_BYTES ? what->bytes : GHP_COMM_SEGMENT_BYTES;
     if (x->scratch_bytes < least) x->scratch_bytes = least;
-    x->in = ghp_alloc((size_t)what->bytes, 1);
-    x->out = ghp_alloc((size_t)what->bytes, 1);
-    x->scratch = ghp_alloc((size_t)x->scratch_bytes, 1);
-    if (!x->m->shares_cores) x->work = ghp_alloc(WORK_BYTES, 1);
-    return x->in != NULL && x->out != NULL && x->scratch != NULL &&
-                   (x->work != NULL || x->m->shares_cores)
-               ? GHP_OK
-               : GHP_NO_MEMORY();
+    GHP_TRY(ghp_device_allocate(device, what->bytes, &x->in));
+    GHP_TRY(ghp_device_allocate(device, what->bytes, &x->out));
+    GHP_TRY(ghp_device_allocate(device, x->scratch_bytes, &x->scratch));
+    if (x->m->shares_cores || x->team.carrier_ops->queues) return GHP_OK;
+    x->work = ghp_alloc(WORK_BYTES, 1);
+    return x->work != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
 static void exchange_close(struct exchange *x)
 {
+    struct ghp_device device = ghp_measure_device(x->m);
+
     free(x->work);
-    free(x->scratch);
-    free(x->out);
-    free(x->in);
+    ghp_device_release(device, x->scratch);
+    ghp_device_release(device, x->out);
+    ghp_device_release(device, x->in);
 }
 
 static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_comm *what,
                                    int samples)
 {
     struct exchange x = {.m = m, .what = what};
+    struct ghp_task task = {
+        .run = exchange_run, .context = &x, .queue = GHP_QUEUE_COMPUTE};
     int before = what->samples.n;
     double unused = 0;
     enum ghp_status status = exchange_open(&x);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    status = ghp_measure_more(m, (struct ghp_task){exchange_run, &x}, 0.5 * m->sample_s, samples,
-                              &what->samples);
+    task.clock = x.team.carrier_ops->queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
+    status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
     for (int i = before; i < what->samples.n && x.work != NULL; ++i)
         what->samples.values[i] = fmax(what->samples.values[i] - work_s, least_s);
 done:

@@ -13,6 +13,11 @@ static enum ghp_status bench_run(void *context, int64_t repeats)
     return ghp_opbench_run(context, (int)(repeats < INT_MAX ? repeats : INT_MAX));
 }
 
+static struct ghp_task task_of(const struct ghp_measure *m, struct ghp_opbench *bench)
+{
+    return (struct ghp_task){.run = bench_run, .context = bench, .clock = ghp_measure_clock(m)};
+}
+
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_agenda_op *op)
 {
@@ -83,8 +88,7 @@ static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *
         double unused = 0;
 
         GHP_TRY(ghp_measure_max(m, status, &unused));
-        GHP_TRY(ghp_measure_more(m, (struct ghp_task){bench_run, bench}, m->sample_s,
-                                 TRIAL_SAMPLES, &trial));
+        GHP_TRY(ghp_measure_more(m, task_of(m, bench), m->sample_s, TRIAL_SAMPLES, &trial));
         if (i > 0 && least(&trial) >= best_s) continue;
         best_s = least(&trial);
         snprintf(op->algorithm, sizeof op->algorithm, "%s", list->names[i]);
@@ -134,8 +138,7 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
     if (!outcome->fits) goto done;
     status = choose_algorithm(m, bench, op);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
-    GHP_TRY_GOTO(status, ghp_measure_more(m, (struct ghp_task){bench_run, bench}, m->sample_s,
-                                          samples, &op->samples),
+    GHP_TRY_GOTO(status, ghp_measure_more(m, task_of(m, bench), m->sample_s, samples, &op->samples),
                  done);
     GHP_TRY_GOTO(status,
                  ghp_formats_scratch(m->backend_ops, m->backend, &task,

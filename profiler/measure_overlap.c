@@ -1,5 +1,6 @@
 /* profiler/measure_overlap.c - reductions on the communication thread beside computing, and beside exchanges. */
 #include "profiler/measure_overlap.h"
+#include "core/precision.h"
 #include "executor/stream.h"
 
 #include <math.h>
@@ -20,9 +21,11 @@ static const double round_samples = 10; /* a round lasts as long as so many samp
 /* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
 struct traffic {
     const struct ghp_measure *m;
-    struct ghp_comm *comm; /* communication stream */
+    struct ghp_team team;       /* with whoever carries tensors */
+    struct ghp_comm *comm;      /* communication stream */
+    struct ghp_comm *exchanges; /* compute stream */
     struct ghp_reduction sum;
-    unsigned char *mine, *all; /* exchange */
+    void *mine, *all; /* exchange */
     atomic_int done;           /* reductions of this round */
     double finished_s;         /* when the last of them was done; read after waiting for it */
 };
@@ -32,7 +35,7 @@ static enum ghp_status reduce_once(void *context, int job)
     struct traffic *t = context;
 
     (void)job;
-    GHP_TRY(t->m->transport_ops->all_reduce(t->comm, &t->sum));
+    GHP_TRY(t->team.carrier_ops->all_reduce(t->comm, &t->sum));
     t->finished_s = ghp_measure_now_s();
     atomic_fetch_add(&t->done, 1);
     return GHP_OK;
@@ -49,7 +52,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
     const struct traffic *t = context;
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(t->m->transport_ops->all_gather(t->m->world, t->mine, t->all,
+        GHP_TRY(t->team.carrier_ops->all_gather(t->exchanges, t->mine, t->all,
                                                 MESSAGE_BYTES / t->m->size));
     return GHP_OK;
 }
@@ -58,27 +61,31 @@ static enum ghp_status traffic_open(struct traffic *t)
 {
     struct ghp_ranks ranks = {.first = 0, .count = t->m->size, .stride = 1};
 
-    GHP_TRY(t->m->transport_ops->group(t->m->transport, ranks, GHP_STREAM_COMM, &t->comm));
-    t->m->transport_ops->label(t->comm, "reductions that overlap");
-    t->sum.out = ghp_alloc(MESSAGE_BYTES, 1);
+    struct ghp_device device = ghp_measure_device(t->m);
+
+    t->team = ghp_measure_carrier(t->m);
+    GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMM, &t->comm));
+    GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
+    t->team.carrier_ops->label(t->comm, "reductions that overlap");
+    t->team.carrier_ops->label(t->exchanges, "exchanges that overlap");
+    GHP_TRY(ghp_device_allocate(device, MESSAGE_BYTES, &t->sum.out));
     t->sum.in = t->sum.out;
-    t->sum.elements = MESSAGE_BYTES / t->m->element_bytes;
-    t->sum.element_bytes = t->m->element_bytes;
-    t->sum.scratch = ghp_alloc(GHP_COMM_SEGMENT_BYTES, 1);
+    t->sum.element_bytes = ghp_parameter_bytes(t->m->element_bytes);
+    t->sum.elements = MESSAGE_BYTES / t->sum.element_bytes;
     t->sum.scratch_bytes = GHP_COMM_SEGMENT_BYTES;
-    t->mine = ghp_alloc(MESSAGE_BYTES, 1);
-    t->all = ghp_alloc(MESSAGE_BYTES, 1);
-    if (t->sum.out == NULL || t->sum.scratch == NULL || t->mine == NULL || t->all == NULL)
-        return GHP_NO_MEMORY();
-    return GHP_OK;
+    GHP_TRY(ghp_device_allocate(device, GHP_COMM_SEGMENT_BYTES, &t->sum.scratch));
+    GHP_TRY(ghp_device_allocate(device, MESSAGE_BYTES, &t->mine));
+    return ghp_device_allocate(device, MESSAGE_BYTES, &t->all);
 }
 
 static void traffic_close(struct traffic *t)
 {
-    free(t->all);
-    free(t->mine);
-    free(t->sum.scratch);
-    free(t->sum.out);
+    struct ghp_device device = ghp_measure_device(t->m);
+
+    ghp_device_release(device, t->all);
+    ghp_device_release(device, t->mine);
+    ghp_device_release(device, t->sum.scratch);
+    ghp_device_release(device, t->sum.out);
 }
 
 /* Runs that last about so long. */
@@ -120,8 +127,11 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
     atomic_store(&t->done, 0);
     start_s = ghp_measure_now_s();
     for (int i = 0; i < n; ++i) ticket = ghp_stream_post(stream, i);
-    do status = work_on(work, &alone_s);
-    while (status == GHP_OK && atomic_load(&t->done) < n);
+    do {
+        status = work_on(work, &alone_s);
+        if (status == GHP_OK)
+            status = ghp_device_finish(ghp_measure_device(t->m), GHP_QUEUE_COMPUTE);
+    } while (status == GHP_OK && atomic_load(&t->done) < n);
     rate = alone_s / (ghp_measure_now_s() - start_s);
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
     result[1] = (t->finished_s - start_s) / n;
@@ -152,6 +162,94 @@ static double slowdown(const struct ghp_samples *rounds)
     return fmax(1, ghp_measure_summary(rounds).seconds);
 }
 
+/* ---- where a carrier enqueues: both queues filled at once, and marks at their ends ---- */
+
+struct span { /* of a queue's work */
+    struct ghp_mark *begin, *end;
+};
+
+static enum ghp_status span_open(struct ghp_device device, struct span *span)
+{
+    GHP_TRY(device.ops->mark_open(device.backend, true, &span->begin));
+    return device.ops->mark_open(device.backend, true, &span->end);
+}
+
+static void span_close(struct ghp_device device, struct span *span)
+{
+    device.ops->mark_close(device.backend, span->end);
+    device.ops->mark_close(device.backend, span->begin);
+}
+
+/* n reductions in the communication queue, and what `fill` puts into the compute queue beside them: seconds of each. */
+static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill, int64_t runs,
+                                 double seconds[2])
+{
+    struct ghp_device d = ghp_measure_device(t->m);
+    struct span compute = {0}, comm = {0};
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    GHP_TRY_GOTO(status, span_open(d, &compute), done);
+    GHP_TRY_GOTO(status, span_open(d, &comm), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.begin), done);
+    GHP_TRY_GOTO(status, reduce_run(t, n), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.end), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.begin), done);
+    GHP_TRY_GOTO(status, fill.run(fill.context, runs), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.end), done);
+    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMPUTE), done);
+    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMM), done);
+    GHP_TRY_GOTO(status, d.ops->between(d.backend, compute.begin, compute.end, &seconds[0]), done);
+    status = d.ops->between(d.backend, comm.begin, comm.end, &seconds[1]);
+done:
+    span_close(d, &comm);
+    span_close(d, &compute);
+    return status;
+}
+
+struct amount { /* of computing: seconds that it takes alone */
+    struct work *work;
+    double alone_s;
+};
+
+static enum ghp_status fill_work(void *context, int64_t runs)
+{
+    struct amount *amount = context;
+
+    for (int64_t i = 0; i < runs; ++i) GHP_TRY(work_on(amount->work, &amount->alone_s));
+    return GHP_OK;
+}
+
+/* As round_compute. Computing lasts longer than the reductions, and what it did after their end it did at its own pace. */
+static enum ghp_status enqueue_compute(struct traffic *t, struct work *work, int n, double reduce_s,
+                                       double result[2])
+{
+    struct amount amount = {.work = work};
+    double cycle_s = 0, took_s[2] = {0, 0}, rate = 0;
+    int64_t runs;
+    enum ghp_status status;
+
+    for (int i = 0; i < work->n; ++i) cycle_s += work->alone_s[i];
+    runs = work->n * (int64_t)runs_in(1.5 * n * reduce_s, cycle_s);
+    status = fill_both(t, n, (struct ghp_task){.run = fill_work, .context = &amount}, runs, took_s);
+    if (status == GHP_OK)
+        rate = (amount.alone_s - fmax(took_s[0] - took_s[1], 0)) / fmin(took_s[0], took_s[1]);
+    rate = fmax(rate, 1e-3);
+    result[1] = took_s[1] / n;
+    GHP_TRY(ghp_measure_mean(t->m, status, &rate));
+    result[0] = 1 / rate;
+    return ghp_measure_max(t->m, status, &result[1]);
+}
+
+static enum ghp_status enqueue_link(struct traffic *t, int n, int exchanges, double *both_s)
+{
+    struct ghp_task task = {.run = exchange_run, .context = t};
+    double took_s[2] = {0, 0};
+    enum ghp_status status = fill_both(t, n, task, exchanges, took_s);
+
+    *both_s = fmax(took_s[0], took_s[1]);
+    return ghp_measure_max(t->m, status, both_s);
+}
+
 static enum ghp_status alone(struct traffic *t, struct ghp_task task, double samples, double *seconds)
 {
     struct ghp_samples one = {0};
@@ -170,6 +268,15 @@ struct round {
 static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread *stream,
                                      struct work *work, struct round *round)
 {
+    bool queues = t->team.carrier_ops->queues;
+    struct ghp_task reduce = {.run = reduce_run,
+                              .context = t,
+                              .clock = queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
+                              .queue = GHP_QUEUE_COMM};
+    struct ghp_task exchange = {.run = exchange_run,
+                                .context = t,
+                                .clock = reduce.clock,
+                                .queue = GHP_QUEUE_COMPUTE};
     double reduce_s = 0, exchange_s = 0, cycle_s = 0, both_s = 0, beside[2] = {0}, a, b;
     int n, exchanges;
 
@@ -177,15 +284,17 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread
         GHP_TRY(alone(t, work->tasks[i], (double)ALONE_SAMPLES / work->n, &work->alone_s[i]));
         cycle_s += work->alone_s[i];
     }
-    GHP_TRY(alone(t, (struct ghp_task){reduce_run, t}, ALONE_SAMPLES, &reduce_s));
-    GHP_TRY(alone(t, (struct ghp_task){exchange_run, t}, ALONE_SAMPLES, &exchange_s));
+    GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
+    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &exchange_s));
     n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
-    GHP_TRY(round_compute(t, stream, work, n, beside));
+    GHP_TRY(queues ? enqueue_compute(t, work, n, reduce_s, beside)
+                   : round_compute(t, stream, work, n, beside));
     round->compute = beside[0];
     round->comm = beside[1] / reduce_s;
     n = runs_in(round_samples * t->m->sample_s, reduce_s);
     exchanges = runs_in(round_samples * t->m->sample_s, exchange_s);
-    GHP_TRY(round_link(t, stream, n, exchanges, &both_s));
+    GHP_TRY(queues ? enqueue_link(t, n, exchanges, &both_s)
+                   : round_link(t, stream, n, exchanges, &both_s));
     a = n * reduce_s;
     b = exchanges * exchange_s;
     round->link = (both_s - fabs(a - b)) / fmin(a, b);

@@ -1,7 +1,7 @@
 /* profiler/measure_rates.c - copy, update, load, accumulate: two sizes each, and the line through them. */
 #include "profiler/measure_rates.h"
+#include "core/precision.h"
 #include "executor/data.h"
-#include "executor/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ struct ghp_rate ghp_measure_line(const double bytes[2], const struct ghp_timed t
 struct job {
     const struct ghp_measure *m;
     int64_t bytes;
-    unsigned char *a, *b, *c;
+    void *a, *b, *c;
 };
 
 static enum ghp_status run_copy(void *context, int64_t repeats)
@@ -47,7 +47,10 @@ static enum ghp_status run_copy(void *context, int64_t repeats)
                            .block_bytes = COPY_BLOCK_BYTES,
                            .parts = COPY_PARTS};
 
-    for (int64_t i = 0; i < repeats; ++i) ghp_pack_split(how, job->a, job->b);
+    struct ghp_move move = {GHP_MOVE_SPLIT, how, job->a, job->b, 0};
+
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(ghp_device_move(ghp_measure_device(job->m), GHP_QUEUE_COMPUTE, &move));
     return GHP_OK;
 }
 
@@ -57,12 +60,14 @@ static enum ghp_status run_update(void *context, int64_t repeats)
     struct ghp_update update = {.w = job->a,
                                 .v = job->b,
                                 .dw = job->c,
-                                .elements = job->bytes / job->m->element_bytes,
+                                .elements =
+                                    job->bytes / ghp_parameter_bytes(job->m->element_bytes),
                                 .learning_rate = 0.01,
                                 .momentum = 0.9,
                                 .weight_decay = 1e-4};
 
-    for (int64_t i = 0; i < repeats; ++i) job->m->backend_ops->update(job->m->backend, &update);
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(job->m->backend_ops->update(job->m->backend, &update));
     return GHP_OK;
 }
 
@@ -72,7 +77,18 @@ static enum ghp_status run_accumulate(void *context, int64_t repeats)
     int64_t elements = job->bytes / job->m->element_bytes;
 
     for (int64_t i = 0; i < repeats; ++i)
-        job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, elements);
+        GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, elements));
+    return GHP_OK;
+}
+
+/* On a device samples are there before a step begins (executor/loader.h); the step copies them to their place. */
+static enum ghp_status run_place(void *context, int64_t repeats)
+{
+    const struct job *job = context;
+    struct ghp_copy copy = {job->b, job->a, job->bytes, GHP_WAY_WITHIN};
+
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(ghp_device_copy(ghp_measure_device(job->m), GHP_QUEUE_COMPUTE, copy));
     return GHP_OK;
 }
 
@@ -82,13 +98,14 @@ static enum ghp_status measure_memory(struct job *job,
                                       double bytes_per_byte, struct ghp_rate *rate)
 {
     static const int64_t sizes[2] = {SMALL_BYTES, LARGE_BYTES};
+    struct ghp_task task = {.run = run, .context = job, .clock = ghp_measure_clock(job->m)};
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {0};
 
     for (int i = 0; i < 2; ++i) {
         job->bytes = sizes[i];
         bytes[i] = bytes_per_byte * (double)sizes[i];
-        GHP_TRY(ghp_measure_task(job->m, (struct ghp_task){run, job}, effort_of(job->m), &timed[i]));
+        GHP_TRY(ghp_measure_task(job->m, task, effort_of(job->m), &timed[i]));
     }
     *rate = ghp_measure_line(bytes, timed);
     return GHP_OK;
@@ -97,21 +114,20 @@ static enum ghp_status measure_memory(struct job *job,
 static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_profile *profile)
 {
     struct job job = {.m = m};
+    void **const tensors[] = {&job.a, &job.b, &job.c};
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
-    job.a = ghp_alloc(LARGE_BYTES, 1);
-    job.b = ghp_alloc(LARGE_BYTES, 1);
-    job.c = ghp_alloc(LARGE_BYTES, 1);
-    status = job.a != NULL && job.b != NULL && job.c != NULL ? GHP_OK : GHP_NO_MEMORY();
+    for (int i = 0; i < 3 && status == GHP_OK; ++i)
+        status = ghp_device_allocate(ghp_measure_device(m), LARGE_BYTES, tensors[i]);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_copy, 1, &profile->copy), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_update, 2, &profile->update), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, 1, &profile->accumulate), done);
+    if (ghp_measure_device(m).ops != NULL)
+        status = measure_memory(&job, run_place, 1, &profile->load);
 done:
-    free(job.c);
-    free(job.b);
-    free(job.a);
+    for (int i = 0; i < 3; ++i) ghp_device_release(ghp_measure_device(m), *tensors[i]);
     return status;
 }
 
@@ -180,7 +196,7 @@ static enum ghp_status measure_load(const struct ghp_measure *m, const struct gh
                            (int64_t)sizeof(int32_t);
     int64_t large = samples > 1 ? samples : 2;
     struct load load = {0};
-    struct ghp_task task = {run_load, &load};
+    struct ghp_task task = {.run = run_load, .context = &load};
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {(double)sample_bytes, (double)(large * sample_bytes)};
     double unused = 0;
@@ -201,5 +217,6 @@ enum ghp_status ghp_measure_rates(const struct ghp_measure *m, const struct ghp_
                                   int64_t samples, struct ghp_profile *profile)
 {
     GHP_TRY(measure_tensors(m, profile));
+    if (ghp_measure_device(m).ops != NULL) return GHP_OK;
     return measure_load(m, model, samples, &profile->load);
 }

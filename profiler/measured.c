@@ -25,7 +25,7 @@ enum {
     ROUND_SAMPLES = 2
 };
 static const double comm_share = 0.35;   /* of the time left: what collectives may take of a round */
-static const double memory_share = 0.5;  /* of a node's memory: what measuring may take */
+static const double memory_share = 0.5;  /* of a node's or a device's memory: what measuring may take */
 
 /* Everything of one run. */
 struct run {
@@ -35,6 +35,8 @@ struct run {
     struct ghp_agenda agenda;
     struct ghp_profile *profile; /* in result */
     int ranks_per_node;
+    int sharing;          /* ranks of one device */
+    int64_t memory_bytes; /* what measuring may take of this rank's memory */
     double start_s;
 };
 
@@ -73,10 +75,11 @@ static enum ghp_status check_request(const struct run *run)
 
         GHP_TRY(ghp_extent_check(extent));
     }
-    if (!request->backend_ops->has_precision(request->element_bytes))
-        return GHP_FAIL(GHP_ERR_INPUT, "backend '%s' cannot compute in %s; use --backend reference, "
-                                       "or --precision float",
-                        request->backend_ops->name, request->element_bytes == 8 ? "double" : "float");
+    if (!ghp_backend_has(request->backend_ops, request->precision))
+        return GHP_FAIL(GHP_ERR_INPUT, "backend '%s' cannot compute in %s; use --backend %s, or "
+                                       "--precision float",
+                        request->backend_ops->name, ghp_precision_name(request->precision),
+                        request->precision.element_bytes == 8 ? "reference" : "cuda");
     return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
 }
 
@@ -103,7 +106,8 @@ static enum ghp_status blank(struct run *run, int nodes)
     struct ghp_profile *profile = run->profile;
 
     GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
-                             request->element_bytes));
+                             request->precision.element_bytes));
+    profile->tf32 = request->precision.tf32;
     ghp_machine_release(&profile->machine);
     GHP_TRY(ghp_topology_read(NULL, nodes, &profile->machine));
     if (request->memory_bytes > 0) profile->machine.memory_bytes = request->memory_bytes;
@@ -113,13 +117,63 @@ static enum ghp_status blank(struct run *run, int nodes)
     return ghp_profile_seal(profile);
 }
 
+/* A device's own memory and cache count there. */
+static void note_device(struct run *run)
+{
+    struct ghp_device device = ghp_measure_device(&run->m);
+    struct ghp_device_memory memory = {0};
+    struct ghp_device_about about = {0};
+
+    run->memory_bytes = (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) /
+                        run->ranks_per_node;
+    if (device.ops == NULL) return;
+    device.ops->about(device.backend, &about);
+    run->sharing = (run->ranks_per_node + about.count - 1) / about.count;
+    run->m.cache_bytes = about.cache_bytes;
+    if (device.ops->memory(device.backend, &memory) == GHP_OK)
+        run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes) / run->sharing;
+}
+
+/* Who carries tensors: decided by all together, after every backend is open. */
+static enum ghp_status open_carrier(struct run *run)
+{
+    struct ghp_team team = {.backend_ops = run->m.backend_ops,
+                            .backend = run->m.backend,
+                            .transport_ops = run->m.transport_ops,
+                            .transport = run->m.transport};
+    enum ghp_status status =
+        ghp_carrier_open(&team, run->request->carrier, run->request->watchdog_s);
+
+    run->m.carrier_ops = team.carrier_ops;
+    run->m.carrier = team.carrier;
+    return status;
+}
+
+/* What a worker takes of a device beside its arena: the driver's, the libraries' and the communicators' memory. */
+static enum ghp_status note_beside(struct run *run)
+{
+    struct ghp_device device = ghp_measure_device(&run->m);
+    struct ghp_device_memory memory = {0};
+    double beside = 0;
+    enum ghp_status status;
+
+    if (device.ops == NULL) return GHP_OK;
+    status = device.ops->memory(device.backend, &memory);
+    beside = (double)(memory.total_bytes - memory.free_bytes) / run->sharing;
+    GHP_TRY(ghp_measure_max(&run->m, status, &beside));
+    run->profile->beside_bytes = (int64_t)beside;
+    return GHP_OK;
+}
+
 /* Binds this rank as a training worker is bound, and opens the backend with the threads it would have. */
 static enum ghp_status settle(struct run *run)
 {
     struct ghp_crew crew = {.workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
-    struct ghp_backend_config config = {.element_bytes = run->request->element_bytes,
+    struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
+                                        .tf32 = run->request->precision.tf32,
                                         .threads = run->request->threads,
-                                        .exact = run->request->exact};
+                                        .exact = run->request->exact,
+                                        .seat = run->m.rank % run->ranks_per_node};
     struct ghp_binding binding = {0};
 
     GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
@@ -131,7 +185,9 @@ static enum ghp_status settle(struct run *run)
     run->m.cache_bytes = ghp_topology_cache_bytes();
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
-    return run->m.backend_ops->open(&config, &run->m.backend);
+    GHP_TRY(run->m.backend_ops->open(&config, &run->m.backend));
+    note_device(run);
+    return GHP_OK;
 }
 
 /* What rank 0 knows from the earlier file, to all. */
@@ -162,7 +218,7 @@ static enum ghp_status collect(struct run *run)
                                         .n_batches = request->n_batches,
                                         .workers = run->result->workers,
                                         .ranks = run->m.size,
-                                        .element_bytes = request->element_bytes,
+                                        .element_bytes = request->precision.element_bytes,
                                         .bucket_bytes = request->bucket_bytes};
     enum ghp_status status = ghp_agenda_collect(&wanted, &run->agenda);
     bool resumed = false;
@@ -224,7 +280,8 @@ static enum ghp_status measure_overlap(struct run *run)
         struct ghp_opbench_task task = ghp_measure_op_task(&run->m, ops[i]);
 
         status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &benches[i]);
-        tasks[i] = (struct ghp_task){task_run, benches[i]};
+        tasks[i] = (struct ghp_task){
+            .run = task_run, .context = benches[i], .clock = ghp_measure_clock(&run->m)};
     }
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
     status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
@@ -278,14 +335,12 @@ static enum ghp_status finish(struct run *run)
 static enum ghp_status measure_round(struct run *run)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_measure_now_s();
-    int64_t node_bytes = run->profile->machine.memory_bytes;
-    int64_t memory = (int64_t)(memory_share * (double)node_bytes / run->ranks_per_node);
     struct ghp_comm_limits comm_limits = {.samples = ROUND_SAMPLES,
                                           .deadline_s = now_s + comm_share * (end_s - now_s),
-                                          .memory_bytes = memory};
+                                          .memory_bytes = run->memory_bytes};
     struct ghp_ops_limits ops_limits = {.samples = ROUND_SAMPLES,
                                         .deadline_s = end_s,
-                                        .memory_bytes = memory,
+                                        .memory_bytes = run->memory_bytes,
                                         .save = save,
                                         .context = run};
 
@@ -326,6 +381,7 @@ static enum ghp_status measure_all(struct run *run)
         GHP_TRY(measure_round(run));
     }
     note_pace(run->profile, pace);
+    GHP_TRY(note_beside(run));
     count_all(run);
     return finish(run);
 }
@@ -344,6 +400,7 @@ static enum ghp_status prepare(struct run *run)
     /* cores may be shared by some ranks only, but all must count alike */
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
     run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
+    GHP_TRY(ghp_measure_max(&run->m, open_carrier(run), &unused));
     return collect(run);
 }
 
@@ -388,6 +445,7 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
     status = measure_all(&run);
 done:
     result->seconds = ghp_measure_now_s() - run.start_s;
+    if (run.m.carrier_ops != NULL) run.m.carrier_ops->close(run.m.carrier);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_agenda_release(&run.agenda);
     if (status != GHP_OK) ghp_profile_release(&result->profile);

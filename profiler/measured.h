@@ -9,7 +9,9 @@
 
 #include "core/profile.h"
 #include "executor/backend.h"
+#include "core/precision.h"
 #include "executor/binding.h"
+#include "executor/carrier.h"
 #include "executor/transport.h"
 #include "profiler/measure_ops.h"
 
@@ -22,7 +24,9 @@ struct ghp_measured_request {
     int workers; /* N; 0: as many as ranks */
     const struct ghp_backend_ops *backend_ops;
     bool exact;
-    int element_bytes;     /* 4 or 8 */
+    struct ghp_precision precision;
+    enum ghp_carrier_choice carrier; /* between GPUs */
+    double watchdog_s;     /* longest wait of what carries between them */
     int threads;           /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
     double sample_s;       /* how long one sample lasts, > 0; twice as long where workers share cores */

@@ -30,9 +30,9 @@ static enum ghp_status check_same(const char *path, const struct ghp_profile *ol
         return differs(path, "backend", old->backend, fresh->backend);
     if (strcmp(old->numerics, fresh->numerics) != 0)
         return differs(path, "numerics", old->numerics, fresh->numerics);
-    if (old->element_bytes != fresh->element_bytes)
-        return differs(path, "precision", old->element_bytes == 8 ? "double" : "float",
-                       fresh->element_bytes == 8 ? "double" : "float");
+    if (!ghp_precision_same(ghp_profile_precision(old), ghp_profile_precision(fresh)))
+        return differs(path, "precision", ghp_precision_name(ghp_profile_precision(old)),
+                       ghp_precision_name(ghp_profile_precision(fresh)));
     if (old->workers != fresh->workers)
         return differs_in_count(path, "ranks", old->workers, fresh->workers);
     if (fresh->machine.nodes > 0 && old->machine.nodes != fresh->machine.nodes)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <hwloc.h>
+#include <hwloc/distances.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -93,12 +94,103 @@ static int64_t memory_of(hwloc_topology_t topology, const char *source, bool of_
     return counted > bytes ? counted : bytes;
 }
 
+/* ---- GPUs ---- */
+
+enum { NVIDIA = 0x10de, DISPLAY_CLASS = 0x03 };
+
+/* What stands for a GPU here: CUDA's own objects, which know the memory, else NVML's, else display controllers of NVIDIA
+ * on the PCI bus. */
+enum gpu_kind { GPU_CUDA, GPU_NVML, GPU_PCI, GPU_KINDS };
+
+static bool is_gpu(hwloc_obj_t object, enum gpu_kind kind)
+{
+    const char *subtype = object->subtype != NULL ? object->subtype : "";
+
+    if (kind == GPU_PCI)
+        return object->type == HWLOC_OBJ_PCI_DEVICE && object->attr->pcidev.vendor_id == NVIDIA &&
+               object->attr->pcidev.class_id >> 8 == DISPLAY_CLASS;
+    return object->type == HWLOC_OBJ_OS_DEVICE &&
+           strcmp(subtype, kind == GPU_CUDA ? "CUDA" : "NVML") == 0;
+}
+
+static hwloc_obj_t next_object(hwloc_topology_t topology, enum gpu_kind kind, hwloc_obj_t before)
+{
+    return kind == GPU_PCI ? hwloc_get_next_pcidev(topology, before)
+                           : hwloc_get_next_osdev(topology, before);
+}
+
+/* Infos of the object or, for PCI's own, of the device that it belongs to. */
+static const char *info_of(hwloc_obj_t object, const char *name)
+{
+    const char *value = hwloc_obj_get_info_by_name(object, name);
+
+    return value == NULL && object->parent != NULL
+               ? hwloc_obj_get_info_by_name(object->parent, name)
+               : value;
+}
+
+static const char *gpu_name(hwloc_obj_t object)
+{
+    const char *name = info_of(object, "GPUModel");
+
+    if (name == NULL) name = info_of(object, "PCIDevice");
+    return name != NULL ? name : "NVIDIA GPU";
+}
+
+/* The rate of the PCI device that the object is or belongs to [bytes/s]. */
+static double pcie_rate(hwloc_obj_t object)
+{
+    while (object != NULL && object->type != HWLOC_OBJ_PCI_DEVICE)
+        object = object->parent;
+    return object != NULL ? 1e9 * (double)object->attr->pcidev.linkspeed : 0;
+}
+
+/* The least rate between two GPUs that are linked directly [bytes/s]; hwloc counts in MB/s. */
+static double nvlink_rate(hwloc_topology_t topology)
+{
+    struct hwloc_distances_s *distances = NULL;
+    unsigned n = 1;
+    double least = 0;
+
+    if (hwloc_distances_get_by_name(topology, "NVLinkBandwidth", &n, &distances, 0) != 0 || n == 0)
+        return 0;
+    for (unsigned i = 0; i < distances->nbobjs; i++)
+        for (unsigned j = 0; j < distances->nbobjs; j++) {
+            double rate = 1e6 * (double)distances->values[i * distances->nbobjs + j];
+
+            if (i != j && rate > 0 && (least <= 0 || rate < least)) least = rate;
+        }
+    hwloc_distances_release(topology, distances);
+    return least;
+}
+
+static enum ghp_status read_gpus(hwloc_topology_t topology, struct ghp_gpus *gpus)
+{
+    for (int kind = 0; kind < GPU_KINDS && gpus->count == 0; kind++) {
+        hwloc_obj_t object = NULL;
+
+        while ((object = next_object(topology, (enum gpu_kind)kind, object)) != NULL) {
+            const char *memory;
+
+            if (!is_gpu(object, (enum gpu_kind)kind) || gpus->count++ > 0) continue;
+            memory = info_of(object, "CUDAGlobalMemorySize"); /* KiB */
+            gpus->memory_bytes = memory != NULL ? 1024 * strtoll(memory, NULL, 10) : 0;
+            gpus->pcie_Bps = pcie_rate(object);
+            gpus->name = strdup(gpu_name(object));
+            if (gpus->name == NULL) return GHP_NO_MEMORY();
+        }
+    }
+    if (gpus->count > 0) gpus->nvlink_Bps = nvlink_rate(topology);
+    return GHP_OK;
+}
+
 static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
                                  struct ghp_machine *machine)
 {
     bool of_file = false;
 
     GHP_TRY(set_source(topology, source, &of_file));
+    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT); /* GPUs */
     if (hwloc_topology_load(topology) != 0) {
         if (of_file)
             return GHP_FAIL(GHP_ERR_IO,
@@ -113,7 +205,7 @@ static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
     if (machine->name == NULL) return GHP_NO_MEMORY();
     GHP_TRY(read_cores(topology, machine));
     machine->memory_bytes = memory_of(topology, source, of_file);
-    return GHP_OK;
+    return read_gpus(topology, &machine->gpus);
 }
 
 enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_machine *machine)

@@ -18,6 +18,9 @@
  * nodes    equal nodes of the cluster, >= 1
  * machine  filled but for its links, which are left 0; released by the caller; zeroed on failure
  *
+ * GPUs are those that hwloc's CUDA or NVML component names, or, without these, NVIDIA's display controllers on the bus,
+ * whose memory then stays unknown (0).
+ *
  * A topology without cores (some virtual machines) counts each hardware thread as a core.
  *
  * Returns   GHP_OK; GHP_ERR_IO (cannot read XML); GHP_ERR_INPUT (neither a file nor a synthetic description, or no

@@ -131,14 +131,15 @@ static void test_law(void)
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){4, 2, 2}, 16),
         1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
-    /* one group over all nodes: each node's 4 members send to 12 outside, where one rank's messages alone would be 15 */
+    /* one group over all nodes, by levels: each node's 4 members send a message to each of 3 others, where one rank's messages
+     * alone would be 15 */
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){0, 16, 1}, 16),
-        2 * 15.0 / 16 * x / (inter.bandwidth_Bps / (4 * 12 / 15.0)) + 30 * inter.latency_s);
-    /* replicas at stride 2: two groups share each node's link, each with 2 members that send to 6 */
+        2 * 15.0 / 16 * x / (inter.bandwidth_Bps / (4 * 3 / 15.0)) + 30 * inter.latency_s);
+    /* replicas at stride 2: two groups share each node's link, each with 2 members that send to 3 nodes */
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_REDUCE_SCATTER, v, (struct ghp_ranks){1, 8, 2}, 16),
-        7.0 / 8 * x / (inter.bandwidth_Bps / (2 * 2 * 6 / 7.0)) + 7 * inter.latency_s);
+        7.0 / 8 * x / (inter.bandwidth_Bps / (2 * 2 * 3 / 7.0)) + 7 * inter.latency_s);
     /* stride 8 over groups of 2: four share it */
     check_same(
         ghp_machine_comm_s(&machine, GHP_COMM_ALL_TO_ALL, v, (struct ghp_ranks){1, 2, 8}, 16),

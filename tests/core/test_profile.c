@@ -384,7 +384,7 @@ int main(void)
     test_subset();
     test_file();
     refuse("\"backend\"", "\"backends\"", "did you mean 'backend'");
-    refuse("\"element_bytes\": 4", "\"element_bytes\": 5", "use 4 or 8");
+    refuse("\"element_bytes\": 4", "\"element_bytes\": 5", "use 2, 4 or 8");
     refuse("\"mean_s\"", "\"seconds\"", "'operations[0]");
     refuse("measured", "guessed", "use one of measured, interpolated, law");
     refuse("conv2d n1 ", "conv2d n2 ", "has two entries of 'conv2d n2");

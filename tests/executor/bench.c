@@ -6,6 +6,13 @@
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
                            const char *backend, int element_bytes)
 {
+    return bench_open_by(b, transport, model_path, ghp_backend_find(backend), element_bytes);
+}
+
+enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
+                              const char *model_path, const struct ghp_backend_ops *ops,
+                              int element_bytes)
+{
     struct ghp_backend_config config = {
         .element_bytes = element_bytes, .threads = 1, .exact = true};
     int workers = ghp_transport_mpi.size(transport);
@@ -15,7 +22,7 @@ enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, con
 
     *b = (struct bench){0};
     case_model(model_path, &b->model);
-    b->team.backend_ops = ghp_backend_find(backend);
+    b->team.backend_ops = ops;
     GHP_TRY(b->team.backend_ops->open(&config, &b->backend));
     b->team.backend = b->backend;
     b->team.transport_ops = &ghp_transport_mpi;

@@ -21,6 +21,10 @@ struct bench {
 /* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the caller's. */
 enum ghp_status bench_open(struct bench *bench, struct ghp_transport *transport,
                            const char *model_path, const char *backend, int element_bytes);
+/* The same on a backend that is no part of the build. */
+enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transport,
+                              const char *model_path, const struct ghp_backend_ops *ops,
+                              int element_bytes);
 void bench_close(struct bench *bench);
 enum ghp_status bench_train_lone(struct bench *bench);
 

@@ -1,4 +1,5 @@
 /* Data sources: files made here, their normalisation, cutting, every way in which they can be wrong; and the generator. */
+#include "core/precision.h"
 #include "executor/data.h"
 #include "tests/check.h"
 
@@ -235,6 +236,7 @@ static void check_synthetic(void)
     struct ghp_data *data = NULL, *again = NULL;
     double *images, *same, one[12 * 10];
     float narrow[12 * 10];
+    uint16_t least[12 * 10];
     int64_t sample = 321;
     struct ghp_batch part = {.set = GHP_DATA_TRAIN,
                              .samples = &sample,
@@ -259,6 +261,13 @@ static void check_synthetic(void)
     CHECK_STATUS(ghp_data_images(data, &part), GHP_OK);
     for (int p = 0; p < 120; p++)
         CHECK((double)narrow[p] == one[p]);
+    part.element_bytes = 2;
+    part.images = least;
+    CHECK_STATUS(ghp_data_images(data, &part), GHP_OK);
+    for (int p = 0; p < 120; p++)
+        CHECK_EQ(least[p], ghp_bf16_of(narrow[p]));
+    part.element_bytes = 4;
+    part.images = narrow;
     part.set = GHP_DATA_TEST; /* other samples than the training set's */
     CHECK_STATUS(ghp_data_images(data, &part), GHP_OK);
     CHECK((double)narrow[0] != one[0]);

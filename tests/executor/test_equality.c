@@ -34,11 +34,12 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&plan, &b->lone, work.element_bytes, v), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->lone,
+                                    (struct ghp_precision){work.element_bytes, false}, v), GHP_OK);
     for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
         CHECK_NEAR(plan.losses[t], b->lone.losses[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
-    ghp_parameters_hash(worker, &plan.list, hashes);
+    CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
     *hash = 0;
     for (int i = 0; i < plan.list.n; i++)
         *hash = *hash * 31 + hashes[i];

@@ -412,7 +412,7 @@ int main(void)
         printf("skipped: ONNX's test vectors are not installed (Debian: libonnx-testdata)\n");
         return SKIPPED;
     }
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){4, 1, true}, &backend), GHP_OK);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &backend), GHP_OK);
     for (size_t f = 0; f < sizeof folders / sizeof folders[0]; f++) {
         struct dirent **names = NULL;
         char path[300];

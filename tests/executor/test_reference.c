@@ -12,8 +12,8 @@ static struct ghp_backend *doubles, *floats;
 
 static void open_backends(void)
 {
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){8, 1, true}, &doubles), GHP_OK);
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){4, 1, true}, &floats), GHP_OK);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 8, .threads = 1}, &doubles), GHP_OK);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &floats), GHP_OK);
 }
 
 static void must_init(struct ghp_opset *set, const struct ghp_local *local, int element_bytes)
@@ -301,13 +301,13 @@ static void check_loss(void)
 static void check_update(void)
 {
     double w[3] = {1.0, -2.0, 0.5}, v[3] = {0.25, 0.0, -1.0}, dw[3] = {0.5, 1.0, -0.25};
-    struct ghp_update update = {w, v, dw, 3, 0.1, 0.9, 0.01};
-    ops->update(doubles, &update);
+    struct ghp_update update = {w, v, dw, 3, 0.1, 0.9, 0.01, NULL};
+    CHECK_STATUS(ops->update(doubles, &update), GHP_OK);
     CHECK_NEAR(v[0], 0.9 * 0.25 + 0.5 + 0.01, 1e-15);
     CHECK_NEAR(w[0], 1.0 - 0.1 * (0.9 * 0.25 + 0.51), 1e-15);
     CHECK_NEAR(v[2], -0.9 - 0.25 + 0.005, 1e-15);
     float to[2] = {1.0f, 2.0f}, from[2] = {0.5f, -1.0f};
-    ops->accumulate(floats, to, from, 2);
+    CHECK_STATUS(ops->accumulate(floats, to, from, 2), GHP_OK);
     CHECK_NEAR(to[0], 1.5, 0.0);
     CHECK_NEAR(to[1], 1.0, 0.0);
 }
@@ -317,7 +317,7 @@ static void check_refusals(void)
     struct ghp_backend *none = NULL;
     struct ghp_kernel *kernel = NULL;
     struct ghp_local relu = {GHP_OP_RELU, 1, 1, 1, 1, 1, 1, 1, .n_inputs = 1};
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){2, 1, true}, &none), GHP_ERR_INPUT);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 2, .threads = 1}, &none), GHP_ERR_INPUT);
     CHECK_MESSAGE("use 4 or 8");
     CHECK_STATUS(ops->prepare(doubles, &relu, GHP_PASS_BACKWARD_WEIGHT, &kernel), GHP_ERR_INPUT);
     CHECK_MESSAGE("relu");

@@ -4,6 +4,7 @@
  * strides, ranks on several nodes (supposed: all run here), both streams at once, equal bits on all ranks, agreement on
  * failures. */
 #include "core/lower.h"
+#include "core/precision.h"
 #include "executor/stream.h"
 #include "executor/transport_mpi_private.h"
 #include "tests/check.h"
@@ -29,24 +30,31 @@ static double value(int r, int64_t i)
 static double sum_of(struct ghp_ranks ranks, int in_node, int64_t i, int element_bytes)
 {
     double wide = 0;
-    float narrow = 0;
+    float narrow = 0, least = 0; /* bfloat16: added in float, each sum rounded */
 
     for (int first = 0; first < ranks.count; first += in_node) {
         double wide_here = 0;
-        float narrow_here = 0;
+        float narrow_here = 0, least_here = 0;
 
         for (int r = first; r < first + in_node; r++) {
-            wide_here += value(ranks.first + r * ranks.stride, i);
-            narrow_here += (float)value(ranks.first + r * ranks.stride, i);
+            double one = value(ranks.first + r * ranks.stride, i);
+
+            wide_here += one;
+            narrow_here += (float)one;
+            least_here += ghp_bf16_value(ghp_bf16_of((float)one));
         }
+        if (in_node < ranks.count) least_here = ghp_bf16_value(ghp_bf16_of(least_here));
         wide += wide_here;
         narrow += narrow_here;
+        least += least_here;
     }
-    return element_bytes == 8 ? wide : (double)narrow;
+    if (ranks.count > 1) least = ghp_bf16_value(ghp_bf16_of(least));
+    return element_bytes == 8 ? wide : (double)(element_bytes == 4 ? narrow : least);
 }
 
 static double get(const void *data, int64_t i, int element_bytes)
 {
+    if (element_bytes == 2) return (double)ghp_bf16_value(((const uint16_t *)data)[i]);
     return element_bytes == 8 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
@@ -55,6 +63,8 @@ static void fill(void *data, int64_t n, int64_t first, int element_bytes)
     for (int64_t i = 0; i < n; i++) {
         if (element_bytes == 8)
             ((double *)data)[i] = value(rank, first + i);
+        else if (element_bytes == 2)
+            ((uint16_t *)data)[i] = ghp_bf16_of((float)value(rank, first + i));
         else
             ((float *)data)[i] = (float)value(rank, first + i);
     }
@@ -70,7 +80,7 @@ static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, cons
 {
     int64_t n = sizes[0], scratch_bytes = sizes[1];
 
-    for (int e = 4; e <= 8; e += 4) {
+    for (int e = 2; e <= 8; e *= 2) {
         int first = added_first(ranks, (int)sizes[2], n * e);
         void *data = ghp_alloc((size_t)n + 1, 8), *scratch = ghp_alloc((size_t)scratch_bytes, 1);
         struct ghp_reduction sum = {.in = data,
@@ -97,7 +107,7 @@ static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks,
     int me = (rank - ranks.first) / ranks.stride;
     int64_t n = sizes[0], scratch_bytes = sizes[1];
 
-    for (int e = 4; e <= 8; e += 4) {
+    for (int e = 2; e <= 8; e *= 2) {
         int first = added_first(ranks, (int)sizes[2], n * ranks.count * e);
         void *in = ghp_alloc((size_t)(n * ranks.count) + 1, 8), *out = ghp_alloc((size_t)n + 1, 8);
         void *scratch = ghp_alloc((size_t)scratch_bytes, 1);

@@ -109,7 +109,7 @@ static void run_plan(struct world *w, int p, const char *path)
                              .fault = "none",
                              .model_hash = w->model.hash,
                              .extent = extent,
-                             .element_bytes = 4,
+                             .precision = {4, false},
                              .measured_step_s = timing.step_s,
                              .n_layers = w->model.n_layers,
                              .n_instrs = program->n_instrs};

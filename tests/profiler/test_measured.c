@@ -36,7 +36,8 @@ static struct ghp_measured_request request(void)
                                          .batches = &batch,
                                          .n_batches = 1,
                                          .backend_ops = &ghp_backend_reference,
-                                         .element_bytes = 4,
+                                         .precision = {.element_bytes = 4},
+                                         .watchdog_s = 60,
                                          .sample_s = 1e-3,
                                          .budget_s = 200,
                                          .output = path,
@@ -139,7 +140,7 @@ static void test_refusals(void)
     CHECK_STATUS(run(&wanted, &result), GHP_ERR_INPUT);
     CHECK_MESSAGE(size > 1 ? "mpirun -n" : "7");
     wanted = request();
-    wanted.element_bytes = 2;
+    wanted.precision.element_bytes = 2;
     CHECK_STATUS(run(&wanted, &result), GHP_ERR_INPUT);
     wanted = request();
     wanted.output = "/tmp/no/such/folder/profile.json"; /* seen by rank 0 alone, known to all */

@@ -70,7 +70,8 @@ static void test_overlap(void)
     struct ghp_overlap overlap = {0};
 
     if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &task, &bench), GHP_OK)) return;
-    const struct ghp_task twice[] = {{bench_run, bench}, {bench_run, bench}};
+    const struct ghp_task twice[] = {{.run = bench_run, .context = bench},
+                                      {.run = bench_run, .context = bench}};
     CHECK_STATUS(ghp_measure_overlap(&m, twice, 2, &overlap), GHP_OK);
     CHECK(overlap.compute >= 1 && overlap.compute < 100);
     CHECK(overlap.comm >= 1 && overlap.comm < 100);

@@ -116,6 +116,42 @@ static void test_xml(void)
     unlink(path);
 }
 
+/* A node with two GPUs that NVLink joins, and a network card; then the same where only the bus is known. */
+static void test_gpus(void)
+{
+    static const char source[] = GHP_SOURCE_DIR "/tests/profiler/gpus.xml";
+    char path[] = "/tmp/ghp-gpus-XXXXXX", line[1024];
+    struct ghp_machine machine = {0}, copy = {0};
+    FILE *from = fopen(source, "r"), *to = fdopen(mkstemp(path), "w");
+
+    CHECK_STATUS(ghp_topology_read(source, 2, &machine), GHP_OK);
+    CHECK_EQ(machine.gpus.count, 2);
+    CHECK_TEXT(machine.gpus.name, "NVIDIA H100 80GB HBM3");
+    CHECK_EQ(machine.gpus.memory_bytes, INT64_C(83240960) * 1024);
+    CHECK_NEAR(machine.gpus.pcie_Bps, 63.015385e9, 1e4);
+    CHECK_NEAR(machine.gpus.nvlink_Bps, 450e9, 1);
+    CHECK_STATUS(ghp_machine_copy(&machine, &copy), GHP_OK);
+    CHECK_TEXT(copy.gpus.name, machine.gpus.name);
+    ghp_machine_release(&copy);
+    ghp_machine_release(&machine);
+
+    while (from != NULL && to != NULL && fgets(line, sizeof line, from) != NULL) {
+        char *cuda = strstr(line, "subtype=\"CUDA\""), *nvml = strstr(line, "subtype=\"NVML\"");
+
+        if (cuda != NULL) memcpy(cuda, "subtype=\"XXXX\"", 14);
+        if (nvml != NULL) memcpy(nvml, "subtype=\"XXXX\"", 14);
+        fputs(line, to);
+    }
+    if (from != NULL) fclose(from);
+    if (to != NULL) fclose(to);
+    CHECK_STATUS(ghp_topology_read(path, 1, &machine), GHP_OK);
+    CHECK_EQ(machine.gpus.count, 2);
+    CHECK_TEXT(machine.gpus.name, "GH100 [H100 SXM5 80GB]");
+    CHECK_EQ(machine.gpus.memory_bytes, 0);
+    ghp_machine_release(&machine);
+    unlink(path);
+}
+
 static void test_bad(void)
 {
     struct ghp_machine machine = {0};
@@ -145,6 +181,7 @@ int main(void)
     test_memory();
     test_without_cores();
     test_xml();
+    test_gpus();
     test_bad();
     test_here();
     return check_end();

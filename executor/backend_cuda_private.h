@@ -1,0 +1,104 @@
+/* executor/backend_cuda_private.h - what the files of the cuda backend share: the opened backend, the prepared pass.
+ *
+ * A pass is run by cuDNN (backend_cuda_conv.c), by cuBLASLt (backend_cuda_linear.c) or by ghp's own kernels
+ * (backend_cuda_own.c, backend_cuda_direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at multiples of
+ * GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
+ *
+ * To add an operation: a row in the table of backend_cuda_own.c, its kernel in kernels_cuda.h. */
+#ifndef GHP_EXECUTOR_BACKEND_CUDA_PRIVATE_H
+#define GHP_EXECUTOR_BACKEND_CUDA_PRIVATE_H
+
+#include "executor/backend_private.h"
+#include "executor/cuda_choice.h"
+#include "executor/cuda_graph.h"
+#include "executor/cuda_libraries.h"
+#include "executor/kernels_cuda.h"
+
+#include <pthread.h>
+
+enum { GHP_CUDA_ALIGN_BYTES = 256, GHP_CUDA_CANDIDATES = 8 };
+
+struct ghp_cuda { /* ghp_backend.library */
+    int device;
+    cudaStream_t streams[GHP_QUEUE_COUNT];
+    const struct ghp_cudnn *cudnn; /* NULL until a convolution needs it */
+    cudnnHandle_t cudnn_handle;
+    const struct ghp_cublaslt *cublaslt; /* NULL until a linear layer needs it */
+    cublasLtHandle_t cublaslt_handle;
+    struct ghp_choices choices; /* made so far */
+    bool recording;
+    pthread_t recorder;
+    uint64_t recordings; /* so far */
+};
+
+static inline struct ghp_cuda *ghp_cuda_of(struct ghp_backend *backend)
+{
+    return backend->library;
+}
+
+/* Makes the backend's GPU this thread's. */
+enum ghp_status ghp_cuda_enter(struct ghp_backend *backend);
+enum ghp_status ghp_cuda_need_cudnn(struct ghp_backend *backend);
+enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend);
+
+static inline struct ghp_launch ghp_cuda_launch(struct ghp_backend *backend)
+{
+    return (struct ghp_launch){.stream = ghp_cuda_of(backend)->streams[GHP_QUEUE_COMPUTE],
+                               .bf16 = backend->config.element_bytes == 2};
+}
+
+extern const struct ghp_device_ops ghp_cuda_device;
+
+struct ghp_cuda_kernel {
+    struct ghp_kernel base;
+    char algorithm[GHP_CHOICE_NAME_BYTES];
+    enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_call *call);
+    void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
+    void *data;                                      /* owned; the file's that made the kernel */
+    int64_t workspace_at;                            /* in scratch */
+};
+
+/* Scratch is asked for in pieces. */
+static inline int64_t ghp_cuda_round(int64_t bytes)
+{
+    return (bytes + GHP_CUDA_ALIGN_BYTES - 1) / GHP_CUDA_ALIGN_BYTES * GHP_CUDA_ALIGN_BYTES;
+}
+
+/* Bytes of scratch that hold so many from an aligned address on, wherever it begins. */
+static inline int64_t ghp_cuda_scratch(int64_t bytes)
+{
+    return bytes > 0 ? bytes + GHP_CUDA_ALIGN_BYTES - GHP_ALIGN_BYTES : 0;
+}
+
+static inline char *ghp_cuda_aligned(void *scratch)
+{
+    uintptr_t at = (uintptr_t)scratch;
+
+    return (char *)((at + GHP_CUDA_ALIGN_BYTES - 1) / GHP_CUDA_ALIGN_BYTES * GHP_CUDA_ALIGN_BYTES);
+}
+
+/* Fills in run, release, data, algorithm and base.scratch_bytes of a kernel whose base says what is asked for.
+ *
+ * wanted   name of the algorithm of an earlier kernel, or NULL */
+enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
+enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
+enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel);
+
+#define GHP_CUDA_DIRECT "direct"
+/* The plain kernels, which take every convolution and linear layer; under this name. */
+void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel);
+
+/* Several ways to run a conv2d or linear kernel, best first by the library's own opinion. */
+struct ghp_cuda_contest {
+    int n;
+    int64_t workspace_bytes[GHP_CUDA_CANDIDATES];
+    void (*take)(struct ghp_cuda_kernel *kernel, int candidate); /* the kernel runs by it from now on */
+};
+/* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda_choice.h). Of one
+ * candidate, or where results must repeat, the first is taken untimed.
+ *
+ * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND */
+enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_cuda_contest *contest, int *winner);
+
+#endif

@@ -1,0 +1,104 @@
+/* executor/backend_cuda_trial.c - times the candidates of a convolution or linear layer, and takes the best. */
+#include "executor/backend_cuda_private.h"
+#include "executor/opset.h"
+
+enum { BATCHES = 3, MOST_RUNS = 20 };
+static const double BATCH_S = 2e-3, HEAD_START_S = 100e-6;
+
+struct trial {
+    struct ghp_cuda_kernel *kernel;
+    struct ghp_backend *backend;
+    struct ghp_opset set;
+    struct ghp_mark *begin, *end;
+};
+
+static int64_t most_scratch(const struct ghp_cuda_kernel *kernel,
+                            const struct ghp_cuda_contest *contest)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < contest->n; i++)
+        if (contest->workspace_bytes[i] > most) most = contest->workspace_bytes[i];
+    return ghp_cuda_scratch(kernel->workspace_at + most);
+}
+
+static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_contest *contest)
+{
+    struct ghp_kernel *base = &t->kernel->base;
+    struct ghp_device device = {&ghp_cuda_device, t->backend};
+
+    GHP_TRY(ghp_opset_init_on(device, &base->local, t->backend->config.element_bytes,
+                              1u << base->pass, &t->set));
+    GHP_TRY(ghp_device_allocate(device, most_scratch(t->kernel, contest),
+                                &t->set.call.at.scratch));
+    GHP_TRY(ghp_cuda_device.mark_open(t->backend, true, &t->begin));
+    return ghp_cuda_device.mark_open(t->backend, true, &t->end);
+}
+
+static void close_trial(struct trial *t)
+{
+    struct ghp_device device = {&ghp_cuda_device, t->backend};
+
+    ghp_cuda_device.mark_close(t->backend, t->end);
+    ghp_cuda_device.mark_close(t->backend, t->begin);
+    ghp_device_release(device, t->set.call.at.scratch);
+    ghp_opset_release(&t->set);
+}
+
+/* Seconds of a run, of so many back to back; the GPU starts only when the host has enqueued a few. */
+static enum ghp_status time_batch(struct trial *t, int runs, double *seconds)
+{
+    const struct ghp_device_ops *device = &ghp_cuda_device;
+
+    GHP_TRY(device->delay(t->backend, HEAD_START_S));
+    GHP_TRY(device->set(t->backend, GHP_QUEUE_COMPUTE, t->begin));
+    for (int i = 0; i < runs; i++)
+        GHP_TRY(t->kernel->run(t->kernel, &t->set.call));
+    GHP_TRY(device->set(t->backend, GHP_QUEUE_COMPUTE, t->end));
+    GHP_TRY(device->finish(t->backend, GHP_QUEUE_COMPUTE));
+    GHP_TRY(device->between(t->backend, t->begin, t->end, seconds));
+    *seconds /= runs;
+    return GHP_OK;
+}
+
+/* The least of a few batches, after a run that does not count. */
+static enum ghp_status time_candidate(struct trial *t, double *seconds)
+{
+    double once = 0, least, next = 0;
+    int runs;
+
+    GHP_TRY(time_batch(t, 1, &once));
+    GHP_TRY(time_batch(t, 1, &once));
+    runs = once * MOST_RUNS < BATCH_S ? MOST_RUNS : (int)(BATCH_S / once) + 1;
+    least = once;
+    for (int i = 0; i < BATCHES; i++) {
+        GHP_TRY(time_batch(t, runs, &next));
+        if (next < least) least = next;
+    }
+    *seconds = least;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_cuda_contest *contest, int *winner)
+{
+    struct trial t = {.kernel = kernel, .backend = kernel->base.backend};
+    struct ghp_candidate candidates[GHP_CUDA_CANDIDATES];
+    enum ghp_status status = GHP_OK;
+
+    *winner = contest->n - 1;
+    if (contest->n > 1 && t.backend->config.exact) *winner = 0;
+    if (*winner > 0) {
+        GHP_TRY_GOTO(status, open_trial(&t, contest), done);
+        for (int i = 0; i < contest->n; i++) {
+            candidates[i].workspace_bytes = contest->workspace_bytes[i];
+            contest->take(kernel, i);
+            if (time_candidate(&t, &candidates[i].seconds) != GHP_OK) candidates[i].seconds = -1;
+        }
+        *winner = ghp_choice_best(candidates, contest->n);
+    }
+    if (*winner >= 0) contest->take(kernel, *winner);
+done:
+    close_trial(&t);
+    return status;
+}

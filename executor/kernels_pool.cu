@@ -1,0 +1,262 @@
+// executor/kernels_pool.cu - max and average pools; a thread makes one output (or input gradient) of V channels. See
+// kernels_cuda.h.
+//
+// A max pool keeps which place of its window was greatest (the first of equals), counted over the whole window; the last
+// value of the type says that the window held nothing but padding. Gradients are gathered: each input pixel asks the
+// windows that it is in, so nothing is added by two threads.
+#include "executor/kernels_common.cuh"
+
+namespace
+{
+
+constexpr int kNoPlace = -1;
+
+// Which output row (or column) has place r of its window at input position i; -1: none.
+__device__ __forceinline__ int64_t output_at(int64_t i, int64_t r, int64_t pad, int64_t dilation,
+                                             int64_t stride, int64_t outputs)
+{
+    int64_t corner = i + pad - r * dilation;
+
+    if (corner < 0 || corner % stride != 0 || corner / stride >= outputs) return -1;
+    return corner / stride;
+}
+
+template <typename P, int V>
+__device__ __forceinline__ void store_places(P *places, int64_t at, const int (&from)[V])
+{
+    Vector<P, V> x;
+
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        x.v[j] = (P)from[j];
+    *reinterpret_cast<Vector<P, V> *>(places + at) = x;
+}
+
+template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job j)
+{
+    int64_t columns = j.c / V, n = j.n * j.p * j.q * columns;
+
+    for (int64_t g = first_item(); g < n; g += item_stride()) {
+        int64_t channel = g % columns * V, pixel = g / columns;
+        int64_t q = pixel % j.q, p = pixel / j.q % j.p, sample = pixel / j.q / j.p;
+        const T *image = (const T *)j.x + sample * j.h * j.w * j.c + channel;
+        float best[V];
+        int place[V];
+
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            best[i] = 0;
+            place[i] = kNoPlace;
+        }
+        for (int64_t r = 0; r < j.r; r++) {
+            int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
+
+            if (y < 0 || y >= j.h) continue;
+            for (int64_t s = 0; s < j.s; s++) {
+                int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
+                float value[V];
+
+                if (x < 0 || x >= j.w) continue;
+                load<T, V>(image, (y * j.w + x) * j.c, value);
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    if (place[i] == kNoPlace || value[i] > best[i]) {
+                        best[i] = value[i];
+                        place[i] = (int)(r * j.s + s);
+                    }
+            }
+        }
+        store<T, V>((T *)j.y, pixel * j.c + channel, best);
+        if (j.places != nullptr) store_places<P, V>((P *)j.places, pixel * j.c + channel, place);
+    }
+}
+
+template <typename T, typename P, int V> __global__ void max_back_kernel(ghp_pool_job j)
+{
+    int64_t columns = j.c / V, n = j.n * j.h * j.w * columns;
+
+    for (int64_t g = first_item(); g < n; g += item_stride()) {
+        int64_t channel = g % columns * V, pixel = g / columns;
+        int64_t x = pixel % j.w, y = pixel / j.w % j.h, sample = pixel / j.w / j.h;
+        float sum[V];
+
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            sum[i] = 0;
+        for (int64_t r = 0; r < j.r; r++) {
+            int64_t p = output_at(y, r, j.pad_top, j.dilation_h, j.stride_h, j.p);
+
+            if (p < 0) continue;
+            for (int64_t s = 0; s < j.s; s++) {
+                int64_t q = output_at(x, s, j.pad_left, j.dilation_w, j.stride_w, j.q);
+                Vector<P, V> place;
+                float dy[V];
+
+                if (q < 0) continue;
+                int64_t at = ((sample * j.p + p) * j.q + q) * j.c + channel;
+                place = *reinterpret_cast<const Vector<P, V> *>((const P *)j.places + at);
+                load<T, V>((const T *)j.dy, at, dy);
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    if (place.v[i] == (P)(r * j.s + s)) sum[i] += dy[i];
+            }
+        }
+        store<T, V>((T *)j.dx, pixel * j.c + channel, sum);
+    }
+}
+
+// Places of a window that lie inside the image, in one direction: those below `places` whose position is in 0 .. size - 1.
+__device__ __forceinline__ int64_t inside(int64_t corner, int64_t dilation, int64_t places,
+                                          int64_t size)
+{
+    int64_t first = corner < 0 ? (-corner + dilation - 1) / dilation : 0;
+    int64_t end = corner < size ? (size - corner + dilation - 1) / dilation : 0;
+
+    if (end > places) end = places;
+    return end > first ? end - first : 0;
+}
+
+__device__ __forceinline__ float mean_scale(const ghp_pool_job &j, int64_t p, int64_t q)
+{
+    int64_t down = inside(p * j.stride_h - j.pad_top, j.dilation_h, j.r, j.h);
+    int64_t across = inside(q * j.stride_w - j.pad_left, j.dilation_w, j.s, j.w);
+
+    if (down * across == 0) return 0;
+    return (float)(1.0 / (double)(j.count_pad ? j.r * j.s : down * across));
+}
+
+template <typename T, int V> __global__ void avg_kernel(ghp_pool_job j)
+{
+    int64_t columns = j.c / V, n = j.n * j.p * j.q * columns;
+
+    for (int64_t g = first_item(); g < n; g += item_stride()) {
+        int64_t channel = g % columns * V, pixel = g / columns;
+        int64_t q = pixel % j.q, p = pixel / j.q % j.p, sample = pixel / j.q / j.p;
+        const T *image = (const T *)j.x + sample * j.h * j.w * j.c + channel;
+        float sum[V], scale = mean_scale(j, p, q);
+
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            sum[i] = 0;
+        for (int64_t r = 0; r < j.r; r++) {
+            int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
+
+            if (y < 0 || y >= j.h) continue;
+            for (int64_t s = 0; s < j.s; s++) {
+                int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
+                float value[V];
+
+                if (x < 0 || x >= j.w) continue;
+                load<T, V>(image, (y * j.w + x) * j.c, value);
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    sum[i] += value[i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            sum[i] *= scale;
+        store<T, V>((T *)j.y, pixel * j.c + channel, sum);
+    }
+}
+
+template <typename T, int V> __global__ void avg_back_kernel(ghp_pool_job j)
+{
+    int64_t columns = j.c / V, n = j.n * j.h * j.w * columns;
+
+    for (int64_t g = first_item(); g < n; g += item_stride()) {
+        int64_t channel = g % columns * V, pixel = g / columns;
+        int64_t x = pixel % j.w, y = pixel / j.w % j.h, sample = pixel / j.w / j.h;
+        float sum[V];
+
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            sum[i] = 0;
+        for (int64_t r = 0; r < j.r; r++) {
+            int64_t p = output_at(y, r, j.pad_top, j.dilation_h, j.stride_h, j.p);
+
+            if (p < 0) continue;
+            for (int64_t s = 0; s < j.s; s++) {
+                int64_t q = output_at(x, s, j.pad_left, j.dilation_w, j.stride_w, j.q);
+                float dy[V], scale;
+
+                if (q < 0) continue;
+                scale = mean_scale(j, p, q);
+                load<T, V>((const T *)j.dy, ((sample * j.p + p) * j.q + q) * j.c + channel, dy);
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    sum[i] += dy[i] * scale;
+            }
+        }
+        store<T, V>((T *)j.dx, pixel * j.c + channel, sum);
+    }
+}
+
+// Byte places where the window allows, and vectors where the channels do.
+template <typename T, typename P, int V>
+void launch_max(cudaStream_t stream, const ghp_pool_job *j, bool backward)
+{
+    int64_t out = j->n * j->p * j->q * j->c / V, in = j->n * j->h * j->w * j->c / V;
+
+    if (backward)
+        enqueue(max_back_kernel<T, P, V>, blocks_for(in), kThreads, 0, stream, *j);
+    else
+        enqueue(max_kernel<T, P, V>, blocks_for(out), kThreads, 0, stream, *j);
+}
+
+cudaError_t launch_max_any(struct ghp_launch launch, const ghp_pool_job *job, bool backward)
+{
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+
+        if (job->r * job->s > 255)
+            launch_max<T, int32_t, 1>(launch.stream, job, backward);
+        else if (job->c % V == 0)
+            launch_max<T, uint8_t, V>(launch.stream, job, backward);
+        else
+            launch_max<T, uint8_t, 1>(launch.stream, job, backward);
+    });
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_max_pool(struct ghp_launch launch, const struct ghp_pool_job *job)
+{
+    return launch_max_any(launch, job, false);
+}
+
+extern "C" cudaError_t ghp_launch_max_pool_back(struct ghp_launch launch,
+                                                const struct ghp_pool_job *job)
+{
+    return launch_max_any(launch, job, true);
+}
+
+extern "C" cudaError_t ghp_launch_avg_pool(struct ghp_launch launch, const struct ghp_pool_job *job)
+{
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+        int64_t n = job->n * job->p * job->q * job->c;
+
+        if (job->c % V == 0)
+            enqueue(avg_kernel<T, V>, blocks_for(n / V), kThreads, 0, launch.stream, *job);
+        else
+            enqueue(avg_kernel<T, 1>, blocks_for(n), kThreads, 0, launch.stream, *job);
+    });
+}
+
+extern "C" cudaError_t ghp_launch_avg_pool_back(struct ghp_launch launch,
+                                                const struct ghp_pool_job *job)
+{
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+        int64_t n = job->n * job->h * job->w * job->c;
+
+        if (job->c % V == 0)
+            enqueue(avg_back_kernel<T, V>, blocks_for(n / V), kThreads, 0, launch.stream, *job);
+        else
+            enqueue(avg_back_kernel<T, 1>, blocks_for(n), kThreads, 0, launch.stream, *job);
+    });
+}

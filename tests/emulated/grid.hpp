@@ -1,0 +1,87 @@
+// tests/emulated/grid.hpp - ghp's own kernels on a processor: what kernels_common.cuh finds in place of CUDA's grids.
+//
+// The kernels' sources are compiled as they are. Blocks run one after the other, a block's threads as fibers that change
+// places at barriers and shuffles; a barrier that not all threads of a block reach ends the program, as does a grid that
+// no GPU would take.
+#ifndef GHP_TESTS_EMULATED_GRID_HPP
+#define GHP_TESTS_EMULATED_GRID_HPP
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "executor/cuda_runtime.h"
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __forceinline__
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static thread_local
+#define __forceinline__ inline
+
+extern thread_local uint3 threadIdx, blockIdx;
+extern thread_local dim3 blockDim, gridDim;
+
+// Puts work into a stream's order.
+void emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+// Runs a whole grid; `shared` bytes of dynamic memory for each block.
+void emulated_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void()> &thread);
+void *emulated_shared();
+void emulated_barrier();
+uint64_t emulated_shuffle_down(uint64_t value, int offset);
+
+#define GHP_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated_shared())
+
+inline void __syncthreads()
+{
+    emulated_barrier();
+}
+
+template <typename T> inline T __shfl_down_sync(unsigned, T value, int offset)
+{
+    uint64_t bits = 0;
+
+    static_assert(sizeof(T) <= sizeof(bits), "a shuffle takes up to eight bytes");
+    std::memcpy(&bits, &value, sizeof(T));
+    bits = emulated_shuffle_down(bits, offset);
+    std::memcpy(&value, &bits, sizeof(T));
+    return value;
+}
+
+inline float __int_as_float(unsigned bits)
+{
+    float value;
+
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static inline int64_t global_nanoseconds()
+{
+    auto now = std::chrono::steady_clock::now().time_since_epoch();
+
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+static inline void pause_thread()
+{
+}
+
+template <typename... P, typename... A>
+static inline void enqueue(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared,
+                           cudaStream_t stream, A... arguments)
+{
+    static_assert((sizeof(P) + ... + 0) <= 4096, "a kernel takes 4 KiB of arguments");
+    emulated_enqueue(stream, [=] {
+        emulated_grid(blocks, threads, shared, [&] { kernel(static_cast<P>(arguments)...); });
+    });
+}
+
+#endif

@@ -1,0 +1,486 @@
+// tests/emulated/runtime.cpp - as much of CUDA's run-time as ghp uses, on a processor, for tests without a GPU.
+//
+// Streams are as late as CUDA allows: work is done only when something waits for it - a synchronisation, or the second
+// question whether an event is passed - and then no more of it than that needs. So a missing wait shows. What would be
+// wrong on a GPU fails here too: waiting or allocating while a stream is captured, a capture whose streams do not come
+// together again, device memory that is freed twice. New memory holds rubbish.
+//
+// GHP_EMULATED=eager does work at once: for several ranks on one thread each, whose collectives wait for each other.
+// GHP_EMULATED_GPUS: how many there are, 0 for none; unset 1.
+#include "tests/emulated/grid.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+struct CUstream_st {
+    int number = 0;
+    int64_t enqueued = 0, done = 0;
+    std::deque<std::function<void()>> queue;
+};
+
+typedef std::map<int, int64_t> clocks; // of streams by their numbers: how far something has come
+
+struct CUevent_st {
+    CUstream_st *stream = nullptr; // last recorded there; nullptr: never
+    int64_t position = 0;
+    double at_s = 0;
+    bool timed = false, asked = false;
+    int64_t capture = 0; // recorded in this capture; 0: in none
+    clocks seen;
+};
+
+struct CUgraph_st {
+    std::vector<std::function<void()>> works;
+    std::vector<CUevent_st *> events; // recorded each time it is launched
+};
+
+struct CUgraphExec_st {
+    CUgraph_st graph;
+};
+
+namespace
+{
+
+std::recursive_mutex lock;
+typedef std::lock_guard<std::recursive_mutex> guard;
+
+struct capture {
+    int64_t number = 0; // > 0 while there is one
+    CUstream_st *origin = nullptr;
+    std::map<CUstream_st *, clocks> streams; // that take part: what they have seen
+    clocks issued;
+    CUgraph_st *graph = nullptr;
+};
+
+thread_local capture recording;
+int64_t captures, streams_made;
+std::map<void *, size_t> device_blocks, host_blocks;
+size_t allocated;
+thread_local cudaError_t last_error = cudaSuccess;
+const size_t kTotal = size_t(4) << 30, kContext = 1 << 20; // the driver takes some
+
+cudaError_t result(cudaError_t error)
+{
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+bool eager()
+{
+    const char *how = std::getenv("GHP_EMULATED");
+
+    return how != nullptr && std::strcmp(how, "eager") == 0;
+}
+
+double now_s()
+{
+    return (double)global_nanoseconds() * 1e-9;
+}
+
+bool captured(CUstream_st *stream)
+{
+    return recording.number > 0 && recording.streams.count(stream) > 0;
+}
+
+void drain(CUstream_st *stream, int64_t position)
+{
+    while (stream->done < position) {
+        std::function<void()> work = std::move(stream->queue.front());
+
+        stream->queue.pop_front();
+        work();
+        stream->done++;
+    }
+}
+
+void put(CUstream_st *stream, std::function<void()> work)
+{
+    if (captured(stream)) {
+        recording.streams[stream][stream->number] = ++recording.issued[stream->number];
+        recording.graph->works.push_back(std::move(work));
+        return;
+    }
+    stream->queue.push_back(std::move(work));
+    stream->enqueued++;
+    if (eager()) drain(stream, stream->enqueued);
+}
+
+void merge(clocks &into, const clocks &from)
+{
+    for (auto &[number, clock] : from)
+        if (into[number] < clock) into[number] = clock;
+}
+
+std::vector<CUstream_st *> all_streams;
+
+void drain_all()
+{
+    for (CUstream_st *stream : all_streams)
+        drain(stream, stream->enqueued);
+}
+
+bool inside(const std::map<void *, size_t> &blocks, const void *at, size_t bytes)
+{
+    auto next = blocks.upper_bound(const_cast<void *>(at));
+
+    if (next == blocks.begin()) return false;
+    --next;
+    return (const char *)at + bytes <= (const char *)next->first + next->second;
+}
+
+} // namespace
+
+void emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+{
+    guard g(lock);
+
+    put(stream, std::move(work));
+}
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    const char *text = std::getenv("GHP_EMULATED_GPUS");
+    int n = text != nullptr ? std::atoi(text) : 1;
+
+    if (n <= 0) return result(cudaErrorNoDevice);
+    *count = n;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    int n = 0;
+
+    cudaGetDeviceCount(&n);
+    return result(device >= 0 && device < n ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    *properties = cudaDeviceProp();
+    std::snprintf(properties->name, sizeof(properties->name), "emulated GPU");
+    properties->uuid.bytes[0] = (char)(device + 1);
+    properties->l2CacheSize = 1 << 20;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last_error;
+
+    last_error = cudaSuccess;
+    return error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    static thread_local char text[64];
+
+    std::snprintf(text, sizeof(text), "emulated error %d", (int)error);
+    return text;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    guard g(lock);
+
+    *total = kTotal;
+    *free_bytes = kTotal - allocated - kContext;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **base, size_t bytes)
+{
+    guard g(lock);
+
+    if (recording.number > 0) return result(cudaErrorStreamCaptureUnsupported);
+    if (bytes > kTotal - kContext - allocated) return result(cudaErrorMemoryAllocation);
+    *base = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (*base == nullptr) return result(cudaErrorMemoryAllocation);
+    std::memset(*base, 0xcb, bytes);
+    device_blocks[*base] = bytes;
+    allocated += bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *base)
+{
+    guard g(lock);
+
+    if (base == nullptr) return cudaSuccess;
+    if (recording.number > 0) return result(cudaErrorStreamCaptureUnsupported);
+    if (device_blocks.count(base) == 0) return result(cudaErrorInvalidValue);
+    drain_all(); // it waits for the whole device
+    allocated -= device_blocks[base];
+    device_blocks.erase(base);
+    std::free(base);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **base, size_t bytes, unsigned)
+{
+    guard g(lock);
+
+    if (recording.number > 0) return result(cudaErrorStreamCaptureUnsupported);
+    *base = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (*base == nullptr) return result(cudaErrorMemoryAllocation);
+    host_blocks[*base] = bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *base)
+{
+    guard g(lock);
+
+    if (base == nullptr) return cudaSuccess;
+    if (host_blocks.erase(base) == 0) return result(cudaErrorInvalidValue);
+    drain_all();
+    std::free(base);
+    return cudaSuccess;
+}
+
+// Pinned memory is read and written when the stream comes to it; other host memory before the call returns.
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    guard g(lock);
+    bool to_device = inside(device_blocks, to, bytes), from_device = inside(device_blocks, from, bytes);
+    const void *host = kind == cudaMemcpyHostToDevice ? from : to;
+
+    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) != to_device ||
+        (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) != from_device)
+        return result(cudaErrorInvalidValue);
+    if (kind == cudaMemcpyDeviceToDevice || inside(host_blocks, host, bytes)) {
+        put(stream, [=] { std::memmove(to, from, bytes); });
+        return cudaSuccess;
+    }
+    if (captured(stream)) return result(cudaErrorStreamCaptureUnsupported);
+    drain(stream, stream->enqueued);
+    std::memmove(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    guard g(lock);
+
+    if (!inside(device_blocks, to, bytes)) return result(cudaErrorInvalidValue);
+    put(stream, [=] { std::memset(to, value, bytes); });
+    return cudaSuccess;
+}
+
+// ---- streams and events ----
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int)
+{
+    guard g(lock);
+
+    *stream = new CUstream_st;
+    (*stream)->number = (int)++streams_made;
+    all_streams.push_back(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    guard g(lock);
+
+    drain(stream, stream->enqueued);
+    for (size_t i = 0; i < all_streams.size(); i++)
+        if (all_streams[i] == stream) all_streams.erase(all_streams.begin() + (long)i--);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    guard g(lock);
+
+    if (captured(stream)) return result(cudaErrorStreamCaptureUnsupported);
+    drain(stream, stream->enqueued);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    guard g(lock);
+
+    if (recording.number > 0) return result(cudaErrorStreamCaptureUnsupported);
+    drain_all();
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    *event = new CUevent_st;
+    (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    guard g(lock);
+
+    if (event->stream != nullptr && event->capture == 0) drain(event->stream, event->position);
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    guard g(lock);
+
+    event->asked = false;
+    event->stream = stream;
+    if (captured(stream)) { // an edge of the graph
+        event->capture = recording.number;
+        event->seen = recording.streams[stream];
+        return cudaSuccess;
+    }
+    event->capture = 0;
+    put(stream, [=] { event->at_s = now_s(); });
+    event->position = stream->enqueued;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    guard g(lock);
+
+    if (flags != cudaEventRecordExternal) return cudaEventRecord(event, stream);
+    if (!captured(stream)) return result(cudaErrorIllegalState);
+    put(stream, [=] { event->at_s = now_s(); });
+    recording.graph->events.push_back(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    guard g(lock);
+
+    if (event->stream == nullptr) return cudaSuccess;
+    if (event->capture != 0) return result(cudaErrorCapturedEvent);
+    if (event->asked) drain(event->stream, event->position);
+    event->asked = true;
+    return event->stream->done >= event->position ? cudaSuccess : result(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last)
+{
+    guard g(lock);
+
+    for (cudaEvent_t event : {first, last}) {
+        if (!event->timed || event->stream == nullptr || event->capture != 0)
+            return result(cudaErrorInvalidResourceHandle);
+        if (event->stream->done < event->position) return result(cudaErrorNotReady);
+    }
+    *milliseconds = (float)((last->at_s - first->at_s) * 1e3);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    guard g(lock);
+    CUstream_st *other = event->stream;
+    int64_t position = event->position;
+
+    if (other == nullptr) return cudaSuccess;
+    if (event->capture != 0) {
+        if (event->capture != recording.number) return result(cudaErrorCapturedEvent);
+        merge(recording.streams[stream], event->seen); // and so takes part
+        return cudaSuccess;
+    }
+    if (captured(stream)) return result(cudaErrorStreamCaptureIsolation);
+    put(stream, [=] { drain(other, position); });
+    return cudaSuccess;
+}
+
+// ---- graphs ----
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode)
+{
+    guard g(lock);
+
+    if (recording.number > 0) return result(cudaErrorIllegalState);
+    recording.number = ++captures;
+    recording.origin = stream;
+    recording.streams[stream];
+    recording.graph = new CUgraph_st;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    guard g(lock);
+    bool joined = true;
+
+    if (recording.number == 0 || recording.origin != stream) return result(cudaErrorIllegalState);
+    for (auto &[number, clock] : recording.issued)
+        joined = joined && recording.streams[stream][number] == clock;
+    *graph = recording.graph;
+    recording = capture();
+    if (joined) return cudaSuccess;
+    delete *graph;
+    *graph = nullptr;
+    return result(cudaErrorStreamCaptureUnjoined);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long)
+{
+    *made = new CUgraphExec_st{*graph};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+    guard g(lock);
+
+    drain_all();
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    guard g(lock);
+
+    if (captured(stream)) return result(cudaErrorStreamCaptureUnsupported);
+    put(stream, [=] {
+        for (auto &work : graph->graph.works)
+            work();
+    });
+    for (CUevent_st *event : graph->graph.events) {
+        event->stream = stream;
+        event->position = stream->enqueued;
+        event->capture = 0;
+        event->asked = false;
+    }
+    return cudaSuccess;
+}
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# tests/emulated/test_tools.sh - the way from a profile to a trained network on an emulated GPU: ghp-profile --backend cuda,
+# ghp-plan, ghp-run; what tests/gpu/verify.sh asks of a machine with a GPU, in small; streams as late as they may be.
+# Timings mean nothing here; that there are any, and bytes, do.
+set -u
+. "$(dirname "$0")/../tools/scratch.sh"
+BIN=$GHP_EMULATED_BIN
+model=$GHP_SOURCE/models/lenet5.json
+launch() { mpirun --oversubscribe --bind-to none -n "$@" >out 2>err </dev/null; }
+
+# one worker, its streams as late as they may be, on tapes
+launch 1 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --batch 8 --budget 2 --sample 1e-4 \
+    -o one.json || fail "profile: $(head -3 err)"
+grep -q '"backend": "cuda"' one.json || fail "the profile is not cuda's"
+grep -q '"beside_bytes"' one.json || fail "the profile has no bytes beside the arena"
+"$BIN/ghp-plan" "$model" --profile one.json --workers 1 --batch 8 -o one.plan.json >out 2>err || fail "plan: $(head -3 err)"
+launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fail "run: $(head -3 err)"
+[ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "allocated is not predicted memory"
+"$BIN/ghp-inspect" one.run.json >out 2>err || fail "inspect: $(head -3 err)"
+
+# two workers, carried by NCCL and by MPI, profiled and verified
+export GHP_EMULATED=eager
+for how in "nccl 2" "mpi 1"; do
+    set -- $how
+    GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-profile" --backend cuda --transport "$1" --precision bf16 --model "$model" \
+        --batch 8 --budget 2 --sample 1e-4 -o "two-$1.json" || fail "profile over $1: $(head -3 err)"
+    "$BIN/ghp-plan" "$model" --profile "two-$1.json" --workers 2 --batch 8 -o "two-$1.plan.json" >out 2>err ||
+        fail "plan over $1: $(head -3 err)"
+    GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-run" "two-$1.plan.json" --steps 4 --transport "$1" ||
+        fail "run over $1: $(head -3 err)"
+    grep -q "tensors go by $1" err || fail "$1 did not carry"
+done
+launch 2 "$BIN/ghp-run" two-nccl.plan.json --steps 4 --transport nccl && fail "NCCL took two workers on one GPU"
+grep -q -- '--transport mpi' err || fail "no remedy: $(head -3 err)"
+export GHP_EMULATED_GPUS=4
+STEPS=2 MODELS=lenet5 PRECISIONS=float "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 1 2 || fail verify
+STEPS=2 MODELS=small-resnet PRECISIONS=bf16 "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 4 || fail verify
+
+# without a GPU: the remedy
+GHP_EMULATED_GPUS=0 launch 1 "$BIN/ghp-run" one.plan.json --steps 1
+[ $? = 1 ] || fail "a run without a GPU does not exit 1"
+grep -q -- '--backend onednn' err || fail "no remedy: $(head -3 err)"
+[ $failures -eq 0 ]

@@ -1,0 +1,167 @@
+/* tests/executor/cuda_case.c - see cuda_case.h. */
+#include "tests/executor/cuda_case.h"
+
+#include "core/precision.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double number(const struct cuda_case *c, const struct cuda_tensor *t, int64_t i)
+{
+    if (t->kind == CASE_NARROW && c->got.element_bytes == 2)
+        return (double)ghp_bf16_value(((const uint16_t *)t->got)[i]);
+    return (double)((const float *)t->got)[i];
+}
+
+static void add(struct cuda_case *c, struct cuda_tensor tensor)
+{
+    if (tensor.right != NULL && tensor.elements > 0) c->tensors[c->n++] = tensor;
+}
+
+/* Saved: a max pool's places are bytes, all else floats. */
+static struct cuda_tensor saved_of(const struct cuda_case *c)
+{
+    const struct ghp_local *l = &c->right.local;
+    int64_t bytes = ghp_local_saved_bytes(l, 4);
+    bool plain = l->op == GHP_OP_MAX_POOL;
+
+    return (struct cuda_tensor){.name = "saved",
+                                .right = c->right.call.at.saved,
+                                .got = c->got.call.at.saved,
+                                .elements = plain ? bytes : bytes / 4,
+                                .kind = plain ? CASE_PLAIN : CASE_WIDE};
+}
+
+static void list(struct cuda_case *c)
+{
+    const struct ghp_local *l = &c->right.local;
+    const struct ghp_tensors *r = &c->right.call.at, *g = &c->got.call.at;
+    int weights = ghp_opset_weights(l);
+
+    for (int i = 0; i < ghp_opset_inputs(l); i++) {
+        int64_t n = ghp_opset_input_elements(l, i);
+
+        add(c, (struct cuda_tensor){"x", (void *)(uintptr_t)r->x[i], (void *)(uintptr_t)g->x[i], n,
+                                    CASE_NARROW, false});
+        add(c, (struct cuda_tensor){"dx", r->dx[i], g->dx[i], n, CASE_NARROW, false});
+    }
+    add(c, (struct cuda_tensor){"y", r->y, g->y, ghp_local_out_elements(l), CASE_NARROW, false});
+    add(c, (struct cuda_tensor){"dy", r->dy, g->dy, ghp_local_out_elements(l), CASE_NARROW, false});
+    for (int i = 0; i < weights; i++) {
+        int64_t n = ghp_local_weight_elements(l) / weights;
+
+        add(c, (struct cuda_tensor){"w", r->w[i], g->w[i], n, CASE_WIDE, false});
+        add(c, (struct cuda_tensor){"dw", r->dw[i], g->dw[i], n, CASE_WIDE, false});
+    }
+    add(c, saved_of(c));
+    add(c, (struct cuda_tensor){"labels", (void *)(uintptr_t)r->labels,
+                                (void *)(uintptr_t)g->labels, l->n * 4, CASE_PLAIN, false});
+    add(c, (struct cuda_tensor){"stats", r->stats, g->stats, 2 * l->c * 8, CASE_PLAIN, false});
+    add(c, (struct cuda_tensor){"metrics", r->metrics, g->metrics, GHP_METRIC_COUNT * 8, CASE_PLAIN,
+                                false});
+    for (int i = 0; i < GHP_MAX_STATES; i++)
+        add(c, (struct cuda_tensor){"state", r->state[i], g->state[i], l->c, CASE_WIDE, false});
+}
+
+void cuda_case_round(struct cuda_case *c)
+{
+    if (c->got.element_bytes != 2) return;
+    for (int t = 0; t < c->n; t++)
+        for (int64_t i = 0; c->tensors[t].kind == CASE_NARROW && i < c->tensors[t].elements; i++) {
+            float *value = (float *)c->tensors[t].right + i;
+
+            *value = ghp_bf16_value(ghp_bf16_of(*value));
+        }
+}
+
+void cuda_case_open(struct cuda_case *c, struct ghp_device device, const struct ghp_local *local,
+                    int element_bytes)
+{
+    memset(c, 0, sizeof(*c));
+    if (ghp_opset_init(local, 4, GHP_OPSET_ALL, &c->right) != GHP_OK ||
+        ghp_opset_init(local, element_bytes, GHP_OPSET_ALL, &c->got) != GHP_OK ||
+        ghp_opset_init_on(device, local, element_bytes, GHP_OPSET_ALL, &c->there) != GHP_OK) {
+        fprintf(stderr, "%s\n", ghp_status_message());
+        exit(1);
+    }
+    list(c);
+    cuda_case_round(c);
+}
+
+void cuda_case_close(struct cuda_case *c)
+{
+    ghp_opset_release(&c->there);
+    ghp_opset_release(&c->got);
+    ghp_opset_release(&c->right);
+}
+
+static bool is_written(const struct cuda_tensor *t, enum ghp_pass pass, enum ghp_op op)
+{
+    if (strcmp(t->name, "y") == 0) return pass == GHP_PASS_FORWARD;
+    if (strcmp(t->name, "dx") == 0) return pass == GHP_PASS_BACKWARD_DATA;
+    if (strcmp(t->name, "dw") == 0) return pass == GHP_PASS_BACKWARD_WEIGHT;
+    if (strcmp(t->name, "saved") == 0) return pass == GHP_PASS_FORWARD;
+    if (strcmp(t->name, "state") == 0) return pass == GHP_PASS_FORWARD;
+    if (strcmp(t->name, "metrics") == 0)
+        return pass == GHP_PASS_FORWARD && op == GHP_OP_SOFTMAX_CE;
+    if (strcmp(t->name, "stats") == 0)
+        return pass == GHP_PASS_STATS || pass == GHP_PASS_BACKWARD_STATS;
+    return false;
+}
+
+static size_t bytes_of(const struct cuda_case *c, const struct cuda_tensor *t)
+{
+    int each = t->kind == CASE_PLAIN ? 1 : t->kind == CASE_WIDE ? 4 : c->got.element_bytes;
+
+    return (size_t)(t->elements * each);
+}
+
+enum ghp_status cuda_case_send(struct cuda_case *c, enum ghp_pass pass)
+{
+    for (int i = 0; i < c->n; i++) {
+        struct cuda_tensor *t = &c->tensors[i];
+        bool adds = strcmp(t->name, "state") == 0 || strcmp(t->name, "metrics") == 0;
+
+        t->written = is_written(t, pass, c->right.local.op);
+        if (t->kind == CASE_NARROW && c->got.element_bytes == 2)
+            for (int64_t e = 0; e < t->elements; e++)
+                ((uint16_t *)t->got)[e] = ghp_bf16_of(((const float *)t->right)[e]);
+        else
+            memcpy(t->got, t->right, bytes_of(c, t));
+        if (t->written && !adds) memset(t->got, 0xff, bytes_of(c, t));
+    }
+    return ghp_opset_upload(&c->got, &c->there);
+}
+
+enum ghp_status cuda_case_fetch(struct cuda_case *c)
+{
+    return ghp_opset_fetch(&c->there, &c->got);
+}
+
+double cuda_case_error(const struct cuda_case *c, const struct cuda_tensor *t)
+{
+    double difference = 0, size = 0;
+
+    if (t->kind == CASE_PLAIN && strcmp(t->name, "saved") != 0 && strcmp(t->name, "labels") != 0) {
+        for (int64_t i = 0; i < t->elements / 8; i++) { /* doubles */
+            double right = ((const double *)t->right)[i];
+
+            size = fmax(size, fabs(right));
+            difference = fmax(difference, fabs(((const double *)t->got)[i] - right));
+            if (isnan(((const double *)t->got)[i])) return INFINITY;
+        }
+    } else if (t->kind == CASE_PLAIN) {
+        return memcmp(t->right, t->got, (size_t)t->elements) == 0 ? 0 : INFINITY;
+    } else {
+        for (int64_t i = 0; i < t->elements; i++) {
+            double right = (double)((const float *)t->right)[i], got = number(c, t, i);
+
+            if (isnan(got)) return INFINITY;
+            size = fmax(size, fabs(right));
+            difference = fmax(difference, fabs(got - right));
+        }
+    }
+    return difference / fmax(size, 1e-30);
+}

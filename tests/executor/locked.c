@@ -1,0 +1,641 @@
+/* tests/executor/locked.c - see locked.h. */
+#include "tests/executor/locked.h"
+
+#include "executor/backend_private.h"
+#include "executor/stopwatch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- memory: regions that are open while somebody works ---- */
+
+enum { MOST_REGIONS = 4096 };
+
+static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct region {
+    void *base;
+    size_t bytes; /* whole pages */
+} regions[MOST_REGIONS];
+static int n_regions, workers_inside;
+static int64_t plays, allocated;
+
+static void protect(int how)
+{
+    for (int i = 0; i < n_regions; i++)
+        if (mprotect(regions[i].base, regions[i].bytes, how) != 0) abort();
+}
+
+static void enter(void)
+{
+    pthread_mutex_lock(&region_lock);
+    if (workers_inside++ == 0) protect(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&region_lock);
+}
+
+static void leave(void)
+{
+    pthread_mutex_lock(&region_lock);
+    if (--workers_inside == 0) protect(PROT_NONE);
+    pthread_mutex_unlock(&region_lock);
+}
+
+static enum ghp_status locked_allocate(struct ghp_backend *backend, int64_t bytes, void **base)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = ((size_t)bytes / page + 1) * page;
+
+    (void)backend;
+    pthread_mutex_lock(&region_lock);
+    *base = n_regions < MOST_REGIONS
+                ? mmap(NULL, whole, workers_inside > 0 ? PROT_READ | PROT_WRITE : PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                : MAP_FAILED;
+    if (*base != MAP_FAILED) {
+        regions[n_regions++] = (struct region){*base, whole};
+        allocated += (int64_t)whole;
+    }
+    pthread_mutex_unlock(&region_lock);
+    return *base != MAP_FAILED ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void locked_release(struct ghp_backend *backend, void *base)
+{
+    (void)backend;
+    pthread_mutex_lock(&region_lock);
+    for (int i = 0; i < n_regions; i++) {
+        if (regions[i].base != base) continue;
+        munmap(base, regions[i].bytes);
+        allocated -= (int64_t)regions[i].bytes;
+        regions[i] = regions[--n_regions];
+        break;
+    }
+    pthread_mutex_unlock(&region_lock);
+}
+
+static enum ghp_status locked_allocate_host(struct ghp_backend *backend, int64_t bytes, void **base)
+{
+    (void)backend;
+    *base = ghp_alloc((size_t)bytes + 1, 1);
+    return *base != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void locked_release_host(struct ghp_backend *backend, void *base)
+{
+    (void)backend;
+    free(base);
+}
+
+static enum ghp_status locked_memory(struct ghp_backend *backend, struct ghp_device_memory *memory)
+{
+    (void)backend;
+    *memory = (struct ghp_device_memory){INT64_C(1) << 40, (INT64_C(1) << 40) - locked_bytes()};
+    return GHP_OK;
+}
+
+int64_t locked_plays(void)
+{
+    return plays;
+}
+
+int64_t locked_bytes(void)
+{
+    return allocated;
+}
+
+/* ---- work: done at once, or put on a tape ---- */
+
+struct ghp_mark {
+    double at_s;
+    bool set, asked;
+};
+
+struct collective {
+    const struct ghp_transport_ops *ops;
+    struct ghp_comm *comm;
+    enum ghp_comm_op op;
+    struct ghp_reduction sum;
+    const void *in;
+    void *out;
+    int64_t bytes;
+};
+
+struct work {
+    enum { COPY, CLEAR, MOVE, RUN, UPDATE, ACCUMULATE, SET, COLLECT } kind;
+    struct ghp_copy copy; /* CLEAR, ACCUMULATE: to, from, bytes or elements */
+    struct ghp_move move;
+    struct ghp_kernel *kernel;
+    struct ghp_call call;
+    struct ghp_update update;
+    struct ghp_mark *mark;
+    struct collective collective;
+};
+
+struct ghp_tape {
+    int n, max;
+    struct work *works;
+};
+
+struct locked { /* ghp_backend.library */
+    struct ghp_tape *recording;
+    pthread_t recorder;
+};
+
+static struct locked *locked_of(struct ghp_backend *backend)
+{
+    return backend->library;
+}
+
+/* [k][c][r][s] -> [k][r][s][c], or back; numbers of `size` bytes. */
+static void reorder(const int64_t dims[4], int size, bool to_device, const void *from, void *to)
+{
+    int64_t c = dims[1], places = dims[2] * dims[3];
+
+    for (int64_t k = 0; k < dims[0]; k++)
+        for (int64_t i = 0; i < c; i++)
+            for (int64_t p = 0; p < places; p++) {
+                int64_t host = (k * c + i) * places + p, device = (k * places + p) * c + i;
+
+                memcpy((char *)to + (to_device ? device : host) * size,
+                       (const char *)from + (to_device ? host : device) * size, (size_t)size);
+            }
+}
+
+static void dims_of(const struct ghp_local *l, int64_t dims[4])
+{
+    dims[0] = l->k;
+    dims[1] = l->c / l->window.groups;
+    dims[2] = l->window.r;
+    dims[3] = l->window.s;
+}
+
+/* The reference backend's convolutions take the host's order. */
+static enum ghp_status run_conv(struct ghp_kernel *kernel, struct ghp_call call)
+{
+    int size = kernel->backend->config.element_bytes;
+    int64_t dims[4], elements;
+    bool learns = kernel->pass == GHP_PASS_BACKWARD_WEIGHT;
+    void *w = learns ? NULL : call.at.w[0], *dw = learns ? call.at.dw[0] : NULL;
+    enum ghp_status status;
+
+    dims_of(&kernel->local, dims);
+    elements = dims[0] * dims[1] * dims[2] * dims[3];
+    if (w != NULL) {
+        call.at.w[0] = ghp_alloc((size_t)elements, (size_t)size);
+        if (call.at.w[0] == NULL) return GHP_NO_MEMORY();
+        reorder(dims, size, false, w, call.at.w[0]);
+    }
+    if (dw != NULL) call.at.dw[0] = ghp_alloc((size_t)elements, (size_t)size);
+    status = ghp_backend_reference.run(kernel, &call);
+    if (dw != NULL) reorder(dims, size, true, call.at.dw[0], dw);
+    if (w != NULL) free(call.at.w[0]);
+    if (dw != NULL) free(call.at.dw[0]);
+    return status;
+}
+
+static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_call call)
+{
+    if (call.numbers != NULL) call.step = call.numbers->step;
+    if (kernel->local.op == GHP_OP_CONV2D) return run_conv(kernel, call);
+    return ghp_backend_reference.run(kernel, &call);
+}
+
+static enum ghp_status run_update(struct ghp_backend *backend, struct ghp_update update)
+{
+    if (update.numbers != NULL) {
+        update.learning_rate = update.numbers->learning_rate;
+        update.momentum = update.numbers->momentum;
+        update.weight_decay = update.numbers->weight_decay;
+    }
+    return ghp_backend_reference.update(backend, &update);
+}
+
+static enum ghp_status run_collective(const struct collective *c)
+{
+    switch (c->op) {
+    case GHP_COMM_ALL_REDUCE: return c->ops->all_reduce(c->comm, &c->sum);
+    case GHP_COMM_REDUCE_SCATTER: return c->ops->reduce_scatter(c->comm, &c->sum);
+    case GHP_COMM_ALL_GATHER: return c->ops->all_gather(c->comm, c->in, c->out, c->bytes);
+    case GHP_COMM_ALL_TO_ALL: return c->ops->all_to_all(c->comm, c->in, c->out, c->bytes);
+    default: return GHP_FAIL(GHP_ERR_INTERNAL, "no collective");
+    }
+}
+
+static void run_move(const struct ghp_move *m)
+{
+    struct ghp_device here = {0};
+
+    ghp_device_move(here, GHP_QUEUE_COMPUTE, m);
+}
+
+static enum ghp_status work_now(struct ghp_backend *backend, const struct work *w)
+{
+    enum ghp_status status = GHP_OK;
+
+    if (w->kind == COLLECT) return run_collective(&w->collective); /* enters by itself */
+    enter();
+    switch (w->kind) {
+    case COPY: memcpy(w->copy.to, w->copy.from, (size_t)w->copy.bytes); break;
+    case CLEAR: memset(w->copy.to, 0, (size_t)w->copy.bytes); break;
+    case MOVE: run_move(&w->move); break;
+    case RUN: status = run_kernel(w->kernel, w->call); break;
+    case UPDATE: status = run_update(backend, w->update); break;
+    case ACCUMULATE:
+        status = ghp_backend_reference.accumulate(backend, w->copy.to, w->copy.from, w->copy.bytes);
+        break;
+    case SET: *w->mark = (struct ghp_mark){.at_s = ghp_stopwatch_now_s(), .set = true}; break;
+    case COLLECT: break;
+    }
+    leave();
+    return status;
+}
+
+static enum ghp_status enqueue(struct ghp_backend *backend, struct work work)
+{
+    struct locked *locked = locked_of(backend);
+    struct ghp_tape *tape = locked->recording;
+
+    if (tape == NULL || !pthread_equal(locked->recorder, pthread_self()))
+        return work_now(backend, &work);
+    if (tape->n == tape->max) {
+        int max = tape->max > 0 ? 2 * tape->max : 256;
+        struct work *grown = realloc(tape->works, (size_t)max * sizeof(*grown));
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        tape->works = grown;
+        tape->max = max;
+    }
+    tape->works[tape->n++] = work;
+    return GHP_OK;
+}
+
+static enum ghp_status locked_copy(struct ghp_backend *backend, enum ghp_queue queue,
+                                   const struct ghp_copy *copy)
+{
+    (void)queue;
+    return enqueue(backend, (struct work){.kind = COPY, .copy = *copy});
+}
+
+static enum ghp_status locked_clear(struct ghp_backend *backend, enum ghp_queue queue, void *to,
+                                    int64_t bytes)
+{
+    (void)queue;
+    return enqueue(backend, (struct work){.kind = CLEAR, .copy = {.to = to, .bytes = bytes}});
+}
+
+static enum ghp_status locked_move(struct ghp_backend *backend, enum ghp_queue queue,
+                                   const struct ghp_move *move)
+{
+    (void)queue;
+    return enqueue(backend, (struct work){.kind = MOVE, .move = *move});
+}
+
+static enum ghp_status change_order(const struct ghp_form *form, bool to_device, const void *from,
+                                    void *to)
+{
+    enter();
+    if (form->n_dims == 4) {
+        int64_t elements = 1;
+
+        for (int i = 0; i < 4; i++)
+            elements *= form->dims[i];
+        if (elements != form->elements) abort();
+        reorder(form->dims, form->element_bytes, to_device, from, to);
+    } else {
+        memcpy(to, from, (size_t)(form->elements * form->element_bytes));
+    }
+    leave();
+    return GHP_OK;
+}
+
+static enum ghp_status locked_put(struct ghp_backend *backend, const struct ghp_form *form,
+                                  const void *host, void *device)
+{
+    (void)backend;
+    return change_order(form, true, host, device);
+}
+
+static enum ghp_status locked_get(struct ghp_backend *backend, const struct ghp_form *form,
+                                  const void *device, void *host)
+{
+    (void)backend;
+    return change_order(form, false, device, host);
+}
+
+/* ---- marks and tapes ---- */
+
+static enum ghp_status locked_mark_open(struct ghp_backend *backend, bool timed,
+                                        struct ghp_mark **mark)
+{
+    (void)backend;
+    (void)timed;
+    *mark = ghp_alloc(1, sizeof(**mark));
+    return *mark != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void locked_mark_close(struct ghp_backend *backend, struct ghp_mark *mark)
+{
+    (void)backend;
+    free(mark);
+}
+
+static enum ghp_status locked_set(struct ghp_backend *backend, enum ghp_queue queue,
+                                  struct ghp_mark *mark)
+{
+    (void)queue;
+    return enqueue(backend, (struct work){.kind = SET, .mark = mark});
+}
+
+/* Everything is done in the order of its calls, so there is nothing to wait for. */
+static enum ghp_status locked_follow(struct ghp_backend *backend, enum ghp_queue queue,
+                                     struct ghp_mark *mark)
+{
+    (void)backend;
+    (void)queue;
+    return mark != NULL ? GHP_OK : GHP_FAIL(GHP_ERR_INTERNAL, "no mark to follow");
+}
+
+static enum ghp_status locked_passed(struct ghp_backend *backend, struct ghp_mark *mark,
+                                     bool *passed)
+{
+    (void)backend;
+    *passed = mark->set && mark->asked;
+    mark->asked = true;
+    return GHP_OK;
+}
+
+static enum ghp_status locked_between(struct ghp_backend *backend, struct ghp_mark *first,
+                                      struct ghp_mark *last, double *seconds)
+{
+    (void)backend;
+    if (!first->set || !last->set) return GHP_FAIL(GHP_ERR_INTERNAL, "a mark was never set");
+    *seconds = last->at_s - first->at_s;
+    return GHP_OK;
+}
+
+static enum ghp_status locked_finish(struct ghp_backend *backend, enum ghp_queue queue)
+{
+    (void)queue;
+    if (locked_of(backend)->recording != NULL &&
+        pthread_equal(locked_of(backend)->recorder, pthread_self()))
+        return GHP_FAIL(GHP_ERR_INTERNAL, "waiting does not go on a tape");
+    return GHP_OK;
+}
+
+static void locked_tape_close(struct ghp_backend *backend, struct ghp_tape *tape)
+{
+    (void)backend;
+    if (tape == NULL) return;
+    free(tape->works);
+    free(tape);
+}
+
+static enum ghp_status locked_record(struct ghp_backend *backend)
+{
+    struct locked *locked = locked_of(backend);
+
+    if (getenv("LOCKED_NO_TAPE") != NULL)
+        return GHP_FAIL(GHP_ERR_BACKEND, "tapes are off; unset LOCKED_NO_TAPE");
+    locked->recorder = pthread_self();
+    locked->recording = ghp_alloc(1, sizeof(*locked->recording));
+    return locked->recording != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static enum ghp_status locked_recorded(struct ghp_backend *backend, struct ghp_tape **tape)
+{
+    *tape = locked_of(backend)->recording;
+    locked_of(backend)->recording = NULL;
+    return GHP_OK;
+}
+
+static enum ghp_status locked_play(struct ghp_backend *backend, struct ghp_tape *tape)
+{
+    plays++;
+    for (int i = 0; i < tape->n; i++)
+        GHP_TRY(work_now(backend, &tape->works[i]));
+    return GHP_OK;
+}
+
+static enum ghp_status locked_delay(struct ghp_backend *backend, double seconds)
+{
+    (void)backend;
+    (void)seconds;
+    return GHP_OK;
+}
+
+static void locked_about(struct ghp_backend *backend, struct ghp_device_about *about)
+{
+    (void)backend;
+    *about = (struct ghp_device_about){.name = "locked memory", .count = 1};
+    snprintf(about->identity, sizeof(about->identity), "locked %ld", (long)getpid());
+}
+
+static const struct ghp_device_ops locked_device = {.allocate = locked_allocate,
+                                                    .release = locked_release,
+                                                    .allocate_host = locked_allocate_host,
+                                                    .release_host = locked_release_host,
+                                                    .memory = locked_memory,
+                                                    .copy = locked_copy,
+                                                    .clear = locked_clear,
+                                                    .move = locked_move,
+                                                    .put = locked_put,
+                                                    .get = locked_get,
+                                                    .mark_open = locked_mark_open,
+                                                    .mark_close = locked_mark_close,
+                                                    .set = locked_set,
+                                                    .follow = locked_follow,
+                                                    .passed = locked_passed,
+                                                    .between = locked_between,
+                                                    .finish = locked_finish,
+                                                    .record = locked_record,
+                                                    .recorded = locked_recorded,
+                                                    .play = locked_play,
+                                                    .tape_close = locked_tape_close,
+                                                    .delay = locked_delay,
+                                                    .about = locked_about};
+
+/* ---- the backend ---- */
+
+static bool locked_has_precision(int element_bytes)
+{
+    return ghp_backend_reference.has_precision(element_bytes);
+}
+
+static enum ghp_status locked_open(const struct ghp_backend_config *config,
+                                   struct ghp_backend **backend)
+{
+    GHP_TRY(ghp_backend_reference.open(config, backend));
+    (*backend)->library = ghp_alloc(1, sizeof(struct locked));
+    return (*backend)->library != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void locked_close(struct ghp_backend *backend)
+{
+    if (backend != NULL) free(backend->library);
+    ghp_backend_reference.close(backend);
+}
+
+static enum ghp_status locked_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                      enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return ghp_backend_reference.prepare(backend, local, pass, kernel);
+}
+
+static enum ghp_status locked_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+{
+    return enqueue(kernel->backend, (struct work){.kind = RUN, .kernel = kernel, .call = *call});
+}
+
+static void locked_kernel_release(struct ghp_kernel *kernel)
+{
+    ghp_backend_reference.release(kernel);
+}
+
+static enum ghp_status locked_update(struct ghp_backend *backend, const struct ghp_update *update)
+{
+    return enqueue(backend, (struct work){.kind = UPDATE, .update = *update});
+}
+
+static enum ghp_status locked_update_all(struct ghp_backend *backend,
+                                         const struct ghp_update *updates, int n)
+{
+    for (int i = 0; i < n; i++)
+        GHP_TRY(enqueue(backend, (struct work){.kind = UPDATE, .update = updates[i]}));
+    return GHP_OK;
+}
+
+static enum ghp_status locked_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                         int64_t elements)
+{
+    return enqueue(backend,
+                   (struct work){.kind = ACCUMULATE, .copy = {to, from, elements, 0}});
+}
+
+static int64_t locked_scratch(const struct ghp_kernel *kernel)
+{
+    return ghp_backend_reference.scratch_bytes(kernel);
+}
+
+static const char *locked_algorithm(const struct ghp_kernel *kernel)
+{
+    return ghp_backend_reference.algorithm(kernel);
+}
+
+const struct ghp_backend_ops locked_backend = {.name = "locked",
+                                               .device = &locked_device,
+                                               .has_precision = locked_has_precision,
+                                               .open = locked_open,
+                                               .close = locked_close,
+                                               .prepare = locked_prepare,
+                                               .scratch_bytes = locked_scratch,
+                                               .algorithm = locked_algorithm,
+                                               .run = locked_run,
+                                               .release = locked_kernel_release,
+                                               .update = locked_update,
+                                               .update_all = locked_update_all,
+                                               .accumulate = locked_accumulate};
+
+/* ---- a carrier that enqueues ---- */
+
+struct ghp_comm {
+    struct ghp_transport *transport;
+    struct ghp_comm *next;
+    struct ghp_comm *base;
+};
+
+struct ghp_transport {
+    const struct ghp_transport_ops *ops;
+    struct ghp_transport *base;
+    struct ghp_device device;
+    struct ghp_comm *comms;
+};
+
+enum ghp_status locked_carrier_open(const struct ghp_transport_ops *base_ops,
+                                    struct ghp_transport *base, struct ghp_device device,
+                                    struct ghp_transport **transport)
+{
+    *transport = ghp_alloc(1, sizeof(**transport));
+    if (*transport == NULL) return GHP_NO_MEMORY();
+    **transport = (struct ghp_transport){base_ops, base, device, NULL};
+    return GHP_OK;
+}
+
+static void carrier_close(struct ghp_transport *t)
+{
+    while (t->comms != NULL) {
+        struct ghp_comm *c = t->comms;
+
+        t->comms = c->next;
+        free(c);
+    }
+    free(t);
+}
+
+static enum ghp_status carrier_group(struct ghp_transport *t, struct ghp_ranks ranks,
+                                     enum ghp_stream stream, struct ghp_comm **comm)
+{
+    struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
+
+    *comm = c;
+    if (c == NULL) return GHP_NO_MEMORY();
+    *c = (struct ghp_comm){.transport = t, .next = t->comms};
+    t->comms = c;
+    return t->ops->group(t->base, ranks, stream, &c->base);
+}
+
+static void carrier_label(struct ghp_comm *comm, const char *label)
+{
+    comm->transport->ops->label(comm->base, label);
+}
+
+static enum ghp_status carry(struct ghp_comm *c, struct collective collective)
+{
+    collective.ops = c->transport->ops;
+    collective.comm = c->base;
+    return enqueue(c->transport->device.backend,
+                   (struct work){.kind = COLLECT, .collective = collective});
+}
+
+static enum ghp_status carrier_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
+{
+    return carry(c, (struct collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
+}
+
+static enum ghp_status carrier_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
+{
+    return carry(c, (struct collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
+}
+
+static enum ghp_status carrier_all_gather(struct ghp_comm *c, const void *mine, void *all,
+                                          int64_t bytes)
+{
+    return carry(c, (struct collective){
+                        .op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
+}
+
+static enum ghp_status carrier_all_to_all(struct ghp_comm *c, const void *in, void *out,
+                                          int64_t bytes)
+{
+    return carry(c, (struct collective){
+                        .op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
+}
+
+static enum ghp_status carrier_check(struct ghp_transport *t, double waited_s, const char *label)
+{
+    (void)t;
+    if (waited_s < 30) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_COMM, "waited %.0f s in '%s'", waited_s, label);
+}
+
+const struct ghp_transport_ops locked_carrier = {.name = "locked",
+                                                 .queues = true,
+                                                 .close = carrier_close,
+                                                 .group = carrier_group,
+                                                 .label = carrier_label,
+                                                 .all_reduce = carrier_all_reduce,
+                                                 .reduce_scatter = carrier_reduce_scatter,
+                                                 .all_gather = carrier_all_gather,
+                                                 .all_to_all = carrier_all_to_all,
+                                                 .check = carrier_check};

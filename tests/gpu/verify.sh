@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# tests/gpu/verify.sh BIN [WORKERS...] - every plan trains on GPUs like one worker: `ghp-run --verify` of data, out, in and
+# mixed plans on 1, 2 and 4 workers, in float, tf32 and bf16, over NCCL and over MPI through host memory. Workers may
+# share one GPU: NCCL is then told that each is a host of its own.
+#
+# STEPS (10), MODELS, PRECISIONS and TRANSPORTS choose less. Prints the two differences of each run; exit 1 where one is
+# beyond its limits, 77 where there is no GPU.
+set -u
+BIN=$(cd "$1" && pwd) || exit 2
+shift
+source_tree=$(cd "$(dirname "$0")/../.." && pwd)
+. "$source_tree/tests/tools/scratch.sh"
+workers=${*:-1 2 4}
+steps=${STEPS:-10}
+runs=0
+
+# launch N PLAN OPTIONS...
+launch() {
+    mpirun --oversubscribe --bind-to none -n "$1" bash -c \
+        'NCCL_HOSTID=ghp-$OMPI_COMM_WORLD_RANK exec "$0" "$@"' "$BIN/ghp-run" "${@:2}" >out 2>err </dev/null
+}
+
+# plan MODEL N NAME OPTIONS...
+plan() {
+    "$BIN/ghp-plan" "$source_tree/models/$1.json" --profile "$1.profile.json" --workers "$2" --batch "$batch" \
+        -o "$1-$2-$3.json" "${@:4}" >out 2>err || fail "plan $*: $(head -1 err)"
+}
+
+# In float and tf32 a decision within rounding of its threshold may fall the other way (docs/exactness.md): the next seed.
+verify() {
+    local n=$1 file=$2 precision=$3 transport=$4 seed code
+    for seed in 1 2 3 4; do
+        launch "$n" "$file" --verify "$steps" --lr 0.01 --json --seed $seed --backend cuda --precision "$precision" \
+            --transport "$transport" --watchdog 120
+        code=$?
+        [ $code = 0 ] && break
+        [ -z "$(number max_relative_difference out)" ] && break
+    done
+    runs=$((runs + 1))
+    printf '%-28s %d %-6s %-4s seed %d  e_w %-10s e_g %s\n' "${file%.json}" "$n" "$precision" "$transport" $seed \
+        "$(number max_relative_difference out)" "$(number max_relative_gradient_difference out)"
+    [ $code = 0 ] || fail "$file, $n workers, $precision, $transport: $(head -2 err)"
+    [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "$file: allocated is not predicted memory"
+}
+
+"$BIN/ghp-profile" --backend cuda --model "$source_tree/models/lenet5.json" --batch 8 --budget 1 -o none.json >out 2>err ||
+    { echo "skipped: $(head -1 err)"; exit 77; }
+for model in ${MODELS:-lenet5 small-resnet}; do
+    batch=8
+    "$BIN/ghp-profile" --analytic F=1e13,bandwidth=1e10,latency=1e-5 --model "$source_tree/models/$model.json" \
+        -o "$model.profile.json" >out 2>err || exit 1
+    for n in $workers; do
+        names=data
+        plan "$model" "$n" data --strategy data
+        if [ "$n" -gt 1 ]; then
+            names="data out in"
+            plan "$model" "$n" out --force '*=out:max'
+            plan "$model" "$n" in --force '*=in:max'
+        fi
+        if [ "$n" = 4 ]; then
+            names="$names mixed"
+            plan "$model" "$n" mixed --groups 2 --force '*=in:max,fc*=in:2,*conv1=out:2'
+        fi
+        for precision in ${PRECISIONS:-float tf32 bf16}; do
+            for transport in ${TRANSPORTS:-nccl mpi}; do
+                [ "$n" = 1 ] && [ "$transport" != mpi ] && continue
+                for name in $names; do
+                    verify "$n" "$model-$n-$name.json" "$precision" "$transport"
+                done
+            done
+        done
+    done
+done
+echo "$runs runs, $failures failures"
+[ $failures -eq 0 ]
