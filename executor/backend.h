@@ -72,6 +72,21 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     const struct ghp_step_numbers *numbers; /* in device memory, in place of these three; or NULL */
 };
 
+enum { GHP_BLOCK_CHANNELS = 16 };
+
+/* How the activations of a kernel lie: plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants them. Both
+ * take the same bytes, so that nothing but kernels and executor/formats.h need know. */
+struct ghp_formats {
+    bool x, y; /* blocked: x and dx; y and dy */
+};
+
+enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
+
+struct ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare takes */
+    int n;
+    char names[GHP_MAX_ALGORITHMS][GHP_ALGORITHM_BYTES];
+};
+
 struct ghp_backend; /* opened backend, owned by its ops */
 struct ghp_kernel;  /* prepared pass, owned by its ops */
 
@@ -91,6 +106,17 @@ struct ghp_backend_ops {
     enum ghp_status (*prepare_as)(struct ghp_backend *backend, const struct ghp_local *local,
                                   enum ghp_pass pass, const char *algorithm,
                                   struct ghp_kernel **kernel);
+    /* All that prepare_blocked can be asked for here; NULL: there is never a choice. */
+    enum ghp_status (*algorithms)(struct ghp_backend *backend, const struct ghp_local *local,
+                                  enum ghp_pass pass, struct ghp_formats formats,
+                                  struct ghp_algorithms *names);
+    /* Whether the operation's kernels take blocked x and y; NULL: none does. */
+    bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* As prepare_as (algorithm may be NULL), on tensors of these formats. Its scratch is at most that of the same
+     * algorithm on plain tensors. Not NULL where can_block is not. */
+    enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,
+                                       enum ghp_pass pass, const char *algorithm,
+                                       struct ghp_formats formats, struct ghp_kernel **kernel);
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);

@@ -6,16 +6,6 @@
 
 #include <stdlib.h>
 
-enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what)
-{
-    if (status == dnnl_success) return GHP_OK;
-    if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
-    return GHP_FAIL(GHP_ERR_BACKEND,
-                    "oneDNN's status is %d for '%.80s'; use '--backend reference' to go on without "
-                    "oneDNN",
-                    (int)status, what);
-}
-
 static bool onednn_has_precision(int element_bytes)
 {
     return element_bytes == 4;
@@ -53,7 +43,7 @@ static enum ghp_status onednn_open(const struct ghp_backend_config *config,
     opened->config = *config;
     opened->library = library;
     ghp_parallel_threads(config->threads);
-    GHP_TRY_GOTO(status, GHP_ONEDNN(dnnl_engine_create(&library->engine, dnnl_cpu, 0)), fail);
+    GHP_TRY_GOTO(status, ghp_onednn_engine_open(&library->engine), fail);
     GHP_TRY_GOTO(status,
                  GHP_ONEDNN(dnnl_stream_create(&library->stream, library->engine,
                                                dnnl_stream_default_flags)),
@@ -65,19 +55,82 @@ fail:
     return status;
 }
 
-static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                      enum ghp_pass pass, struct ghp_kernel **kernel)
+/* Each channel by itself, and alike: blocked tensors are plain ones of 16 channels and more samples. */
+static bool is_apart(enum ghp_op op)
 {
+    return op == GHP_OP_RELU || op == GHP_OP_ADD || op == GHP_OP_MAX_POOL ||
+           op == GHP_OP_AVG_POOL || op == GHP_OP_GLOBAL_AVG_POOL || op == GHP_OP_FLATTEN;
+}
+
+static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+    if (backend->config.exact) return false; /* direct algorithms are as quick on plain tensors */
+    if (local->op == GHP_OP_CONV2D) return local->window.groups == 1;
+    return is_apart(local->op) || local->op == GHP_OP_BIAS;
+}
+
+static struct ghp_local as_blocks(const struct ghp_local *local)
+{
+    struct ghp_local blocks = *local;
+    int64_t n = local->c / GHP_BLOCK_CHANNELS;
+    blocks.n *= n;
+    blocks.c = GHP_BLOCK_CHANNELS;
+    blocks.k /= n;
+    return blocks;
+}
+
+static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
+                                              const struct ghp_local *local, enum ghp_pass pass,
+                                              const char *algorithm, struct ghp_formats formats,
+                                              struct ghp_kernel **kernel)
+{
+    const struct ghp_onednn_wish wish = {algorithm, formats};
     struct ghp_onednn_kernel *made = NULL;
+    bool blocked = formats.x || formats.y;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
         if (local->op == GHP_OP_CONV2D)
-            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, &made));
+            GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
         if (local->op == GHP_OP_LINEAR)
-            GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, &made));
+            GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
-    if (made == NULL) return ghp_loop_prepare(backend, local, pass, kernel);
-    *kernel = &made->base;
+    if (made == NULL && algorithm != NULL)
+        return onednn_prepare_blocked(backend, local, pass, NULL, formats, kernel);
+    if (made != NULL) {
+        *kernel = &made->base;
+        return GHP_OK;
+    }
+    if (!blocked) return ghp_loop_prepare(backend, local, pass, kernel);
+    if (!is_apart(local->op)) return ghp_onednn_blocked_prepare(backend, local, pass, kernel);
+    const struct ghp_local blocks = as_blocks(local);
+    return ghp_loop_prepare(backend, &blocks, pass, kernel);
+}
+
+static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, const char *algorithm,
+                                         struct ghp_kernel **kernel)
+{
+    const struct ghp_formats plain = {false, false};
+    return onednn_prepare_blocked(backend, local, pass, algorithm, plain, kernel);
+}
+
+static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                      enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return onednn_prepare_as(backend, local, pass, NULL, kernel);
+}
+
+static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, struct ghp_formats formats,
+                                         struct ghp_algorithms *names)
+{
+    names->n = 0;
+    ghp_parallel_threads(backend->config.threads); /* what the library has depends on it */
+    if (!ghp_local_has_pass(local, pass)) return GHP_OK;
+    if (local->op == GHP_OP_CONV2D)
+        return ghp_onednn_conv_algorithms(backend, local, pass, formats, names);
+    if (local->op == GHP_OP_LINEAR)
+        return ghp_onednn_linear_algorithms(backend, local, pass, names);
     return GHP_OK;
 }
 
@@ -136,6 +189,10 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .open = onednn_open,
     .close = onednn_close,
     .prepare = onednn_prepare,
+    .prepare_as = onednn_prepare_as,
+    .algorithms = onednn_algorithms,
+    .can_block = onednn_can_block,
+    .prepare_blocked = onednn_prepare_blocked,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = onednn_run,

@@ -1,4 +1,4 @@
-/* executor/backend_onednn_conv.c - convolutions, and which algorithm and layout each shape gets.
+/* executor/backend_onednn_conv.c - convolutions, and which algorithm and layout each shape gets where nobody measured.
  *
  * Measured on one core with AVX-512 (VGG and ResNet shapes): direct convolutions on plain N,H,W,C tensors are as fast as
  * on blocked ones and need no reorders of activations, except forward on images of at most 4 x 4, which blocked layouts
@@ -7,33 +7,6 @@
 #include "executor/backend_onednn_private.h"
 
 #include <string.h>
-
-struct description { /* one way to compute a pass */
-    dnnl_alg_kind_t algorithm;
-    bool blocked; /* activations in whatever layout the library likes best */
-};
-
-struct sizes { /* a convolution in oneDNN's terms */
-    dnnl_dims_t x, w, y, stride, dilation, pad_begin, pad_end;
-    bool grouped; /* w has five dimensions: g, k, c, r, s */
-};
-
-static struct sizes sizes_of(const struct ghp_local *l)
-{
-    const struct ghp_window *win = &l->window;
-    struct sizes z = {.x = {l->n, l->c, l->h, l->w},
-                      .y = {l->n, l->k, l->p, l->q},
-                      .stride = {win->stride_h, win->stride_w},
-                      .dilation = {win->dilation_h - 1, win->dilation_w - 1},
-                      .pad_begin = {win->pad_top, win->pad_left},
-                      .pad_end = {win->pad_bottom, win->pad_right},
-                      .grouped = win->groups > 1};
-    const dnnl_dims_t grouped = {win->groups, l->k / win->groups, l->c / win->groups, win->r,
-                                 win->s};
-    const dnnl_dims_t whole = {l->k, l->c, win->r, win->s};
-    memcpy(z.w, z.grouped ? grouped : whole, sizeof z.w);
-    return z;
-}
 
 /* 4 x 4 outputs a tile, 36 products of weights for 9: worth it with enough tiles to share the transformed weights, tiles
  * mostly inside the image, and channels enough to hide the tiles' own transforms. */
@@ -54,123 +27,185 @@ static bool unfolding_pays(const struct ghp_backend *backend, const struct ghp_l
     return !winograd && l->window.groups == 1 && l->p * l->q <= 16 && l->c >= 16 && l->k >= 16;
 }
 
-/* Ways to try, best first. */
-static int candidates(const struct ghp_kernel *kernel, struct description *list)
+/* Unfolding copies what each window sees: r s times the input. */
+static bool can_unfold(const struct ghp_local *l, enum ghp_pass pass)
+{
+    return pass == GHP_PASS_BACKWARD_WEIGHT && l->window.groups == 1 && l->p * l->q <= 1024;
+}
+
+/* Ways to try, best first; n of them. */
+enum { MAX_WAYS = 8 };
+
+static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
+                   struct ghp_onednn_way list[MAX_WAYS])
 {
     const struct ghp_local *l = &kernel->local;
     bool small = kernel->pass == GHP_PASS_FORWARD && l->p * l->q <= 16;
+    bool blocks = small || formats.x || formats.y;
+    const dnnl_format_tag_t likely = blocks ? dnnl_format_tag_any : dnnl_nhwc;
+    const dnnl_format_tag_t other = blocks ? dnnl_nhwc : dnnl_format_tag_any;
+    bool exact = kernel->backend->config.exact, pays = winograd_pays(l, kernel->pass);
     int n = 0;
-    if (!kernel->backend->config.exact && winograd_pays(l, kernel->pass))
-        list[n++] = (struct description){dnnl_convolution_winograd, true};
-    list[n++] = (struct description){dnnl_convolution_direct, small};
-    list[n++] = (struct description){dnnl_convolution_direct, !small};
+    if (!exact && pays)
+        list[n++] = (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0};
+    for (int i = 0; i < 3; i++) {
+        list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, likely, i};
+        if (i < 2) list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, other, i};
+    }
+    if (!exact && !pays)
+        list[n++] = (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0};
     return n;
 }
 
-static void layouts(const struct sizes *z, bool blocked, dnnl_memory_desc_t md[3])
+static dnnl_format_tag_t tag_of(bool blocked)
 {
-    dnnl_format_tag_t activation = blocked ? dnnl_format_tag_any : dnnl_nhwc;
-    dnnl_memory_desc_init_by_tag(&md[0], 4, z->x, dnnl_f32, activation);
-    dnnl_memory_desc_init_by_tag(&md[1], z->grouped ? 5 : 4, z->w, dnnl_f32, dnnl_format_tag_any);
-    dnnl_memory_desc_init_by_tag(&md[2], 4, z->y, dnnl_f32, activation);
+    return blocked ? dnnl_nChw16c : dnnl_nhwc;
 }
 
-/* The primitive of a pass; *made stays NULL where the library has none. */
-static enum ghp_status describe(const struct ghp_kernel *kernel, struct description how,
-                                dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *made)
+static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
+                                   struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
 {
-    const struct ghp_onednn *library = kernel->backend->library;
-    struct sizes z = sizes_of(&kernel->local);
-    dnnl_convolution_desc_t forward, backward;
-    dnnl_primitive_desc_t hint = NULL;
-    dnnl_memory_desc_t md[3];
-    dnnl_status_t status;
-    layouts(&z, how.blocked, md);
-    status = dnnl_dilated_convolution_forward_desc_init(
-        &forward, dnnl_forward_training, how.algorithm, &md[0], &md[1], NULL, &md[2], z.stride,
-        z.dilation, z.pad_begin, z.pad_end);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&hint, &forward, attributes, library->engine, NULL);
-    if (status != dnnl_success) return GHP_OK;
-    if (kernel->pass == GHP_PASS_FORWARD) {
-        *made = hint;
-        return GHP_OK;
-    }
-    if (kernel->pass == GHP_PASS_BACKWARD_DATA)
-        status = dnnl_dilated_convolution_backward_data_desc_init(
-            &backward, how.algorithm, &md[0], &md[1], &md[2], z.stride, z.dilation, z.pad_begin,
-            z.pad_end);
-    else
-        status = dnnl_dilated_convolution_backward_weights_desc_init(
-            &backward, how.algorithm, &md[0], &md[1], NULL, &md[2], z.stride, z.dilation,
-            z.pad_begin, z.pad_end);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(made, &backward, attributes, library->engine, hint);
-    if (status != dnnl_success) *made = NULL;
-    dnnl_primitive_desc_destroy(hint);
-    return GHP_OK;
-}
-
-static void operands_of(const struct ghp_kernel *kernel, struct ghp_onednn_operand operands[3])
-{
-    struct sizes z = sizes_of(&kernel->local);
+    struct ghp_onednn_conv z = ghp_onednn_conv_of(&kernel->local);
     const struct ghp_onednn_operand forward[3] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, {0}, false},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, {0}, false},
-        {DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, {0}, true}};
+        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, NULL, false},
+        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, NULL, false},
+        {DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, NULL, true}};
     const struct ghp_onednn_operand data[3] = {
-        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, GHP_ONEDNN_DX, {0}, true},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, {0}, false},
-        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, {0}, false}};
+        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, GHP_ONEDNN_DX, NULL, true},
+        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, NULL, false},
+        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, NULL, false}};
     const struct ghp_onednn_operand weight[3] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, {0}, false},
-        {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, GHP_ONEDNN_DW, {0}, true},
-        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, {0}, false}};
+        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, NULL, false},
+        {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, GHP_ONEDNN_DW, NULL, true},
+        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, NULL, false}};
     memcpy(operands,
            kernel->pass == GHP_PASS_FORWARD         ? forward
            : kernel->pass == GHP_PASS_BACKWARD_DATA ? data
                                                     : weight,
            sizeof forward);
-    dnnl_memory_desc_init_by_tag(&operands[0].plain, 4, z.x, dnnl_f32, dnnl_nhwc);
-    dnnl_memory_desc_init_by_tag(&operands[1].plain, z.grouped ? 5 : 4, z.w, dnnl_f32,
-                                 z.grouped ? dnnl_goihw : dnnl_oihw);
-    dnnl_memory_desc_init_by_tag(&operands[2].plain, 4, z.y, dnnl_f32, dnnl_nhwc);
+    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), &operands[0].plain));
+    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, z.grouped ? dnnl_goihw : dnnl_oihw,
+                                   &operands[1].plain));
+    return ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain);
 }
 
 /* The library's reference code is no faster than ghp's loops, and allocates. */
-static bool worth_having(dnnl_primitive_desc_t described)
+static bool worth_having(const_dnnl_primitive_desc_t described)
 {
-    return described != NULL && strncmp(ghp_onednn_implementation(described), "ref", 3) != 0;
+    return strncmp(ghp_onednn_implementation(described), "ref", 3) != 0;
+}
+
+/* What a walk over the ways that the library offers does with each. */
+struct walk {
+    struct ghp_onednn_kernel *kernel; /* empty */
+    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
+    dnnl_primitive_attr_t attributes;
+    struct ghp_formats formats;
+    const char *wanted; /* fill the kernel with the way of this name; NULL: the first */
+    bool loosely;       /* whatever is reordered */
+    struct ghp_algorithms *names; /* not NULL: only add each way's name */
+    bool filled;
+};
+
+static bool is_named(const char *name, const char *wanted, bool loosely)
+{
+    if (!loosely) return strcmp(name, wanted) == 0;
+    return strcspn(name, "+") == strcspn(wanted, "+") &&
+           strncmp(name, wanted, strcspn(name, "+")) == 0;
+}
+
+static enum ghp_status visit(struct walk *walk, const_dnnl_primitive_desc_t described)
+{
+    char name[GHP_ALGORITHM_BYTES];
+    ghp_onednn_kernel_name(described, walk->operands, name);
+    if (walk->names != NULL) {
+        ghp_onednn_add_name(walk->names, name);
+        return GHP_OK;
+    }
+    if (walk->wanted != NULL && !is_named(name, walk->wanted, walk->loosely)) return GHP_OK;
+    GHP_TRY(ghp_onednn_kernel_fill(walk->kernel, described, walk->operands));
+    walk->filled = true;
+    return GHP_OK;
+}
+
+static enum ghp_status walk_ways(struct walk *walk)
+{
+    const struct ghp_kernel *kernel = &walk->kernel->base;
+    const struct ghp_onednn *library = kernel->backend->library;
+    struct ghp_onednn_way list[MAX_WAYS];
+    enum ghp_status status = GHP_OK;
+    int n = ways_of(kernel, walk->formats, list);
+    GHP_TRY_GOTO(status, operands_of(kernel, walk->formats, walk->operands), done);
+    GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
+    for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
+        dnnl_primitive_desc_t described = NULL;
+        status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
+                                          walk->attributes, &described);
+        if (status != GHP_OK || described == NULL) continue;
+        if (worth_having(described)) status = visit(walk, described);
+        dnnl_primitive_desc_destroy(described);
+    }
+done:
+    if (walk->attributes != NULL) dnnl_primitive_attr_destroy(walk->attributes);
+    walk->attributes = NULL;
+    ghp_onednn_operands_close(walk->operands);
+    memset(walk->operands, 0, sizeof walk->operands);
+    return status;
+}
+
+/* Unfolding reads plain tensors. */
+static bool is_plain(struct ghp_formats formats)
+{
+    return !formats.x && !formats.y;
 }
 
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                        enum ghp_pass pass, struct ghp_onednn_kernel **kernel)
+                                        enum ghp_pass pass, struct ghp_onednn_wish wish,
+                                        struct ghp_onednn_kernel **kernel)
 {
-    struct ghp_onednn_kernel *made = NULL;
-    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
-    dnnl_primitive_attr_t attributes = NULL;
-    dnnl_primitive_desc_t described = NULL;
-    struct description list[3];
-    enum ghp_status status = GHP_OK;
-    if (pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local))
+    const char *algorithm = wish.algorithm;
+    struct walk walk = {.wanted = algorithm, .formats = wish.formats};
+    bool unfold = algorithm == NULL
+                      ? pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local)
+                      : strncmp(algorithm, GHP_ONEDNN_UNFOLD, strlen(GHP_ONEDNN_UNFOLD)) == 0;
+    if (unfold && can_unfold(local, pass) && is_plain(wish.formats))
         return ghp_onednn_unfold_prepare(backend, local, kernel);
-    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &made));
-    GHP_TRY_GOTO(status, ghp_onednn_attributes(&attributes), done);
-    operands_of(&made->base, operands);
-    int n = candidates(&made->base, list);
-    for (int i = 0; i < n; i++) {
-        GHP_TRY_GOTO(status, describe(&made->base, list[i], attributes, &described), done);
-        if (worth_having(described)) break;
-        if (described != NULL) dnnl_primitive_desc_destroy(described);
-        described = NULL;
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
+    enum ghp_status status = walk_ways(&walk);
+    if (status == GHP_OK && !walk.filled && algorithm != NULL) {
+        walk.loosely = true;
+        status = walk_ways(&walk);
     }
-    if (described == NULL) goto done;
-    GHP_TRY_GOTO(status, ghp_onednn_kernel_fill(made, described, operands), done);
-    *kernel = made;
-    made = NULL;
-done:
-    if (described != NULL) dnnl_primitive_desc_destroy(described);
-    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
-    ghp_onednn_kernel_close(made);
+    if (status == GHP_OK && walk.filled)
+        *kernel = walk.kernel;
+    else
+        ghp_onednn_kernel_close(walk.kernel);
+    return status;
+}
+
+/* The name that an unfolding kernel has. */
+static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct ghp_local *local,
+                                     struct ghp_algorithms *names)
+{
+    struct ghp_onednn_kernel *kernel = NULL;
+    GHP_TRY(ghp_onednn_unfold_prepare(backend, local, &kernel));
+    if (kernel != NULL) ghp_onednn_add_name(names, kernel->name);
+    ghp_onednn_kernel_close(kernel);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_formats formats, struct ghp_algorithms *names)
+{
+    struct walk walk = {.names = names, .formats = formats};
+    bool can = can_unfold(local, pass) && is_plain(formats);
+    bool first = can && unfolding_pays(backend, local);
+    if (first) GHP_TRY(add_unfolding(backend, local, names));
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
+    enum ghp_status status = walk_ways(&walk);
+    ghp_onednn_kernel_close(walk.kernel);
+    if (status == GHP_OK && !first && can)
+        status = add_unfolding(backend, local, names);
     return status;
 }

@@ -3,21 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum ghp_status ghp_onednn_attributes(dnnl_primitive_attr_t *attributes)
+void ghp_onednn_add_name(struct ghp_algorithms *names, const char *name)
 {
-    GHP_TRY(GHP_ONEDNN(dnnl_primitive_attr_create(attributes)));
-    return GHP_ONEDNN(
-        dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user));
-}
-
-const char *ghp_onednn_implementation(const_dnnl_primitive_desc_t described)
-{
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(described, dnnl_query_impl_info_str, 0, &name) != dnnl_success ||
-        name == NULL)
-        return "unnamed";
-    return name;
+    for (int i = 0; i < names->n; i++)
+        if (strcmp(names->names[i], name) == 0) return;
+    GHP_ASSERT(names->n < GHP_MAX_ALGORITHMS);
+    snprintf(names->names[names->n++], GHP_ALGORITHM_BYTES, "%s", name);
 }
 
 enum ghp_status ghp_onednn_kernel_open(struct ghp_backend *backend, const struct ghp_local *local,
@@ -46,7 +39,7 @@ void ghp_onednn_kernel_close(struct ghp_onednn_kernel *kernel)
 
 /* A memory without data, bound at each run. In scratch it lies behind what is there already. */
 static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel,
-                                  const dnnl_memory_desc_t *layout, enum ghp_onednn_where where,
+                                  ghp_onednn_layout_view layout, enum ghp_onednn_where where,
                                   dnnl_memory_t *memory)
 {
     const struct ghp_onednn *library = kernel->base.backend->library;
@@ -65,7 +58,7 @@ static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel,
 
 static int64_t pad_bytes_of(const_dnnl_primitive_desc_t described)
 {
-    const dnnl_memory_desc_t *pad =
+    ghp_onednn_layout_view pad =
         dnnl_primitive_desc_query_md(described, dnnl_query_scratchpad_md, 0);
     return pad == NULL ? 0 : ghp_loop_row_bytes((int64_t)dnnl_memory_desc_get_size(pad));
 }
@@ -108,12 +101,12 @@ struct reorder {                     /* between a tensor as it lies and as the p
 
 static enum ghp_status describe_reorder(const struct ghp_onednn *library,
                                         const struct ghp_onednn_operand *operand,
-                                        const dnnl_memory_desc_t *wanted,
+                                        ghp_onednn_layout_view wanted,
                                         dnnl_primitive_desc_t *described)
 {
     dnnl_primitive_attr_t attributes = NULL;
-    const dnnl_memory_desc_t *from = operand->written ? wanted : &operand->plain;
-    const dnnl_memory_desc_t *to = operand->written ? &operand->plain : wanted;
+    ghp_onednn_layout_view from = operand->written ? wanted : operand->plain;
+    ghp_onednn_layout_view to = operand->written ? operand->plain : wanted;
     GHP_TRY(ghp_onednn_attributes(&attributes));
     enum ghp_status status = GHP_ONEDNN(dnnl_reorder_primitive_desc_create(
         described, from, library->engine, to, library->engine, attributes));
@@ -136,9 +129,9 @@ static enum ghp_status add_reorder(struct ghp_onednn_kernel *kernel, const struc
 
 static enum ghp_status add_operand(struct ghp_onednn_kernel *kernel,
                                    const struct ghp_onednn_operand *operand,
-                                   const dnnl_memory_desc_t *wanted, struct reorder *reorder)
+                                   ghp_onednn_layout_view wanted, struct reorder *reorder)
 {
-    GHP_TRY(add_memory(kernel, &operand->plain, operand->where, &reorder->plain));
+    GHP_TRY(add_memory(kernel, operand->plain, operand->where, &reorder->plain));
     reorder->wanted = reorder->plain;
     if (reorder->described == NULL) return GHP_OK;
     return add_memory(kernel, wanted, GHP_ONEDNN_SCRATCH, &reorder->wanted);
@@ -161,32 +154,50 @@ static enum ghp_status add_steps(struct ghp_onednn_kernel *kernel,
     return GHP_OK;
 }
 
+void ghp_onednn_operands_close(struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
+{
+    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+        ghp_onednn_layout_close(operands[i].plain);
+}
+
+void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
+                            const struct ghp_onednn_operand *operands,
+                            char name[GHP_ALGORITHM_BYTES])
+{
+    bool moved = false;
+    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+        if (operands[i].where != GHP_ONEDNN_W && operands[i].where != GHP_ONEDNN_DW)
+            moved = moved ||
+                    !dnnl_memory_desc_equal(
+                        dnnl_primitive_desc_query_md(described, operands[i].query, 0),
+                        operands[i].plain);
+    snprintf(name, GHP_ALGORITHM_BYTES, "%.48s%s", ghp_onednn_implementation(described),
+             moved ? "+reorder" : "");
+}
+
 enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
                                        const_dnnl_primitive_desc_t described,
                                        const struct ghp_onednn_operand *operands)
 {
     const struct ghp_onednn *library = kernel->base.backend->library;
     struct reorder reorders[GHP_ONEDNN_OPERANDS] = {{0}};
-    const dnnl_memory_desc_t *wanted[GHP_ONEDNN_OPERANDS];
+    ghp_onednn_layout_view wanted[GHP_ONEDNN_OPERANDS];
     enum ghp_status status = GHP_OK;
-    bool moved = false;
     kernel->pad_bytes = pad_bytes_of(described);
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++) {
         wanted[i] = dnnl_primitive_desc_query_md(described, operands[i].query, 0);
-        if (dnnl_memory_desc_equal(wanted[i], &operands[i].plain)) continue;
+        if (dnnl_memory_desc_equal(wanted[i], operands[i].plain)) continue;
         GHP_TRY_GOTO(status,
                      describe_reorder(library, &operands[i], wanted[i], &reorders[i].described),
                      done);
         int64_t pad = pad_bytes_of(reorders[i].described);
         if (pad > kernel->pad_bytes) kernel->pad_bytes = pad;
-        if (operands[i].where != GHP_ONEDNN_W && operands[i].where != GHP_ONEDNN_DW) moved = true;
     }
     kernel->base.scratch_bytes = kernel->pad_bytes;
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         GHP_TRY_GOTO(status, add_operand(kernel, &operands[i], wanted[i], &reorders[i]), done);
     GHP_TRY_GOTO(status, add_steps(kernel, described, operands, reorders), done);
-    snprintf(kernel->name, sizeof kernel->name, "%s%s", ghp_onednn_implementation(described),
-             moved ? "+reorder" : "");
+    ghp_onednn_kernel_name(described, operands, kernel->name);
 done:
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         if (reorders[i].described != NULL) dnnl_primitive_desc_destroy(reorders[i].described);

@@ -1,128 +1,187 @@
 /* executor/backend_onednn_linear.c - linear layers on plain tensors: x [n][c], w [k][c], y [n][k].
  *
- * Weights are far larger than activations, so they are never reordered. Measured on one core: for 8 rows and more the
- * library's matmul is 1.2-1.9 times as fast forward as its inner product; backward the inner product is the faster. */
+ * Weights are far larger than activations, so they are never reordered. A pass is a matrix product or the library's
+ * inner product. Where nobody measured: for 8 rows and more the matrix product is 1.2-1.9 times as fast forward (one
+ * core); backward the inner product is the faster. */
 #include "executor/backend_onednn_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { MATMUL_ROWS = 8 };
+enum { MATMUL_ROWS = 8, IMPLEMENTATIONS = 2 };
+static const char MATMUL[] = "matmul:";
 
-struct matrices {
-    dnnl_memory_desc_t x, w, y;
+/* One of the ways to compute a pass. */
+struct way {
+    bool matmul;
+    int implementation;
 };
 
-static void plain(dnnl_memory_desc_t *md, int64_t rows, int64_t columns)
+struct problem {
+    const struct ghp_onednn_kernel *kernel;
+    const struct ghp_onednn_product *product;
+    dnnl_primitive_attr_t attributes;
+    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS]; /* of the way at hand */
+};
+
+struct shape { /* of an operand, as the product sees it */
+    int64_t rows, columns;
+    bool transposed; /* lies column by column */
+};
+
+static enum ghp_status open_layout(struct shape shape, ghp_onednn_layout *layout)
 {
-    dnnl_dims_t dims = {rows, columns};
-    dnnl_memory_desc_init_by_tag(md, 2, dims, dnnl_f32, dnnl_ab);
+    dnnl_dims_t dims = {shape.rows, shape.columns};
+    return ghp_onednn_layout_open(2, dims, shape.transposed ? dnnl_ba : dnnl_ab, layout);
 }
 
-/* y = x w^T as a matrix product; w is seen as [c][k], column by column. */
-static dnnl_status_t describe_matmul(const struct ghp_kernel *kernel, struct matrices *m,
-                                     dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *made)
+/* Operands in the order x, w, y of y = x w. */
+static enum ghp_status matmul_operands(struct problem *p)
 {
-    const struct ghp_onednn *library = kernel->backend->library;
-    dnnl_matmul_desc_t product;
-    dnnl_dims_t dims = {m->w.dims[1], m->w.dims[0]};
-    dnnl_memory_desc_init_by_tag(&m->w, 2, dims, dnnl_f32, dnnl_ba);
-    dnnl_status_t status = dnnl_matmul_desc_init(&product, &m->x, &m->w, NULL, &m->y);
-    if (status != dnnl_success) return status;
-    return dnnl_primitive_desc_create(made, &product, attributes, library->engine, NULL);
+    const struct ghp_onednn_product *z = p->product;
+    const enum ghp_pass pass = p->kernel->base.pass;
+    const bool forward = pass == GHP_PASS_FORWARD, data = pass == GHP_PASS_BACKWARD_DATA;
+    const enum ghp_onednn_where x = forward ? z->x_where : GHP_ONEDNN_DY;
+    const enum ghp_onednn_where w = forward || data ? GHP_ONEDNN_W : z->x_where;
+    const enum ghp_onednn_where y = forward ? GHP_ONEDNN_Y : data ? z->x_where : GHP_ONEDNN_DW;
+    const struct shape shapes[3][3] = {
+        {{z->n, z->c, false}, {z->c, z->k, true}, {z->n, z->k, false}},   /* y = x w^T */
+        {{z->n, z->k, false}, {z->k, z->c, false}, {z->n, z->c, false}},  /* dx = dy w */
+        {{z->k, z->n, true}, {z->n, z->c, false}, {z->k, z->c, false}}};  /* dw = dy^T x */
+    const struct shape *shape = shapes[forward ? 0 : data ? 1 : 2];
+    p->operands[0] = (struct ghp_onednn_operand){DNNL_ARG_SRC, dnnl_query_src_md, x, NULL, false};
+    p->operands[1] =
+        (struct ghp_onednn_operand){DNNL_ARG_WEIGHTS, dnnl_query_weights_md, w, NULL, false};
+    p->operands[2] = (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md, y, NULL, true};
+    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+        GHP_TRY(open_layout(shape[i], &p->operands[i].plain));
+    return GHP_OK;
 }
 
-static dnnl_status_t describe_inner_product(const struct ghp_kernel *kernel,
-                                            const struct matrices *m,
-                                            dnnl_primitive_attr_t attributes,
-                                            dnnl_primitive_desc_t *made)
+static enum ghp_status inner_operands(struct problem *p)
 {
-    const struct ghp_onednn *library = kernel->backend->library;
-    dnnl_inner_product_desc_t forward, backward;
-    dnnl_primitive_desc_t hint = NULL;
-    dnnl_status_t status = dnnl_inner_product_forward_desc_init(&forward, dnnl_forward_training,
-                                                                &m->x, &m->w, NULL, &m->y);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&hint, &forward, attributes, library->engine, NULL);
-    if (status != dnnl_success) return status;
-    if (kernel->pass == GHP_PASS_FORWARD) {
-        *made = hint;
-        return status;
+    const struct ghp_onednn_product *z = p->product;
+    const enum ghp_pass pass = p->kernel->base.pass;
+    const bool forward = pass == GHP_PASS_FORWARD, data = pass == GHP_PASS_BACKWARD_DATA;
+    const struct shape shapes[3] = {{z->n, z->c, false}, {z->k, z->c, false}, {z->n, z->k, false}};
+    p->operands[0] = (struct ghp_onednn_operand){
+        data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, data ? dnnl_query_diff_src_md : dnnl_query_src_md,
+        z->x_where, NULL, data};
+    p->operands[1] = forward || data
+                         ? (struct ghp_onednn_operand){DNNL_ARG_WEIGHTS, dnnl_query_weights_md,
+                                                       GHP_ONEDNN_W, NULL, false}
+                         : (struct ghp_onednn_operand){DNNL_ARG_DIFF_WEIGHTS,
+                                                       dnnl_query_diff_weights_md, GHP_ONEDNN_DW,
+                                                       NULL, true};
+    p->operands[2] = forward ? (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md,
+                                                           GHP_ONEDNN_Y, NULL, true}
+                             : (struct ghp_onednn_operand){DNNL_ARG_DIFF_DST,
+                                                           dnnl_query_diff_dst_md, GHP_ONEDNN_DY,
+                                                           NULL, false};
+    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+        GHP_TRY(open_layout(shapes[i], &p->operands[i].plain));
+    return GHP_OK;
+}
+
+static enum ghp_status describe(struct problem *p, struct way way, dnnl_primitive_desc_t *described)
+{
+    const struct ghp_onednn *library = p->kernel->base.backend->library;
+    *described = NULL;
+    GHP_TRY(way.matmul ? matmul_operands(p) : inner_operands(p));
+    const struct ghp_onednn_matrices m = {p->operands[0].plain, p->operands[1].plain,
+                                          p->operands[2].plain};
+    if (way.matmul)
+        return ghp_onednn_matmul_describe(library->engine, &m, way.implementation, p->attributes,
+                                          described);
+    return ghp_onednn_inner_describe(library->engine, &m, p->kernel->base.pass,
+                                     way.implementation, p->attributes, described);
+}
+
+static void name_of(const struct problem *p, struct way way, const_dnnl_primitive_desc_t described,
+                    char name[GHP_ALGORITHM_BYTES])
+{
+    char plain[GHP_ALGORITHM_BYTES];
+    ghp_onednn_kernel_name(described, p->operands, plain);
+    snprintf(name, GHP_ALGORITHM_BYTES, "%s%.50s", way.matmul ? MATMUL : "", plain);
+}
+
+/* Adds the way's name, or fills the kernel if it is the wanted one. */
+static enum ghp_status try_way(struct problem *p, struct way way, struct ghp_onednn_kernel *kernel,
+                               bool *filled)
+{
+    dnnl_primitive_desc_t described = NULL;
+    char name[GHP_ALGORITHM_BYTES];
+    enum ghp_status status = describe(p, way, &described);
+    bool usable = status == GHP_OK && described != NULL &&
+                  strncmp(ghp_onednn_implementation(described), "ref", 3) != 0;
+    if (usable) {
+        name_of(p, way, described, name);
+        if (p->product->names != NULL) {
+            ghp_onednn_add_name(p->product->names, name);
+        } else if (p->product->wanted == NULL || strcmp(p->product->wanted, name) == 0) {
+            status = ghp_onednn_kernel_fill(kernel, described, p->operands);
+            memcpy(kernel->name, name, sizeof name);
+            *filled = status == GHP_OK;
+        }
     }
-    if (kernel->pass == GHP_PASS_BACKWARD_DATA)
-        status = dnnl_inner_product_backward_data_desc_init(&backward, &m->x, &m->w, &m->y);
-    else
-        status =
-            dnnl_inner_product_backward_weights_desc_init(&backward, &m->x, &m->w, NULL, &m->y);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(made, &backward, attributes, library->engine, hint);
-    dnnl_primitive_desc_destroy(hint);
+    if (described != NULL) dnnl_primitive_desc_destroy(described);
+    ghp_onednn_operands_close(p->operands);
+    memset(p->operands, 0, sizeof p->operands);
     return status;
-}
-
-static void operands_of(enum ghp_pass pass, const struct matrices *m, enum ghp_onednn_where x,
-                        struct ghp_onednn_operand operands[3])
-{
-    const struct ghp_onednn_operand forward[3] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, x, m->x, false},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, m->w, false},
-        {DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, m->y, true}};
-    const struct ghp_onednn_operand data[3] = {
-        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, x, m->x, true},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, m->w, false},
-        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, m->y, false}};
-    const struct ghp_onednn_operand weight[3] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, x, m->x, false},
-        {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, GHP_ONEDNN_DW, m->w, true},
-        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, m->y, false}};
-    memcpy(operands,
-           pass == GHP_PASS_FORWARD         ? forward
-           : pass == GHP_PASS_BACKWARD_DATA ? data
-                                            : weight,
-           sizeof forward);
 }
 
 enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
-                                        const struct ghp_onednn_product *product)
+                                        const struct ghp_onednn_product *product, bool *filled)
 {
-    enum ghp_pass pass = kernel->base.pass;
-    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
-    dnnl_primitive_attr_t attributes = NULL;
-    dnnl_primitive_desc_t described = NULL;
-    struct matrices m;
-    enum ghp_status status = GHP_OK;
-    GHP_TRY(ghp_onednn_attributes(&attributes));
-    plain(&m.x, product->n, product->c);
-    plain(&m.w, product->k, product->c);
-    plain(&m.y, product->n, product->k);
-    bool matmul = pass == GHP_PASS_FORWARD && product->n >= MATMUL_ROWS;
-    if (matmul)
-        GHP_TRY_GOTO(status, GHP_ONEDNN(describe_matmul(&kernel->base, &m, attributes, &described)),
-                     done);
-    else
-        GHP_TRY_GOTO(status,
-                     GHP_ONEDNN(describe_inner_product(&kernel->base, &m, attributes, &described)),
-                     done);
-    operands_of(pass, &m, product->x_where, operands);
-    status = ghp_onednn_kernel_fill(kernel, described, operands);
-done:
-    if (described != NULL) dnnl_primitive_desc_destroy(described);
-    dnnl_primitive_attr_destroy(attributes);
+    struct problem p = {.kernel = kernel, .product = product};
+    bool first = kernel->base.pass == GHP_PASS_FORWARD && product->n >= MATMUL_ROWS;
+    enum ghp_status status = ghp_onednn_attributes(&p.attributes);
+    *filled = false;
+    for (int i = 0; i < 2 * IMPLEMENTATIONS && status == GHP_OK && !*filled; i++) {
+        struct way way = {i % 2 == 0 ? first : !first, i / 2};
+        if (way.matmul && product->x_where == GHP_ONEDNN_SCRATCH) continue;
+        status = try_way(&p, way, kernel, filled);
+    }
+    if (p.attributes != NULL) dnnl_primitive_attr_destroy(p.attributes);
     return status;
+}
+
+static struct ghp_onednn_product product_of(const struct ghp_local *local, enum ghp_pass pass)
+{
+    return (struct ghp_onednn_product){
+        .n = local->n,
+        .c = local->c,
+        .k = local->k,
+        .x_where = pass == GHP_PASS_BACKWARD_DATA ? GHP_ONEDNN_DX : GHP_ONEDNN_X};
 }
 
 enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
                                           const struct ghp_local *local, enum ghp_pass pass,
-                                          struct ghp_onednn_kernel **kernel)
+                                          const char *algorithm, struct ghp_onednn_kernel **kernel)
 {
     struct ghp_onednn_kernel *made = NULL;
-    const struct ghp_onednn_product product = {local->n, local->c, local->k,
-                                               pass == GHP_PASS_BACKWARD_DATA ? GHP_ONEDNN_DX
-                                                                              : GHP_ONEDNN_X};
+    struct ghp_onednn_product product = product_of(local, pass);
+    bool filled = false;
+    product.wanted = algorithm;
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &made));
-    enum ghp_status status = ghp_onednn_product_fill(made, &product);
-    if (status == GHP_OK)
+    enum ghp_status status = ghp_onednn_product_fill(made, &product, &filled);
+    if (status == GHP_OK && filled)
         *kernel = made;
     else
         ghp_onednn_kernel_close(made);
+    return status;
+}
+
+enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
+                                             const struct ghp_local *local, enum ghp_pass pass,
+                                             struct ghp_algorithms *names)
+{
+    struct ghp_onednn_kernel *empty = NULL;
+    struct ghp_onednn_product product = product_of(local, pass);
+    bool filled = false;
+    product.names = names;
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &empty));
+    enum ghp_status status = ghp_onednn_product_fill(empty, &product, &filled);
+    ghp_onednn_kernel_close(empty);
     return status;
 }

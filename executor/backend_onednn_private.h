@@ -1,4 +1,4 @@
-/* executor/backend_onednn_private.h - what the files of the oneDNN backend share; dnnl.h appears nowhere else.
+/* executor/backend_onednn_private.h - what the files of the oneDNN backend share.
  *
  * A kernel is a short list of primitives over memories. Each memory is bound before a run to a
  * tensor of the call or to a place in the call's scratch, so that a run allocates no tensor of its
@@ -9,8 +9,7 @@
 #define GHP_EXECUTOR_BACKEND_ONEDNN_PRIVATE_H
 
 #include "executor/backend_private.h"
-
-#include <dnnl.h>
+#include "executor/onednn.h"
 
 struct ghp_onednn { /* ghp_backend.library */
     dnnl_engine_t engine;
@@ -51,16 +50,17 @@ struct ghp_onednn_kernel {
         unfold; /* memories[0], in scratch, is filled from x by ghp_onednn_unfold before the steps */
     int64_t
         pad_bytes; /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
-    char name[64];
+    char name[GHP_ALGORITHM_BYTES];
 };
 
 struct ghp_onednn_operand { /* of the main primitive */
     int argument;           /* DNNL_ARG_... */
     dnnl_query_t query;     /* finds the layout that the primitive wants */
     enum ghp_onednn_where where;
-    dnnl_memory_desc_t plain; /* how the tensor lies */
+    ghp_onednn_layout plain; /* how the tensor lies; owned: ghp_onednn_operands_close */
     bool written;
 };
+void ghp_onednn_operands_close(struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS]);
 
 /* An empty kernel of the pass. */
 enum ghp_status ghp_onednn_kernel_open(struct ghp_backend *backend, const struct ghp_local *local,
@@ -76,20 +76,41 @@ enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
                                        const_dnnl_primitive_desc_t described,
                                        const struct ghp_onednn_operand *operands);
 
-/* Attributes of every primitive here: scratchpad from the user. The caller destroys them. */
-enum ghp_status ghp_onednn_attributes(dnnl_primitive_attr_t *attributes);
+/* The name of such a kernel: the library's, with "+reorder" where activations are reordered. */
+void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
+                            const struct ghp_onednn_operand *operands,
+                            char name[GHP_ALGORITHM_BYTES]);
 
-/* The library's name of an implementation, e.g. "jit:avx512_core". */
-const char *ghp_onednn_implementation(const_dnnl_primitive_desc_t described);
-
-/* A kernel of the pass; *kernel stays NULL, with GHP_OK, where the library has nothing better than plain loops. */
+/* A kernel of the pass by the algorithm of that name (or, with other reorders, of the same implementation), or (NULL) by
+ * the likeliest; *kernel stays NULL, with GHP_OK, where the library has nothing of that name, or nothing better than plain
+ * loops. */
+struct ghp_onednn_wish {
+    const char *algorithm;
+    struct ghp_formats formats;
+};
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                        enum ghp_pass pass, struct ghp_onednn_kernel **kernel);
+                                        enum ghp_pass pass, struct ghp_onednn_wish wish,
+                                        struct ghp_onednn_kernel **kernel);
 enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
                                           const struct ghp_local *local, enum ghp_pass pass,
-                                          struct ghp_onednn_kernel **kernel);
+                                          const char *algorithm, struct ghp_onednn_kernel **kernel);
 
-/* A convolution's weight gradient as one matrix product over the unfolded input: for small images and no groups. */
+/* The names of all algorithms of the pass, the likeliest first. */
+enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_formats formats, struct ghp_algorithms *names);
+enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
+                                             const struct ghp_local *local, enum ghp_pass pass,
+                                             struct ghp_algorithms *names);
+
+/* A kernel of the pass of a bias on blocked tensors. */
+enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_kernel **kernel);
+
+/* A convolution's weight gradient as one matrix product over the unfolded input: for small images and no groups. Its
+ * name begins with GHP_ONEDNN_UNFOLD. */
+#define GHP_ONEDNN_UNFOLD "unfold+"
 enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
                                           const struct ghp_local *local,
                                           struct ghp_onednn_kernel **kernel);
@@ -97,17 +118,19 @@ enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
 /* unfolded [n p q][c r s] = for each output pixel what its window sees, 0 in the padding. */
 void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const float *x, float *unfolded);
 
-/* An inner product's pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. */
+/* A pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. In scratch: the kernel's first memory,
+ * and inner products only. */
 struct ghp_onednn_product {
     int64_t n, c, k;
     enum ghp_onednn_where x_where;
+    const char *wanted;           /* the way of this name; NULL: the likeliest */
+    struct ghp_algorithms *names; /* not NULL: nothing is filled, each way's name is added */
 };
+/* Fills an empty kernel; *filled: whether there is a way of the wanted name. */
 enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
-                                        const struct ghp_onednn_product *product);
+                                        const struct ghp_onednn_product *product, bool *filled);
 
-/* Turns a library status into ours; `what` names the call. */
-enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what);
-
-#define GHP_ONEDNN(call) ghp_onednn_status((call), #call)
+/* Adds a name, once. */
+void ghp_onednn_add_name(struct ghp_algorithms *names, const char *name);
 
 #endif

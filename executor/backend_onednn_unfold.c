@@ -15,18 +15,20 @@ enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
 {
     struct ghp_onednn_kernel *made = NULL;
     const struct ghp_window *window = &local->window;
-    const struct ghp_onednn_product product = {local->n * local->p * local->q,
-                                               local->c * window->r * window->s, local->k,
-                                               GHP_ONEDNN_SCRATCH};
+    const struct ghp_onednn_product product = {.n = local->n * local->p * local->q,
+                                               .c = local->c * window->r * window->s,
+                                               .k = local->k,
+                                               .x_where = GHP_ONEDNN_SCRATCH};
+    bool filled = false;
     GHP_TRY(ghp_onednn_kernel_open(backend, local, GHP_PASS_BACKWARD_WEIGHT, &made));
-    enum ghp_status status = ghp_onednn_product_fill(made, &product);
-    if (status != GHP_OK) {
+    enum ghp_status status = ghp_onednn_product_fill(made, &product, &filled);
+    if (status != GHP_OK || !filled) {
         ghp_onednn_kernel_close(made);
         return status;
     }
     char product_name[sizeof made->name];
     memcpy(product_name, made->name, sizeof product_name);
-    snprintf(made->name, sizeof made->name, "unfold+%.50s", product_name);
+    snprintf(made->name, sizeof made->name, GHP_ONEDNN_UNFOLD "%.50s", product_name);
     made->unfold = true;
     *kernel = made;
     return GHP_OK;

@@ -61,6 +61,8 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
 /* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_kernel **kernel);
+enum ghp_status ghp_loop_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
+                                    const struct ghp_loop *loop, struct ghp_kernel **kernel);
 void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call);
 
 /* The vtable entries that are the same for every CPU backend. */

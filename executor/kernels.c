@@ -1,6 +1,8 @@
 /* executor/kernels.c - see kernels.h. */
 #include "executor/kernels.h"
 
+#include "executor/formats.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@ struct ghp_kernel_entry {
     char key[GHP_KEY_BYTES];
     struct ghp_local local; /* keys do not say everything: same_local */
     enum ghp_pass pass;
+    struct ghp_formats formats;
     struct ghp_kernel *kernel;
 };
 
@@ -73,38 +76,48 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     return GHP_OK;
 }
 
-/* By the algorithm that was profiled, where there is a choice. */
-static enum ghp_status prepare(const struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
+/* By the algorithm that was measured, where the profile has one. */
+static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
 {
-    const struct ghp_op_entry *known = NULL;
+    const struct ghp_backend_ops *ops = kernels->ops;
+    const struct ghp_op_entry *measured =
+        kernels->profile == NULL ? NULL
+                                 : ghp_profile_find(kernels->profile, entry->key, entry->pass);
+    const char *algorithm = measured == NULL ? NULL : measured->algorithm;
 
-    if (kernels->profile != NULL && kernels->ops->prepare_as != NULL)
-        known = ghp_profile_find(kernels->profile, entry->key, entry->pass);
-    if (known == NULL || known->algorithm == NULL)
-        return kernels->ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
-    return kernels->ops->prepare_as(kernels->backend, &entry->local, entry->pass, known->algorithm,
-                                    &entry->kernel);
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,
+                                    entry->formats, &entry->kernel);
+    GHP_ASSERT(!entry->formats.x && !entry->formats.y);
+    if (algorithm == NULL || ops->prepare_as == NULL)
+        return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
+    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm,
+                           &entry->kernel);
+}
+
+static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
+{
+    return entry->pass == wanted->pass && entry->formats.x == wanted->formats.x &&
+           entry->formats.y == wanted->formats.y && strcmp(entry->key, wanted->key) == 0 &&
+           same_local(&entry->local, &wanted->local);
 }
 
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_kernel **kernel)
+                                 enum ghp_pass pass, struct ghp_formats formats,
+                                 struct ghp_kernel **kernel)
 {
-    char key[GHP_KEY_BYTES];
+    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .formats = formats};
     struct ghp_kernel_entry *entry;
 
-    ghp_local_key(local, key);
+    ghp_local_key(local, wanted.key);
     for (int i = 0; i < kernels->n; i++) {
-        entry = &kernels->entries[i];
-        if (entry->pass == pass && strcmp(entry->key, key) == 0 &&
-            same_local(&entry->local, local)) {
-            *kernel = entry->kernel;
-            return GHP_OK;
-        }
+        if (!is_entry(&kernels->entries[i], &wanted)) continue;
+        *kernel = kernels->entries[i].kernel;
+        return GHP_OK;
     }
     GHP_TRY(grow(kernels));
     entry = &kernels->entries[kernels->n];
-    *entry = (struct ghp_kernel_entry){.local = *local, .pass = pass};
-    memcpy(entry->key, key, sizeof(key));
+    *entry = wanted;
     GHP_TRY(prepare(kernels, entry));
     kernels->n++;
     *kernel = entry->kernel;
@@ -119,8 +132,15 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     int64_t profiled = 0;
     char key[GHP_KEY_BYTES];
 
-    GHP_TRY(ghp_kernels_find(kernels, local, pass, &kernel));
-    *bytes = kernels->ops->scratch_bytes(kernel);
+    struct ghp_formats likely = ghp_formats_likely(kernels->ops, kernels->backend, local);
+
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        GHP_TRY(ghp_kernels_find(kernels, local, pass, ghp_formats_variant(likely, i), &kernel));
+        int64_t own = kernels->ops->scratch_bytes(kernel);
+
+        if (own > *bytes) *bytes = own;
+    }
     if (kernels->profile == NULL) return GHP_OK;
     GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));
     if (profiled == *bytes) return GHP_OK;

@@ -1,7 +1,7 @@
 /* executor/libraries.c - see libraries.h. */
 #include "executor/libraries.h"
 
-#include "executor/backend_onednn_private.h"
+#include "executor/onednn.h"
 #include "executor/transport_mpi_private.h"
 
 #include <hwloc.h>

@@ -37,6 +37,13 @@ enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_l
     if (loop == NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
                         ghp_op_name(local->op), ghp_pass_name(pass));
+    return ghp_loop_prepare_by(backend, local, loop, kernel);
+}
+
+enum ghp_status ghp_loop_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
+                                    const struct ghp_loop *loop, struct ghp_kernel **kernel)
+{
+    enum ghp_pass pass = loop->pass;
     struct ghp_kernel *made = ghp_alloc(1, sizeof *made);
     if (made == NULL) return GHP_NO_MEMORY();
     *made = (struct ghp_kernel){.backend = backend,

@@ -10,6 +10,7 @@ enum { MOST_COPIES = 4096 };
 
 struct ghp_opbench {
     const struct ghp_backend_ops *ops;
+    enum ghp_pass pass;
     struct ghp_kernel *kernel;
     struct ghp_opset set;
     struct ghp_device device;
@@ -160,6 +161,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     *bench = NULL;
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
+    made->pass = task->pass;
     made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
     GHP_TRY_GOTO(status,
@@ -178,6 +180,24 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
 fail:
     ghp_opbench_close(made);
     return status;
+}
+
+enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
+                                   const char *algorithm, struct ghp_formats formats)
+{
+    const struct ghp_backend_ops *ops = bench->ops;
+
+    if (bench->kernel != NULL) ops->release(bench->kernel);
+    bench->kernel = NULL;
+    GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
+                                 &bench->kernel));
+    unblock(bench->device, bench->scratch);
+    bench->scratch = NULL;
+    GHP_TRY(block(bench->device, ops->scratch_bytes(bench->kernel), &bench->scratch));
+    bench->set.call.at.scratch = bench->scratch;
+    for (int i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.scratch = bench->scratch;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats)

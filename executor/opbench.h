@@ -35,6 +35,13 @@ struct ghp_opbench_task {
 enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                                  const struct ghp_opbench_task *task, struct ghp_opbench **bench);
 
+/* Goes on with another algorithm of the same pass and in these formats, on the same tensors (backend.h:
+ * prepare_blocked). What lies in them are the same numbers at other places.
+ *
+ * Returns   as open; after a failure only close is left */
+enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
+                                   const char *algorithm, struct ghp_formats formats);
+
 /* Runs the pass `repeats` >= 0 times, one after the other. Local. */
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats);
 

@@ -10,6 +10,7 @@
 #include "executor/courier.h"
 #include "executor/exchange.h"
 #include "executor/flight.h"
+#include "executor/formats.h"
 #include "executor/kernels.h"
 #include "executor/lane.h"
 
@@ -39,6 +40,7 @@ struct ghp_worker {
     struct ghp_comm **comm;     /* of each instruction that sends, else NULL */
     char (*label)[LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;             /* of each buffer */
+    bool *blocked;               /* each buffer's format */
     bool *updated;               /* of each UPDATE: done in this step */
     struct ghp_update *updates;  /* those that run at once */
     struct ghp_mailbox *mailbox; /* NULL: no other stages */
@@ -98,9 +100,11 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->parcel_instr = ghp_alloc(n, sizeof(*w->parcel_instr));
     w->parcels = ghp_alloc(n, sizeof(*w->parcels));
     if (w->parcel == NULL || w->parcel_instr == NULL || w->parcels == NULL) return GHP_NO_MEMORY();
+    w->blocked = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->blocked));
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
-        w->updates == NULL || w->origin == NULL || w->address == NULL)
+        w->updates == NULL || w->origin == NULL || w->address == NULL || w->blocked == NULL)
         return GHP_NO_MEMORY();
+    GHP_TRY(ghp_formats_choose(&w->program, &w->kernels, w->blocked));
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
 
@@ -111,8 +115,14 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 
     snprintf(w->label[i], LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
-    if (instr->kind == GHP_INSTR_COMPUTE)
-        GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, &w->kernel[i]));
+    if (instr->kind == GHP_INSTR_COMPUTE) {
+        int scratch = instr->at.scratch;
+
+        GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
+                                 ghp_formats_of(&w->program, instr, w->blocked), &w->kernel[i]));
+        GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <=
+                   (scratch < 0 ? 0 : w->program.buffers[scratch].bytes));
+    }
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     w->parcel[i] = -1;
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
@@ -343,6 +353,7 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->parcel_instr);
     free(w->parcel);
     free(w->address);
+    free(w->blocked);
     free(w->origin);
     free(w->updates);
     free(w->updated);

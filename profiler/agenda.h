@@ -28,6 +28,7 @@ struct ghp_agenda_op {
     double bytes; /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;    /* an earlier file has it: not measured again */
+    char algorithm[GHP_ALGORITHM_BYTES]; /* the quickest of the backend's, once tried; "": not yet */
     struct ghp_samples samples;
 };
 

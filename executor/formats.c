@@ -1,0 +1,203 @@
+/* executor/formats.c - see formats.h. */
+#include "executor/formats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct choice {
+    const struct ghp_program *program;
+    const struct ghp_backend_ops *ops;
+    const struct ghp_backend *backend;
+    bool *can, *wants; /* of each buffer that is its own storage */
+};
+
+static int storage_of(const struct ghp_program *program, int buffer)
+{
+    while (buffer >= 0 && program->buffers[buffer].storage != buffer)
+        buffer = program->buffers[buffer].storage;
+    return buffer;
+}
+
+/* The tensors of an instruction's input and output side; none where each channel is one pixel, which lies alike in both
+ * formats. */
+struct sides {
+    int n_x, n_y;
+    int x[2 * GHP_MAX_INPUTS], y[2];
+};
+
+static struct sides sides_of(const struct ghp_program *program, const struct ghp_instr *instr)
+{
+    const struct ghp_operands *at = &instr->at;
+    const int y[2] = {at->y, at->dy};
+    const struct ghp_local *local = &instr->local;
+    bool computes = instr->kind == GHP_INSTR_COMPUTE;
+    struct sides sides = {0};
+    for (int i = 0; i < GHP_MAX_INPUTS && !(computes && local->h * local->w == 1); i++) {
+        if (at->x[i] >= 0) sides.x[sides.n_x++] = storage_of(program, at->x[i]);
+        if (at->dx[i] >= 0) sides.x[sides.n_x++] = storage_of(program, at->dx[i]);
+    }
+    for (int i = 0; i < 2 && !(computes && local->p * local->q == 1); i++)
+        if (y[i] >= 0) sides.y[sides.n_y++] = storage_of(program, y[i]);
+    return sides;
+}
+
+static bool whole_blocks(int64_t channels)
+{
+    return channels % GHP_BLOCK_CHANNELS == 0;
+}
+
+static void forbid(struct choice *c, const int *buffers, int n)
+{
+    for (int i = 0; i < n; i++)
+        c->can[buffers[i]] = false;
+}
+
+static void rule_out(struct choice *c, const struct ghp_instr *instr)
+{
+    const struct sides sides = sides_of(c->program, instr);
+    bool computes = instr->kind == GHP_INSTR_COMPUTE;
+    bool able = instr->kind == GHP_INSTR_ACCUMULATE ||
+                (computes && c->ops->can_block(c->backend, &instr->local));
+    if (!able || (computes && !whole_blocks(instr->local.c))) forbid(c, sides.x, sides.n_x);
+    if (!able || (computes && !whole_blocks(instr->local.k))) forbid(c, sides.y, sides.n_y);
+}
+
+/* Convolutions stand between pieces. */
+static bool ties(const struct ghp_instr *instr)
+{
+    if (instr->kind == GHP_INSTR_ACCUMULATE) return true;
+    return instr->kind == GHP_INSTR_COMPUTE && instr->local.op != GHP_OP_CONV2D;
+}
+
+/* Both sides of an instruction become what one of them is: unable, or wanting. Returns whether anything changed. */
+static bool spread(struct choice *c, const struct ghp_instr *instr)
+{
+    struct sides sides = sides_of(c->program, instr);
+    int all[2 * GHP_MAX_INPUTS + 2], n = 0;
+    bool can = true, wants = false, changed = false;
+    if (!ties(instr)) return false;
+    for (int i = 0; i < sides.n_x; i++)
+        all[n++] = sides.x[i];
+    for (int i = 0; i < sides.n_y; i++)
+        all[n++] = sides.y[i];
+    for (int i = 0; i < n; i++) {
+        can = can && c->can[all[i]];
+        wants = wants || c->wants[all[i]];
+    }
+    for (int i = 0; i < n; i++) {
+        changed = changed || c->can[all[i]] != can || c->wants[all[i]] != wants;
+        c->can[all[i]] = can;
+        c->wants[all[i]] = wants;
+    }
+    return changed;
+}
+
+static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
+                           const struct ghp_instr *instr)
+{
+    const struct sides sides = sides_of(c->program, instr);
+    struct ghp_kernel *kernel = NULL;
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D) return GHP_OK;
+    GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, (struct ghp_formats){0}, &kernel));
+    if (strstr(c->ops->algorithm(kernel), "+reorder") == NULL) return GHP_OK;
+    for (int i = 0; i < sides.n_x; i++)
+        c->wants[sides.x[i]] = true;
+    for (int i = 0; i < sides.n_y; i++)
+        c->wants[sides.y[i]] = true;
+    return GHP_OK;
+}
+
+/* Only what layers hand to each other. */
+static bool is_activation(enum ghp_role role)
+{
+    return role == GHP_ROLE_OUTPUT || role == GHP_ROLE_EDGE_GRADIENT;
+}
+
+static enum ghp_status decide(struct choice *c, struct ghp_kernels *kernels)
+{
+    const struct ghp_program *program = c->program;
+    bool changed = true;
+    for (int i = 0; i < program->n_buffers; i++)
+        c->can[i] = is_activation(program->buffers[i].role);
+    for (int i = 0; i < program->n_instrs; i++) {
+        rule_out(c, &program->instrs[i]);
+        GHP_TRY(ask(c, kernels, &program->instrs[i]));
+    }
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < program->n_instrs; i++)
+            changed = spread(c, &program->instrs[i]) || changed;
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
+                                   bool *blocked)
+{
+    size_t n = (size_t)program->n_buffers;
+    struct choice c = {.program = program, .ops = kernels->ops, .backend = kernels->backend};
+    memset(blocked, 0, n * sizeof *blocked);
+    if (c.ops->can_block == NULL) return GHP_OK;
+    c.can = ghp_alloc(n + 1, sizeof *c.can);
+    c.wants = ghp_alloc(n + 1, sizeof *c.wants);
+    enum ghp_status status =
+        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : decide(&c, kernels);
+    for (size_t i = 0; i < n && status == GHP_OK; i++) {
+        int storage = storage_of(program, (int)i);
+        blocked[i] = c.can[storage] && c.wants[storage];
+    }
+    free(c.can);
+    free(c.wants);
+    return status;
+}
+
+struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
+                                  const bool *blocked)
+{
+    const struct sides sides = sides_of(program, instr);
+    return (struct ghp_formats){.x = sides.n_x > 0 && blocked[sides.x[0]],
+                                .y = sides.n_y > 0 && blocked[sides.y[0]]};
+}
+
+struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
+                                      const struct ghp_backend *backend,
+                                      const struct ghp_local *local)
+{
+    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D || !ops->can_block(backend, local))
+        return (struct ghp_formats){false, false};
+    return (struct ghp_formats){local->h * local->w > 1 && whole_blocks(local->c),
+                                local->p * local->q > 1 && whole_blocks(local->k)};
+}
+
+struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
+{
+    return (struct ghp_formats){.x = likely.x && (i & 1) != 0, .y = likely.y && (i & 2) != 0};
+}
+
+static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                               const struct ghp_opbench_task *task, const char *algorithm,
+                               struct ghp_formats formats, struct ghp_kernel **kernel)
+{
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(backend, &task->local, task->pass, algorithm, formats, kernel);
+    if (ops->prepare_as != NULL && algorithm != NULL)
+        return ops->prepare_as(backend, &task->local, task->pass, algorithm, kernel);
+    return ops->prepare(backend, &task->local, task->pass, kernel);
+}
+
+enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                                    const struct ghp_opbench_task *task, const char *algorithm,
+                                    int64_t *bytes)
+{
+    struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_kernel *kernel = NULL;
+        GHP_TRY(prepare(ops, backend, task, algorithm, ghp_formats_variant(likely, i), &kernel));
+        int64_t own = ops->scratch_bytes(kernel);
+        if (own > *bytes) *bytes = own;
+        ops->release(kernel);
+        if (!likely.x && !likely.y) break; /* all alike */
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,290 @@
+/* executor/onednn.c - see onednn.h. What differs between the generations stands between #if and #endif, once each. */
+#include "executor/onednn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success) return GHP_OK;
+    if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
+    return GHP_FAIL(GHP_ERR_BACKEND,
+                    "oneDNN's status is %d for '%.80s'; use '--backend reference' to go on without "
+                    "oneDNN",
+                    (int)status, what);
+}
+
+const char *ghp_onednn_implementation(const_dnnl_primitive_desc_t described)
+{
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(described, dnnl_query_impl_info_str, 0, (void *)&name) !=
+            dnnl_success ||
+        name == NULL)
+        return "unnamed";
+    return name;
+}
+
+enum ghp_status ghp_onednn_attributes(dnnl_primitive_attr_t *attributes)
+{
+    GHP_TRY(GHP_ONEDNN(dnnl_primitive_attr_create(attributes)));
+    return GHP_ONEDNN(
+        dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user));
+}
+
+enum ghp_status ghp_onednn_engine_open(dnnl_engine_t *engine)
+{
+    GHP_TRY(GHP_ONEDNN(dnnl_set_primitive_cache_capacity(0)));
+    return GHP_ONEDNN(dnnl_engine_create(engine, dnnl_cpu, 0));
+}
+
+struct ghp_onednn_conv ghp_onednn_conv_of(const struct ghp_local *l)
+{
+    const struct ghp_window *win = &l->window;
+    struct ghp_onednn_conv conv = {.x = {l->n, l->c, l->h, l->w},
+                                   .y = {l->n, l->k, l->p, l->q},
+                                   .stride = {win->stride_h, win->stride_w},
+                                   .dilation = {win->dilation_h - 1, win->dilation_w - 1},
+                                   .pad_begin = {win->pad_top, win->pad_left},
+                                   .pad_end = {win->pad_bottom, win->pad_right},
+                                   .grouped = win->groups > 1};
+    const dnnl_dims_t grouped = {win->groups, l->k / win->groups, l->c / win->groups, win->r,
+                                 win->s};
+    const dnnl_dims_t whole = {l->k, l->c, win->r, win->s};
+    memcpy(conv.w, conv.grouped ? grouped : whole, sizeof conv.w);
+    return conv;
+}
+
+struct conv_layouts {
+    ghp_onednn_layout x, w, y;
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+
+enum ghp_status ghp_onednn_layout_open(int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
+                                       ghp_onednn_layout *layout)
+{
+    return GHP_ONEDNN(dnnl_memory_desc_create_with_tag(layout, n_dims, dims, dnnl_f32, tag));
+}
+
+void ghp_onednn_layout_close(ghp_onednn_layout layout)
+{
+    if (layout != NULL) dnnl_memory_desc_destroy(layout);
+}
+
+/* The library's further implementations of what it has described. */
+static enum ghp_status advance(dnnl_status_t made, int implementation,
+                               dnnl_primitive_desc_t *described)
+{
+    if (made == dnnl_out_of_memory) return GHP_NO_MEMORY();
+    if (made != dnnl_success) *described = NULL;
+    for (int i = 0; i < implementation && *described != NULL; i++) {
+        if (dnnl_primitive_desc_next_impl(*described) == dnnl_success) continue;
+        dnnl_primitive_desc_destroy(*described);
+        *described = NULL;
+    }
+    return GHP_OK;
+}
+
+static dnnl_status_t describe_conv_pass(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
+                                        const struct conv_layouts *md, enum ghp_pass pass,
+                                        dnnl_alg_kind_t algorithm, dnnl_primitive_attr_t attributes,
+                                        dnnl_primitive_desc_t *described)
+{
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
+        &hint, engine, dnnl_forward_training, algorithm, md->x, md->w, NULL, md->y, c->stride,
+        c->dilation, c->pad_begin, c->pad_end, attributes);
+    if (status != dnnl_success) return status;
+    if (pass == GHP_PASS_FORWARD) {
+        *described = hint;
+        return status;
+    }
+    if (pass == GHP_PASS_BACKWARD_DATA)
+        status = dnnl_convolution_backward_data_primitive_desc_create(
+            described, engine, algorithm, md->x, md->w, md->y, c->stride, c->dilation, c->pad_begin,
+            c->pad_end, hint, attributes);
+    else
+        status = dnnl_convolution_backward_weights_primitive_desc_create(
+            described, engine, algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
+            c->pad_begin, c->pad_end, hint, attributes);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
+}
+
+static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *conv,
+                                     const struct conv_layouts *md, enum ghp_pass pass,
+                                     struct ghp_onednn_way way, dnnl_primitive_attr_t attributes,
+                                     dnnl_primitive_desc_t *described)
+{
+    dnnl_status_t status =
+        describe_conv_pass(engine, conv, md, pass, way.algorithm, attributes, described);
+    return advance(status, way.implementation, described);
+}
+
+enum ghp_status ghp_onednn_matmul_describe(dnnl_engine_t engine,
+                                           const struct ghp_onednn_matrices *m, int implementation,
+                                           dnnl_primitive_attr_t attributes,
+                                           dnnl_primitive_desc_t *described)
+{
+    *described = NULL;
+    dnnl_status_t status = dnnl_matmul_primitive_desc_create(described, engine, m->x, m->w, NULL,
+                                                             m->y, attributes);
+    return advance(status, implementation, described);
+}
+
+enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp_onednn_matrices *m,
+                                          enum ghp_pass pass, int implementation,
+                                          dnnl_primitive_attr_t attributes,
+                                          dnnl_primitive_desc_t *described)
+{
+    dnnl_primitive_desc_t hint = NULL;
+    *described = NULL;
+    dnnl_status_t status = dnnl_inner_product_forward_primitive_desc_create(
+        &hint, engine, dnnl_forward_training, m->x, m->w, NULL, m->y, attributes);
+    if (status != dnnl_success) return advance(status, 0, described);
+    if (pass == GHP_PASS_FORWARD) {
+        *described = hint;
+        return advance(status, implementation, described);
+    }
+    if (pass == GHP_PASS_BACKWARD_DATA)
+        status = dnnl_inner_product_backward_data_primitive_desc_create(
+            described, engine, m->x, m->w, m->y, hint, attributes);
+    else
+        status = dnnl_inner_product_backward_weights_primitive_desc_create(
+            described, engine, m->x, m->w, NULL, m->y, hint, attributes);
+    dnnl_primitive_desc_destroy(hint);
+    return advance(status, implementation, described);
+}
+
+#else
+
+enum ghp_status ghp_onednn_layout_open(int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
+                                       ghp_onednn_layout *layout)
+{
+    dnnl_memory_desc_t *made = ghp_alloc(1, sizeof *made);
+    if (made == NULL) return GHP_NO_MEMORY();
+    enum ghp_status status =
+        GHP_ONEDNN(dnnl_memory_desc_init_by_tag(made, n_dims, dims, dnnl_f32, tag));
+    if (status == GHP_OK)
+        *layout = made;
+    else
+        free(made);
+    return status;
+}
+
+void ghp_onednn_layout_close(ghp_onednn_layout layout)
+{
+    free(layout);
+}
+
+/* The implementation of that number of a described operation. */
+static enum ghp_status choose(dnnl_engine_t engine, const_dnnl_op_desc_t op,
+                              dnnl_primitive_desc_t hint, int implementation,
+                              dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *described)
+{
+    dnnl_primitive_desc_iterator_t at = NULL;
+    dnnl_status_t status =
+        dnnl_primitive_desc_iterator_create(&at, op, attributes, engine, hint);
+    if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
+    for (int i = 0; i < implementation && status == dnnl_success; i++)
+        status = dnnl_primitive_desc_iterator_next(at);
+    if (status == dnnl_success) *described = dnnl_primitive_desc_iterator_fetch(at);
+    if (at != NULL) dnnl_primitive_desc_iterator_destroy(at);
+    return GHP_OK;
+}
+
+static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
+                                     const struct conv_layouts *md, enum ghp_pass pass,
+                                     struct ghp_onednn_way way, dnnl_primitive_attr_t attributes,
+                                     dnnl_primitive_desc_t *described)
+{
+    dnnl_convolution_desc_t forward, backward;
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &forward, dnnl_forward_training, way.algorithm, md->x, md->w, NULL, md->y, c->stride,
+        c->dilation, c->pad_begin, c->pad_end);
+    if (status != dnnl_success) return GHP_OK;
+    if (pass == GHP_PASS_FORWARD)
+        return choose(engine, &forward, NULL, way.implementation, attributes, described);
+    GHP_TRY(choose(engine, &forward, NULL, 0, attributes, &hint));
+    if (hint == NULL) return GHP_OK;
+    if (pass == GHP_PASS_BACKWARD_DATA)
+        status = dnnl_dilated_convolution_backward_data_desc_init(
+            &backward, way.algorithm, md->x, md->w, md->y, c->stride, c->dilation, c->pad_begin,
+            c->pad_end);
+    else
+        status = dnnl_dilated_convolution_backward_weights_desc_init(
+            &backward, way.algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
+            c->pad_begin, c->pad_end);
+    enum ghp_status made =
+        status == dnnl_success
+            ? choose(engine, &backward, hint, way.implementation, attributes, described)
+            : GHP_OK;
+    dnnl_primitive_desc_destroy(hint);
+    return made;
+}
+
+enum ghp_status ghp_onednn_matmul_describe(dnnl_engine_t engine,
+                                           const struct ghp_onednn_matrices *m, int implementation,
+                                           dnnl_primitive_attr_t attributes,
+                                           dnnl_primitive_desc_t *described)
+{
+    dnnl_matmul_desc_t product;
+    *described = NULL;
+    if (dnnl_matmul_desc_init(&product, m->x, m->w, NULL, m->y) != dnnl_success) return GHP_OK;
+    return choose(engine, &product, NULL, implementation, attributes, described);
+}
+
+enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp_onednn_matrices *m,
+                                          enum ghp_pass pass, int implementation,
+                                          dnnl_primitive_attr_t attributes,
+                                          dnnl_primitive_desc_t *described)
+{
+    dnnl_inner_product_desc_t forward, backward;
+    dnnl_primitive_desc_t hint = NULL;
+    *described = NULL;
+    if (dnnl_inner_product_forward_desc_init(&forward, dnnl_forward_training, m->x, m->w, NULL,
+                                             m->y) != dnnl_success)
+        return GHP_OK;
+    if (pass == GHP_PASS_FORWARD)
+        return choose(engine, &forward, NULL, implementation, attributes, described);
+    GHP_TRY(choose(engine, &forward, NULL, 0, attributes, &hint));
+    if (hint == NULL) return GHP_OK;
+    dnnl_status_t status =
+        pass == GHP_PASS_BACKWARD_DATA
+            ? dnnl_inner_product_backward_data_desc_init(&backward, m->x, m->w, m->y)
+            : dnnl_inner_product_backward_weights_desc_init(&backward, m->x, m->w, NULL, m->y);
+    enum ghp_status made =
+        status == dnnl_success
+            ? choose(engine, &backward, hint, implementation, attributes, described)
+            : GHP_OK;
+    dnnl_primitive_desc_destroy(hint);
+    return made;
+}
+
+#endif
+
+static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, dnnl_format_tag_t activation,
+                                    struct conv_layouts *md)
+{
+    GHP_TRY(ghp_onednn_layout_open(4, conv->x, activation, &md->x));
+    GHP_TRY(ghp_onednn_layout_open(conv->grouped ? 5 : 4, conv->w, dnnl_format_tag_any, &md->w));
+    return ghp_onednn_layout_open(4, conv->y, activation, &md->y);
+}
+
+enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_local *local,
+                                         enum ghp_pass pass, struct ghp_onednn_way way,
+                                         dnnl_primitive_attr_t attributes,
+                                         dnnl_primitive_desc_t *described)
+{
+    struct ghp_onednn_conv conv = ghp_onednn_conv_of(local);
+    struct conv_layouts md = {0};
+    *described = NULL;
+    enum ghp_status status = open_layouts(&conv, way.activation, &md);
+    if (status == GHP_OK)
+        status = describe_conv(engine, &conv, &md, pass, way, attributes, described);
+    ghp_onednn_layout_close(md.x);
+    ghp_onednn_layout_close(md.w);
+    ghp_onednn_layout_close(md.y);
+    return status;
+}

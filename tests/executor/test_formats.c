@@ -1,0 +1,295 @@
+/* tests/executor/test_formats.c - operations on blocked tensors against the reference on plain ones, every way that a
+ * backend says it has; and which tensors of a program are made blocked.
+ *
+ * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among the
+ * ways; what only moves or compares numbers is compared bit by bit. A wrong place errs by the tensor's size itself. */
+#include "tests/check.h"
+#include "tests/executor/op_case.h"
+
+#include "core/lower.h"
+#include "executor/formats.h"
+
+#include <float.h>
+
+enum { LANES = GHP_BLOCK_CHANNELS };
+
+static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;
+static struct ghp_backend *reference, *exact, *fast;
+
+/* ---- blocks of a tensor ---- */
+
+struct image { /* of a tensor, n of them */
+    int64_t n, c, pixels;
+};
+
+static void turn(float *at, struct image z, bool to_blocks)
+{
+    size_t bytes = (size_t)(z.n * z.c * z.pixels) * sizeof *at;
+    float *from = ghp_alloc(bytes + 1, 1);
+    memcpy(from, at, bytes);
+    for (int64_t n = 0; n < z.n; n++)
+        for (int64_t p = 0; p < z.pixels; p++)
+            for (int64_t c = 0; c < z.c; c++) {
+                int64_t plain = (n * z.pixels + p) * z.c + c;
+                int64_t block = ((n * (z.c / LANES) + c / LANES) * z.pixels + p) * LANES + c % LANES;
+                if (to_blocks)
+                    at[block] = from[plain];
+                else
+                    at[plain] = from[block];
+            }
+    free(from);
+}
+
+static void turn_all(struct ghp_opset *set, struct ghp_formats formats, bool to_blocks)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_tensors *at = &set->call.at;
+    struct image x = {l->n, l->c, l->h * l->w}, y = {l->n, l->k, l->p * l->q};
+    for (int i = 0; i < GHP_MAX_INPUTS && formats.x; i++) {
+        if (at->x[i] != NULL) turn((float *)(uintptr_t)at->x[i], x, to_blocks);
+        if (at->dx[i] != NULL) turn(at->dx[i], x, to_blocks);
+    }
+    if (formats.y && at->y != NULL) turn(at->y, y, to_blocks);
+    if (formats.y && at->dy != NULL) turn(at->dy, y, to_blocks);
+}
+
+/* ---- kernels ---- */
+
+static void run_blocked(struct ghp_opset *set, enum ghp_pass pass, const char *algorithm,
+                        struct ghp_formats formats)
+{
+    struct ghp_kernel *kernel = NULL;
+    if (!CHECK_STATUS(ops->prepare_blocked(fast, &set->local, pass, algorithm, formats, &kernel),
+                      GHP_OK))
+        exit(1);
+    turn_all(set, formats, true);
+    set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
+    CHECK_STATUS(ops->run(kernel, &set->call), GHP_OK);
+    free(set->call.at.scratch);
+    set->call.at.scratch = NULL;
+    turn_all(set, formats, false);
+    ops->release(kernel);
+}
+
+static double products(const struct ghp_local *l, enum ghp_pass pass)
+{
+    int64_t places = l->window.r * l->window.s;
+    if (l->op != GHP_OP_CONV2D) return (double)(l->n * l->h * l->w);
+    if (pass == GHP_PASS_BACKWARD_WEIGHT) return (double)(l->n * l->p * l->q);
+    return (double)((pass == GHP_PASS_FORWARD ? l->c : l->k) * places);
+}
+
+static void compare(const struct ghp_opset *got, const struct ghp_opset *right, enum ghp_pass pass,
+                    const char *how)
+{
+    struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
+    int n = op_case_written(got, pass, a);
+    bool sums = got->local.op == GHP_OP_CONV2D || pass == GHP_PASS_BACKWARD_WEIGHT;
+    double bound = sums ? 16 * (4 + sqrt(products(&got->local, pass))) * FLT_EPSILON : 0;
+    op_case_written(right, pass, b);
+    for (int t = 0; t < n; t++) {
+        double difference = 0, size = 0;
+        for (int64_t i = 0; i < a[t].elements; i++) {
+            double value = op_case_get(right, b[t].data, i);
+            difference += pow(op_case_get(got, a[t].data, i) - value, 2);
+            size += value * value;
+        }
+        CHECK(size > 0);
+        if (!CHECK_NEAR(sqrt(difference), 0, bound * sqrt(size)))
+            fprintf(stderr, "  in %s of %s by %s\n", a[t].name, op_case_text(&got->local, pass), how);
+    }
+}
+
+/* A pass by one way, after the reference's forward pass (in the same formats: what a pool saves is in their order). */
+static void check_way(const struct ghp_local *local, enum ghp_pass pass, const char *algorithm,
+                      struct ghp_formats formats)
+{
+    struct ghp_opset right, got;
+    if (!CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, &right), GHP_OK) ||
+        !CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, &got), GHP_OK))
+        exit(1);
+    if (pass != GHP_PASS_FORWARD) {
+        op_case_run(&right, &ghp_backend_reference, reference, GHP_PASS_FORWARD, NULL);
+        run_blocked(&got, GHP_PASS_FORWARD, NULL, formats);
+        if (local->op == GHP_OP_CONV2D) memcpy(got.call.at.y, right.call.at.y, 4); /* not read */
+    }
+    op_case_run(&right, &ghp_backend_reference, reference, pass, NULL);
+    run_blocked(&got, pass, algorithm, formats);
+    compare(&got, &right, pass, algorithm == NULL ? "default" : algorithm);
+    ghp_opset_release(&right);
+    ghp_opset_release(&got);
+}
+
+static void check_formats(const struct ghp_local *local, struct ghp_formats formats)
+{
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
+        struct ghp_algorithms names = {0};
+        if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
+        check_way(local, (enum ghp_pass)pass, NULL, formats);
+        CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, formats, &names), GHP_OK);
+        CHECK((names.n > 0) == (local->op == GHP_OP_CONV2D));
+        for (int i = 0; i < names.n; i++) {
+            struct ghp_kernel *kernel = NULL;
+            ops->prepare_blocked(fast, local, (enum ghp_pass)pass, names.names[i], formats, &kernel);
+            CHECK_TEXT(ops->algorithm(kernel), names.names[i]);
+            ops->release(kernel);
+            check_way(local, (enum ghp_pass)pass, names.names[i], formats);
+        }
+    }
+}
+
+static struct ghp_local sized(enum ghp_op op, int64_t c, int64_t size, int64_t k)
+{
+    struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
+    struct ghp_local local = {.op = op, .n = 3, .c = c, .h = size, .w = size, .k = k,
+                              .n_inputs = op == GHP_OP_ADD ? 2 : 1, .window = window};
+    if (op == GHP_OP_CONV2D || op == GHP_OP_MAX_POOL || op == GHP_OP_AVG_POOL)
+        return op_case_conv(local);
+    bool flat = op == GHP_OP_FLATTEN, global = op == GHP_OP_GLOBAL_AVG_POOL;
+    local.k = flat ? c * size * size : c;
+    local.p = local.q = flat || global ? 1 : size;
+    return local;
+}
+
+static void check_kernels(void)
+{
+    static const enum ghp_op apart[] = {GHP_OP_BIAS,     GHP_OP_RELU,    GHP_OP_MAX_POOL,
+                                        GHP_OP_AVG_POOL, GHP_OP_ADD,     GHP_OP_FLATTEN,
+                                        GHP_OP_GLOBAL_AVG_POOL};
+    const struct ghp_local convs[] = {sized(GHP_OP_CONV2D, 32, 18, 48),
+                                      sized(GHP_OP_CONV2D, 3, 9, 16),
+                                      sized(GHP_OP_CONV2D, 64, 4, 32)};
+    for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++)
+        for (int v = 0; v < GHP_FORMATS_MOST; v++)
+            check_formats(&convs[i],
+                          ghp_formats_variant(ghp_formats_likely(ops, fast, &convs[i]), v));
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        const struct ghp_local local = sized(apart[i], 48, 5, 48);
+        bool ends = apart[i] == GHP_OP_FLATTEN || apart[i] == GHP_OP_GLOBAL_AVG_POOL;
+        CHECK(ops->can_block(fast, &local));
+        CHECK(!ops->can_block(exact, &local));
+        check_formats(&local, (struct ghp_formats){true, !ends});
+    }
+}
+
+/* ---- programs ---- */
+
+static const char *const network =
+    "{\"format\": \"ghp.model/1\", \"name\": \"blocks\", \"input\": {\"channels\": 3, \"height\": 16, \"width\": 16},"
+    "\"layers\": ["
+    "{\"name\": \"first\", \"op\": \"conv2d\", \"channels\": 32, \"kernel\": 3, \"pad\": 1},"
+    "{\"name\": \"relu1\", \"op\": \"relu\"},"
+    "{\"name\": \"second\", \"op\": \"conv2d\", \"channels\": 32, \"kernel\": 3, \"pad\": 1},"
+    "{\"name\": \"relu2\", \"op\": \"relu\"},"
+    "{\"name\": \"pool\", \"op\": \"max_pool\", \"kernel\": 2, \"stride\": 2},"
+    "{\"name\": \"norm\", \"op\": \"conv2d\", \"channels\": 40, \"kernel\": 3, \"pad\": 1},"
+    "{\"name\": \"relu3\", \"op\": \"relu\"},"
+    "{\"name\": \"flat\", \"op\": \"flatten\"},"
+    "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 10},"
+    "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+
+struct lowered {
+    struct ghp_model model;
+    struct ghp_program program;
+    struct ghp_kernels kernels;
+    bool *blocked;
+};
+
+static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_extent extent,
+                  const char *split_layer)
+{
+    struct ghp_split splits[32];
+    *l = (struct lowered){0};
+    ghp_kernels_init(&l->kernels, ops, backend, NULL);
+    if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l->model), GHP_OK)) exit(1);
+    for (int i = 0; i < l->model.n_layers; i++) {
+        bool split = strcmp(l->model.layers[i].name, split_layer) == 0;
+        splits[i] = split ? (struct ghp_split){GHP_SPLIT_OUT, 2} : (struct ghp_split){GHP_SPLIT_DATA, 1};
+    }
+    const struct ghp_lowering how = {.model = &l->model,
+                                     .extent = extent,
+                                     .element_bytes = 4,
+                                     .scratch = ghp_kernels_scratch(&l->kernels)};
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &l->program), GHP_OK)) exit(1);
+    l->blocked = ghp_alloc((size_t)l->program.n_buffers, sizeof *l->blocked);
+    CHECK_STATUS(ghp_formats_choose(&l->program, &l->kernels, l->blocked), GHP_OK);
+}
+
+static void release(struct lowered *l)
+{
+    free(l->blocked);
+    ghp_program_release(&l->program);
+    ghp_kernels_release(&l->kernels);
+    ghp_model_release(&l->model);
+}
+
+static struct ghp_formats formats_at(const struct lowered *l, const char *layer, enum ghp_pass pass)
+{
+    for (int i = 0; i < l->program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l->program.instrs[i];
+        if (instr->kind == GHP_INSTR_COMPUTE && instr->pass == pass &&
+            strcmp(l->model.layers[instr->layer].name, layer) == 0)
+            return ghp_formats_of(&l->program, instr, l->blocked);
+    }
+    CHECK(false);
+    return (struct ghp_formats){0};
+}
+
+/* Blocks from the first convolution's output to the last one's input: 3 and 40 channels are no whole blocks. */
+static void check_one_worker(void)
+{
+    struct lowered l;
+    lower(&l, fast, (struct ghp_extent){1, 8}, "");
+    bool winograd = formats_at(&l, "second", GHP_PASS_FORWARD).x; /* oneDNN 3.x has none on x86 */
+    for (int p = 0; p < 3; p++) {
+        static const enum ghp_pass passes[] = {GHP_PASS_FORWARD, GHP_PASS_BACKWARD_WEIGHT,
+                                               GHP_PASS_BACKWARD_DATA};
+        CHECK_EQ(formats_at(&l, "second", passes[p]).x, winograd);
+        CHECK_EQ(formats_at(&l, "second", passes[p]).y, winograd);
+        CHECK(!formats_at(&l, "norm", passes[p]).y);
+        if (passes[p] == GHP_PASS_BACKWARD_DATA) continue;
+        CHECK(!formats_at(&l, "first", passes[p]).x);
+        CHECK_EQ(formats_at(&l, "first", passes[p]).y, winograd);
+    }
+    CHECK_EQ(formats_at(&l, "pool", GHP_PASS_BACKWARD_DATA).x, winograd);
+    CHECK(!formats_at(&l, "flat", GHP_PASS_FORWARD).x);
+    release(&l);
+    lower(&l, exact, (struct ghp_extent){1, 8}, "");
+    for (int i = 0; i < l.program.n_buffers; i++)
+        CHECK(!l.blocked[i]);
+    release(&l);
+}
+
+/* What an exchange packs or unpacks lies plain. */
+static void check_exchange(void)
+{
+    struct lowered l;
+    lower(&l, fast, (struct ghp_extent){2, 16}, "norm");
+    int exchanges = 0;
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i];
+        if (instr->kind != GHP_INSTR_RESHARD) continue;
+        CHECK(!l.blocked[instr->at.x[0]]);
+        CHECK(!l.blocked[instr->at.y]);
+        exchanges++;
+    }
+    CHECK(exchanges > 0);
+    release(&l);
+}
+
+int main(void)
+{
+    const struct ghp_backend_config configs[] = {{.element_bytes = 4, .threads = 1, .exact = true},
+                                                 {.element_bytes = 4, .threads = 2}};
+    if (!CHECK_STATUS(ghp_backend_reference.open(&configs[0], &reference), GHP_OK) ||
+        !CHECK_STATUS(ops->open(&configs[0], &exact), GHP_OK) ||
+        !CHECK_STATUS(ops->open(&configs[1], &fast), GHP_OK))
+        return 1;
+    check_kernels();
+    check_one_worker();
+    check_exchange();
+    ops->close(fast);
+    ops->close(exact);
+    ghp_backend_reference.close(reference);
+    return check_end();
+}
