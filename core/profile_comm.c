@@ -55,28 +55,33 @@ static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
     return (int)most;
 }
 
-/* The same for sums and gathers, which go node by node where each group has as many members in every node that it
- * touches: of its p members the q in a node send p / q - 1 messages each.  Only groups that fill their nodes are looked at;
- * others that come out even are taken for pairs. */
-static int64_t leaving_by(enum ghp_comm_op op, const struct ghp_machine *machine, struct kind kind)
+/* Sums and gathers go by levels where each group has as many members in every node that it touches: how many, else 1.  Only
+ * groups that fill their nodes are looked at; others that come out even are taken for pairs. */
+static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machine, struct kind kind)
 {
     int per_node = ghp_machine_workers_per_node(machine, kind.workers);
     int64_t span = (int64_t)kind.count * kind.stride;
+    bool fills = per_node % kind.stride == 0 && span % per_node == 0 && span > per_node;
 
-    if (op == GHP_COMM_ALL_TO_ALL || per_node % kind.stride != 0 || span % per_node != 0 ||
-        span <= per_node)
-        return leaving_node(machine, kind);
-    return (int64_t)kind.stride * (kind.count - per_node / kind.stride);
+    return op != GHP_COMM_ALL_TO_ALL && fills ? per_node / kind.stride : 1;
 }
 
 /* The link that bounds the groups of a kind, with the part of it that one rank's messages to its p - 1 peers get. */
 static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *machine,
                                struct kind kind)
 {
-    int64_t leaving = leaving_by(op, machine, kind);
+    int64_t leaving = leaving_node(machine, kind);
     struct ghp_link link = leaving > 0 ? machine->inter : machine->intra;
+    double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
-    if (leaving > 0) link.bandwidth_Bps /= (double)leaving / (kind.count - 1);
+    if (q <= 1) {
+        if (leaving > 0) link.bandwidth_Bps /= (double)leaving / (p - 1);
+        return link;
+    }
+    /* between the nodes each of q members sends p / q - 1 messages, inside its node (q - 1) p / q */
+    link.bandwidth_Bps /= kind.stride * (p - q) / (p - 1);
+    inside = machine->intra.bandwidth_Bps / ((q - 1) * p / q / (p - 1));
+    if (inside < link.bandwidth_Bps) link.bandwidth_Bps = inside;
     return link;
 }
 

@@ -14,13 +14,13 @@ machine() {
 }
 # plan NAME MACHINE: prints "G K" and how many layers have each split, as ghp-plan says it.
 plan() {
-    "$GHP_BIN/ghp-plan" "$model" --profile law.json --machine "$2" --workers 16 --batch 4096 -o "$1" 2>&1 |
+    "$GHP_BIN/ghp-plan" "$model" --profile law.json --machine "$2" --workers 16 --batch 12288 -o "$1" 2>&1 |
         sed -n 's/^# \([0-9]*\) groups* of \([0-9]*\): /\1 \2 /p'
 }
 "$GHP_BIN/ghp-profile" --analytic F=1e13,bandwidth=1.25e9,latency=2e-5 --model "$model" -o law.json >/dev/null 2>&1
-machine nodes4x4.json 4 4 4e10 6e8
-machine nodes8x2.json 8 2 4e10 6e8
-machine exchanged.json 4 4 6e8 4e10
+machine nodes4x4.json 4 4 4e10 1e8
+machine nodes8x2.json 8 2 4e10 1e8
+machine exchanged.json 4 4 2e8 4e10
 a=$(plan a.json nodes4x4.json)
 b=$(plan b.json nodes8x2.json)
 c=$(plan c.json exchanged.json)
