@@ -90,6 +90,9 @@ struct ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: 
 struct ghp_backend; /* opened backend, owned by its ops */
 struct ghp_kernel;  /* prepared pass, owned by its ops */
 
+/* prepare_as by this name: the library's own first choice, without timing any. */
+#define GHP_ALGORITHM_UNTIMED "untimed"
+
 struct ghp_backend_ops {
     const char *name; /* "reference", "onednn", "cuda" */
     const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */

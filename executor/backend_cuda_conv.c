@@ -9,6 +9,8 @@
 
 static const int64_t MOST_WORKSPACE_BYTES = INT64_C(1) << 30;
 
+_Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES, "a contest holds a list");
+
 struct conv {
     struct ghp_graph *graph;
     struct ghp_graph_plan plan;   /* owned, also while it is one of `plans` */
@@ -115,8 +117,8 @@ static bool take_named(struct ghp_cuda_kernel *kernel, const char *name)
     return true;
 }
 
-/* By the fastest engine; *taken is false where none was found. */
-static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, bool *taken)
+/* By the fastest engine of the heuristics' first `most`; *taken is false where none was found. */
+static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bool *taken)
 {
     const struct ghp_backend_config *config = &kernel->base.backend->config;
     struct ghp_graph_rules rules = {.tensor_cores = config->tf32,
@@ -127,8 +129,7 @@ static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, bool *taken)
     enum ghp_status status;
     int winner = -1;
 
-    GHP_TRY(ghp_graph_list(conv->graph, &rules, config->exact ? 1 : GHP_GRAPH_CANDIDATES,
-                           &conv->plans));
+    GHP_TRY(ghp_graph_list(conv->graph, &rules, config->exact ? 1 : most, &conv->plans));
     contest.n = conv->plans.n;
     for (int i = 0; i < contest.n; i++)
         contest.workspace_bytes[i] = conv->plans.items[i].workspace_bytes;
@@ -152,7 +153,7 @@ enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char
     if (name == NULL || strcmp(name, GHP_CUDA_DIRECT) != 0) {
         taken = open_graph(kernel) == GHP_OK && name != NULL && take_named(kernel, name);
         if (!taken && kernel->data != NULL && ((struct conv *)kernel->data)->graph != NULL)
-            GHP_TRY(take_fastest(kernel, &taken));
+            GHP_TRY(take_fastest(kernel, ghp_cuda_candidates(name), &taken));
     }
     if (!taken) {
         if (kernel->release != NULL) release_conv(kernel);

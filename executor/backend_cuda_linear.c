@@ -319,12 +319,14 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_cont
     return status;
 }
 
-static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, bool *taken)
+/* Of the heuristics' first `most`. */
+static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bool *taken)
 {
     struct ghp_cuda_contest contest = {.take = take_candidate};
     int winner = -1;
 
     GHP_TRY(list(kernel, &contest));
+    if (contest.n > most) contest.n = most;
     GHP_TRY(ghp_cuda_choose(kernel, &contest, &winner));
     *taken = winner >= 0;
     return GHP_OK;
@@ -344,7 +346,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
         kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
     taken = name != NULL && strcmp(name, GHP_CUDA_DIRECT) != 0 && take_named(kernel, name);
-    if (!taken) GHP_TRY(take_fastest(kernel, &taken));
+    if (!taken) GHP_TRY(take_fastest(kernel, ghp_cuda_candidates(name), &taken));
     if (!taken) {
         release_linear(kernel);
         kernel->release = NULL;

@@ -88,11 +88,15 @@ enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel);
 /* The plain kernels, which take every convolution and linear layer; under this name. */
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel);
 
+/* How many of a library's suggestions are worth a try, by the name that was asked for. */
+int ghp_cuda_candidates(const char *wanted);
+
 /* Several ways to run a conv2d or linear kernel, best first by the library's own opinion. */
 struct ghp_cuda_contest {
     int n;
     int64_t workspace_bytes[GHP_CUDA_CANDIDATES];
-    void (*take)(struct ghp_cuda_kernel *kernel, int candidate); /* the kernel runs by it from now on */
+    void (*take)(struct ghp_cuda_kernel *kernel,
+                 int candidate); /* the kernel runs by it from now on */
 };
 /* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda_choice.h). Of one
  * candidate, where results must repeat, and where memory is short, the first is taken untimed.

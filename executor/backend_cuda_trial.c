@@ -2,6 +2,8 @@
 #include "executor/backend_cuda_private.h"
 #include "executor/opset.h"
 
+#include <string.h>
+
 enum { BATCHES = 3, MOST_RUNS = 20 };
 static const double BATCH_S = 2e-3, HEAD_START_S = 100e-6;
 
@@ -76,6 +78,11 @@ static enum ghp_status time_candidate(struct trial *t, double *seconds)
     }
     *seconds = least;
     return GHP_OK;
+}
+
+int ghp_cuda_candidates(const char *wanted)
+{
+    return wanted != NULL && strcmp(wanted, GHP_ALGORITHM_UNTIMED) == 0 ? 1 : GHP_CUDA_CANDIDATES;
 }
 
 /* Index of the best, -1 where all failed. */

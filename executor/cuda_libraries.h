@@ -56,7 +56,7 @@
     X(ncclGetErrorString)                                                                          \
     X(ncclGetLastError)                                                                            \
     X(ncclGetUniqueId)                                                                             \
-    X(ncclCommInitRankConfig)                                                                      \
+    X(ncclCommInitRank)                                                                            \
     X(ncclCommFinalize)                                                                            \
     X(ncclCommDestroy)                                                                             \
     X(ncclCommAbort)                                                                               \

@@ -1,17 +1,14 @@
 /* executor/transport_nccl.c - see transport_nccl.h.
  *
- * Communicators do not block: a call that NCCL has not finished is asked about until it is, so that no call hangs longer
- * than the watchdog allows. */
+ * Communicators block only while they are made and connect for the first time; else a call returns when its collective
+ * is enqueued, and `check` asks what became of it. */
 #include "executor/transport_nccl.h"
 
 #include "executor/backend_cuda_private.h"
-#include "executor/stopwatch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { PAUSE_NS = 20000 };
 
 struct ghp_comm {
     struct ghp_transport *transport;
@@ -82,22 +79,9 @@ static enum ghp_status fail_late(struct ghp_transport *t, double waited_s, const
                     rank_of(t), waited_s, label);
 }
 
-/* Waits until a call of NCCL is through. */
-static enum ghp_status settle(struct ghp_comm *c, ncclResult_t result)
+static enum ghp_status done(struct ghp_comm *c, ncclResult_t result)
 {
-    struct ghp_transport *t = c->transport;
-    double begin_s = ghp_stopwatch_now_s();
-
-    while (result == ncclInProgress) {
-        ncclResult_t asked = t->nccl->ncclCommGetAsyncError(c->nccl, &result);
-
-        if (asked != ncclSuccess) result = asked;
-        if (result != ncclInProgress) break;
-        if (ghp_stopwatch_now_s() - begin_s > t->request.watchdog_s)
-            return fail_late(t, ghp_stopwatch_now_s() - begin_s, label_of(c));
-        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-    }
-    return result == ncclSuccess ? GHP_OK : fail(t, c, result, label_of(c));
+    return result == ncclSuccess ? GHP_OK : fail(c->transport, c, result, label_of(c));
 }
 
 /* A communicator that may be used. */
@@ -140,15 +124,13 @@ static enum ghp_status make_comm(struct ghp_comm *c)
 {
     struct ghp_transport *t = c->transport;
     int rank = ghp_ranks_index(c->ranks, rank_of(t));
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id;
 
     memset(&id, 0, sizeof(id));
-    config.blocking = 0;
     GHP_TRY(ghp_cuda_enter(t->request.device.backend));
     GHP_TRY(share_identity(c, rank == 0, &id));
     c->label = "bringing NCCL together";
-    return settle(c, t->nccl->ncclCommInitRankConfig(&c->nccl, c->ranks.count, id, rank, &config));
+    return done(c, t->nccl->ncclCommInitRank(&c->nccl, c->ranks.count, id, rank));
 }
 
 static enum ghp_status nccl_group(struct ghp_transport *t, struct ghp_ranks ranks,
@@ -190,14 +172,12 @@ int ghp_nccl_comms(const struct ghp_transport *t)
     return t->n_comms;
 }
 
-/* Lets a communicator end what it does, as long as the watchdog allows; else it is aborted. */
+/* Lets a communicator end what it does. */
 static void end_comm(struct ghp_comm *c)
 {
     const struct ghp_nccl *nccl = c->transport->nccl;
 
-    if (c->nccl == NULL) return;
-    c->label = "ending NCCL";
-    if (settle(c, nccl->ncclCommFinalize(c->nccl)) == GHP_OK && c->nccl != NULL)
+    if (c->nccl != NULL && nccl->ncclCommFinalize(c->nccl) == ncclSuccess)
         nccl->ncclCommDestroy(c->nccl);
     c->nccl = NULL;
 }
@@ -231,25 +211,25 @@ static ncclDataType_t type_of(int element_bytes)
 static enum ghp_status nccl_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     GHP_TRY(enter(c));
-    return settle(c, c->transport->nccl->ncclAllReduce(sum->in, sum->out, (size_t)sum->elements,
-                                                       type_of(sum->element_bytes), ncclSum,
-                                                       c->nccl, stream_of(c)));
+    return done(c, c->transport->nccl->ncclAllReduce(sum->in, sum->out, (size_t)sum->elements,
+                                                     type_of(sum->element_bytes), ncclSum, c->nccl,
+                                                     stream_of(c)));
 }
 
 static enum ghp_status nccl_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     GHP_TRY(enter(c));
-    return settle(c, c->transport->nccl->ncclReduceScatter(sum->in, sum->out, (size_t)sum->elements,
-                                                           type_of(sum->element_bytes), ncclSum,
-                                                           c->nccl, stream_of(c)));
+    return done(c, c->transport->nccl->ncclReduceScatter(sum->in, sum->out, (size_t)sum->elements,
+                                                         type_of(sum->element_bytes), ncclSum,
+                                                         c->nccl, stream_of(c)));
 }
 
 static enum ghp_status nccl_all_gather(struct ghp_comm *c, const void *mine, void *all,
                                        int64_t bytes_each)
 {
     GHP_TRY(enter(c));
-    return settle(c, c->transport->nccl->ncclAllGather(mine, all, (size_t)bytes_each, ncclInt8,
-                                                       c->nccl, stream_of(c)));
+    return done(c, c->transport->nccl->ncclAllGather(mine, all, (size_t)bytes_each, ncclInt8,
+                                                     c->nccl, stream_of(c)));
 }
 
 /* One send and one receive with each rank, as one call. */
@@ -261,7 +241,7 @@ static enum ghp_status nccl_all_to_all(struct ghp_comm *c, const void *in, void 
 
     GHP_TRY(enter(c));
     result = nccl->ncclGroupStart();
-    if (result != ncclSuccess) return settle(c, result);
+    if (result != ncclSuccess) return done(c, result);
     for (int i = 0; i < c->ranks.count && result == ncclSuccess; i++) {
         result = nccl->ncclSend((const char *)in + i * bytes_each, (size_t)bytes_each, ncclInt8, i,
                                 c->nccl, stream_of(c));
@@ -270,7 +250,7 @@ static enum ghp_status nccl_all_to_all(struct ghp_comm *c, const void *in, void 
                                     c->nccl, stream_of(c));
     }
     ended = nccl->ncclGroupEnd();
-    return settle(c, result == ncclSuccess ? ended : result);
+    return done(c, result == ncclSuccess ? ended : result);
 }
 
 static enum ghp_status nccl_check(struct ghp_transport *t, double waited_s, const char *label)

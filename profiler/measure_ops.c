@@ -300,7 +300,10 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
     enum ghp_status status = ghp_profile_op(profile, &op->local, op->pass, &price);
 
     GHP_TRY(status);
-    GHP_TRY(m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
+    GHP_TRY(m->backend_ops->prepare_as != NULL
+                ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass,
+                                             GHP_ALGORITHM_UNTIMED, &kernel)
+                : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
     entry->seconds = price.source == GHP_SOURCE_LAW ? law_s(rates, op, price.seconds)
                                                     : price.seconds;

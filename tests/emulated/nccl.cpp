@@ -2,8 +2,8 @@
 //
 // Built as a library of NCCL's name, which ghp opens like the real one. Ranks meet in shared memory that the unique
 // identity names; a collective goes through it in pieces when its stream comes to it (GHP_EMULATED=eager: at once), and
-// sums are made in rank order. As real communicators that do not block, every call is in progress until it has been asked
-// about. GHP_EMULATED_NCCL=error: the first collective ends in a remote error.
+// sums are made in rank order. GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is
+// asked about.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +41,6 @@ struct ncclComm {
     meeting *shared;
     char *pieces; // [size][size][kPiece]: from, for
     size_t bytes;
-    int asks; // how often it is still in progress
     ncclResult_t error;
     std::vector<transfer> transfers;
 };
@@ -164,8 +163,7 @@ ncclResult_t start(ncclComm *c, cudaStream_t stream, std::function<void()> work)
         c->error = ncclRemoteError;
     else
         emulated_enqueue(stream, std::move(work));
-    c->asks = 2;
-    return ncclInProgress;
+    return ncclSuccess;
 }
 
 } // namespace
@@ -200,37 +198,34 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config)
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank)
 {
     size_t bytes = sizeof(meeting) + 64 + (size_t)size * (size_t)size * kPiece;
     int file = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
 
-    if (config->blocking != 0 || rank < 0 || rank >= size || file < 0) return ncclInvalidArgument;
+    if (rank < 0 || rank >= size || file < 0) return ncclInvalidArgument;
     if (ftruncate(file, (off_t)bytes) != 0) return ncclSystemError;
     void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (at == MAP_FAILED) return ncclSystemError;
-    *comm = new ncclComm{rank, size, (meeting *)at, (char *)at + 64, bytes, 2, ncclSuccess, {}};
+    *comm = new ncclComm{rank, size, (meeting *)at, (char *)at + 64, bytes, ncclSuccess, {}};
     (*comm)->shared->present.fetch_add(1);
     while ((*comm)->shared->present.load() < size)
         pause_process();
     meet(*comm);
     if (rank == 0) shm_unlink(id.internal);
-    return ncclInProgress;
+    return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *result)
 {
-    *result = c->error != ncclSuccess ? c->error : c->asks-- > 0 ? ncclInProgress : ncclSuccess;
-    if (c->asks < 0) c->asks = 0;
+    *result = c->error;
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t c)
+ncclResult_t ncclCommFinalize(ncclComm_t)
 {
-    c->asks = 1;
-    return ncclInProgress;
+    return ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
@@ -313,6 +308,6 @@ ncclResult_t ncclGroupEnd()
         start(c, stream, [=] { exchange_pieces(c, transfers); });
     }
     grouped.clear();
-    return ncclInProgress;
+    return ncclSuccess;
 }
 }

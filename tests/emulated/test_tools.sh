@@ -19,6 +19,9 @@ launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fai
 [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "allocated is not predicted memory"
 "$BIN/ghp-inspect" one.run.json >out 2>err || fail "inspect: $(head -3 err)"
 
+# through host memory, two workers on one GPU, just as late
+STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=mpi "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail "late streams"
+
 # two workers, carried by NCCL and by MPI, profiled and verified
 export GHP_EMULATED=eager
 for how in "nccl 2" "mpi 1"; do
@@ -34,8 +37,8 @@ done
 launch 2 "$BIN/ghp-run" two-nccl.plan.json --steps 4 --transport nccl && fail "NCCL took two workers on one GPU"
 grep -q -- '--transport mpi' err || fail "no remedy: $(head -3 err)"
 export GHP_EMULATED_GPUS=4
-STEPS=2 MODELS=lenet5 PRECISIONS=float "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 1 2 || fail verify
-STEPS=2 MODELS=small-resnet PRECISIONS=bf16 "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 4 || fail verify
+STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=nccl "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
+STEPS=2 MODELS=small-resnet PRECISIONS=bf16 TRANSPORTS=nccl "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
 
 # without a GPU: the remedy
 GHP_EMULATED_GPUS=0 launch 1 "$BIN/ghp-run" one.plan.json --steps 1

@@ -204,10 +204,12 @@ static void check_error(void)
     sum.in = sum.out = p.in;
     ghp_transport_nccl.label(comm, "the sum of conv1");
     setenv("GHP_EMULATED_NCCL", "error", 1);
-    CHECK_STATUS(ghp_transport_nccl.all_reduce(comm, &sum), GHP_ERR_COMM);
+    CHECK_STATUS(ghp_transport_nccl.all_reduce(comm, &sum), GHP_OK);
+    unsetenv("GHP_EMULATED_NCCL");
+    CHECK_STATUS(ghp_transport_nccl.check(nccl, 0, "the sum of conv1"), GHP_ERR_COMM);
     CHECK_MESSAGE("'the sum of conv1'");
     CHECK_MESSAGE("NCCL_DEBUG");
-    unsetenv("GHP_EMULATED_NCCL");
+    CHECK_STATUS(ghp_transport_nccl.all_reduce(comm, &sum), GHP_ERR_COMM);
     pair_close(&p);
     ghp_transport_nccl.close(nccl);
 }
