@@ -18,7 +18,7 @@
 
 enum { LABEL_BYTES = 96 };
 
-struct origin { /* of a job of the communication stream */
+struct origin {     /* of a job of the communication stream */
     int64_t step;   /* of the stopwatch */
     double start_s; /* of that step */
     int bank;       /* of that step, on a device */
@@ -41,9 +41,9 @@ struct ghp_worker {
     bool *updated;              /* of each UPDATE: done in this step */
     struct ghp_update *updates; /* those that run at once */
     int metrics;                /* buffer */
-    int dropped;     /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
+    int dropped;                /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
-    struct ghp_step step;   /* whose updates or result are pending, or that runs */
+    struct ghp_step step;  /* whose updates or result are pending, or that runs */
     struct origin *origin; /* of each communication instruction: the step that posted it */
     bool has_result;
     struct ghp_result result;
@@ -119,8 +119,8 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         const struct ghp_instr *instr = instr_of(w, i);
 
         if (!sends(instr)) continue;
-        GHP_TRY(w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream,
-                                           &w->comm[i]));
+        GHP_TRY(
+            w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream, &w->comm[i]));
     }
     return GHP_OK;
 }
@@ -179,8 +179,8 @@ static struct ghp_load load_of(const struct ghp_worker *w)
     const struct ghp_work *work = &w->work;
     const struct ghp_layer *input = &work->model->layers[0];
     int loss = work->model->n_layers - 1;
-    struct ghp_window_at x = ghp_window_of(ghp_split_layouts(work->splits[0]).y, input->out.c,
-                                           work->extent, work->rank);
+    struct ghp_window_at x =
+        ghp_window_of(ghp_split_layouts(work->splits[0]).y, input->out.c, work->extent, work->rank);
     struct ghp_window_at l =
         ghp_window_of(ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c,
                       work->extent, work->rank);
@@ -242,9 +242,8 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_instrs; i++)
         communicates = communicates || instr_of(w, i)->stream == GHP_STREAM_COMM;
     if (w->arena.device.ops != NULL) GHP_TRY(open_flight(w, communicates));
-    return communicates
-               ? ghp_lane_open(&w->team, w->program.n_instrs, reduce_job, w, &w->lane)
-               : GHP_OK;
+    return communicates ? ghp_lane_open(&w->team, w->program.n_instrs, reduce_job, w, &w->lane)
+                        : GHP_OK;
 }
 
 void ghp_worker_close(struct ghp_worker *w)
@@ -274,8 +273,7 @@ static enum ghp_status sum_in_place(struct ghp_worker *w, int i, int data, int64
     const struct ghp_instr *instr = instr_of(w, i);
     bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE ||
                 instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
-    int element_bytes =
-        wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
+    int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
     struct ghp_reduction sum = {.in = w->address[data],
                                 .out = w->address[data],
                                 .elements = bytes / element_bytes,
@@ -418,16 +416,15 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
 
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
-        updates[n++] =
-            (struct ghp_update){.w = w->address[instr->at.w[p]],
-                                .v = w->address[instr->at.momentum[p]],
-                                .dw = w->address[instr->at.dw[p]],
-                                .elements = w->program.buffers[instr->at.w[p]].elements,
-                                .learning_rate = of->learning_rate,
-                                .momentum = of->momentum,
-                                .weight_decay = of->weight_decay,
-                                .numbers =
-                                    w->flight != NULL ? ghp_flight_numbers(w->flight) : NULL};
+        updates[n++] = (struct ghp_update){
+            .w = w->address[instr->at.w[p]],
+            .v = w->address[instr->at.momentum[p]],
+            .dw = w->address[instr->at.dw[p]],
+            .elements = w->program.buffers[instr->at.w[p]].elements,
+            .learning_rate = of->learning_rate,
+            .momentum = of->momentum,
+            .weight_decay = of->weight_decay,
+            .numbers = w->flight != NULL ? ghp_flight_numbers(w->flight) : NULL};
     }
     return n;
 }
@@ -542,8 +539,7 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
                           .wait_s = moment.start_s - moment.before_s};
 
     if (instr_of(w, i)->stream == GHP_STREAM_COMM) return GHP_OK; /* its job says when */
-    if (w->flight != NULL)
-        return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
+    if (w->flight != NULL) return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
 }

@@ -84,7 +84,8 @@ static int products(struct bench *b, struct ghp_worker *worker)
         struct ghp_kernel *kernel = NULL;
 
         if (instr->kind != GHP_INSTR_COMPUTE) continue;
-        CHECK_STATUS(b->team.backend_ops->prepare(b->backend, &instr->local, instr->pass, &kernel), GHP_OK);
+        CHECK_STATUS(b->team.backend_ops->prepare(b->backend, &instr->local, instr->pass, &kernel),
+                     GHP_OK);
         n += strstr(b->team.backend_ops->algorithm(kernel), "gemm") != NULL;
         b->team.backend_ops->release(kernel);
     }
