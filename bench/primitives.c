@@ -142,24 +142,25 @@ static enum ghp_status print_json(const struct floor *f, const struct ghp_model 
     json_t *rows = json_array();
     for (int i = 0; i < f->n; i++)
         json_array_append_new(rows, row_json(&f->rows[i]));
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:I, s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:o}", "format",
-        "ghp.primitives/1", "onednn", ghp_primitive_library(), "model", model->name, "batch",
-        (json_int_t)batch, "threads", (int)threads, "clock", clocks[clock_choice], "repeats",
-        (int)repeats, "primitives_s", f->primitives_s, "update_s", f->update_s, "flops", f->flops,
-        "peak_flops_per_s", f->peak_flops_per_s, "passes", rows);
+    json_t *root = json_pack("{s:s, s:s, s:s, s:I, s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:o}",
+                             "format", "ghp.primitives/1", "onednn", ghp_primitive_library(),
+                             "model", model->name, "batch", (json_int_t)batch, "threads",
+                             (int)threads, "clock", clocks[clock_choice], "repeats", (int)repeats,
+                             "primitives_s", f->primitives_s, "update_s", f->update_s, "flops",
+                             f->flops, "peak_flops_per_s", f->peak_flops_per_s, "passes", rows);
     return ghp_json_print(root, stdout);
 }
 
 static enum ghp_status print_table(const struct floor *f, const struct ghp_model *model)
 {
     struct ghp_table *t = ghp_table_open();
-    ghp_table_note(t, "%s, batch %lld, %d thread(s), oneDNN %s, %s clock: the quickest of each pass",
-                   model->name, (long long)batch, (int)threads, ghp_primitive_library(),
-                   clocks[clock_choice]);
-    ghp_table_note(t, "primitives %.2f ms, update %.2f ms; %.1f GFLOP at a peak of %.1f GFLOP/s: %.2f ms",
-                   1e3 * f->primitives_s, 1e3 * f->update_s, 1e-9 * f->flops,
-                   1e-9 * f->peak_flops_per_s, 1e3 * f->flops / f->peak_flops_per_s);
+    ghp_table_note(
+        t, "%s, batch %lld, %d thread(s), oneDNN %s, %s clock: the quickest of each pass",
+        model->name, (long long)batch, (int)threads, ghp_primitive_library(), clocks[clock_choice]);
+    ghp_table_note(
+        t, "primitives %.2f ms, update %.2f ms; %.1f GFLOP at a peak of %.1f GFLOP/s: %.2f ms",
+        1e3 * f->primitives_s, 1e3 * f->update_s, 1e-9 * f->flops, 1e-9 * f->peak_flops_per_s,
+        1e3 * f->flops / f->peak_flops_per_s);
     ghp_table_column(t, "pass", "", 'l');
     ghp_table_column(t, "times", "", 'r');
     ghp_table_column(t, "each", "ms", 'r');

@@ -273,15 +273,20 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
     struct ghp_backend *backend = NULL;
     struct samples samples = {0};
     float *w = ghp_opset_block(bytes), *v = ghp_opset_block(bytes), *dw = ghp_opset_block(bytes);
-    enum ghp_status status =
-        w == NULL || v == NULL || dw == NULL ? GHP_NO_MEMORY() : ghp_backend_onednn.open(&config, &backend);
+    enum ghp_status status = w == NULL || v == NULL || dw == NULL
+                                 ? GHP_NO_MEMORY()
+                                 : ghp_backend_onednn.open(&config, &backend);
     if (status == GHP_OK) {
         fill(w, (size_t)bytes);
         memset(v, 0, (size_t)bytes);
         memset(dw, 0, (size_t)bytes);
         for (int i = 0; i <= how.repeats; i++) {
-            struct ghp_update update = {
-                .w = w, .v = v, .dw = dw, .elements = weights, .learning_rate = 1e-3, .momentum = 0.9};
+            struct ghp_update update = {.w = w,
+                                        .v = v,
+                                        .dw = dw,
+                                        .elements = weights,
+                                        .learning_rate = 1e-3,
+                                        .momentum = 0.9};
             double begin = now_s(how);
             status = ghp_backend_onednn.update(backend, &update);
             if (i > 0) samples.values[samples.n++] = now_s(how) - begin;
@@ -322,8 +327,7 @@ double ghp_primitive_peak(struct ghp_primitive_timing how)
         samples.values[samples.n++] = now_s(how) - begin;
     }
     free(sink);
-    return samples.n == 0 ? 0
-                          : 2.0 * CHAINS * LANES * ROUNDS * how.threads / quantile(&samples, 0);
+    return samples.n == 0 ? 0 : 2.0 * CHAINS * LANES * ROUNDS * how.threads / quantile(&samples, 0);
 }
 
 const char *ghp_primitive_library(void)

@@ -82,7 +82,8 @@ struct ghp_formats {
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
 
-struct ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare takes */
+struct
+    ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare takes */
     int n;
     char names[GHP_MAX_ALGORITHMS][GHP_ALGORITHM_BYTES];
 };
@@ -94,7 +95,7 @@ struct ghp_kernel;  /* prepared pass, owned by its ops */
 #define GHP_ALGORITHM_UNTIMED "untimed"
 
 struct ghp_backend_ops {
-    const char *name; /* "reference", "onednn", "cuda" */
+    const char *name;                    /* "reference", "onednn", "cuda" */
     const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */
     /* What is missing for this backend on this machine, and how to get it; NULL: nothing can be. */
     enum ghp_status (*check)(void);
@@ -115,8 +116,8 @@ struct ghp_backend_ops {
                                   struct ghp_algorithms *names);
     /* Whether the operation's kernels take blocked x and y; NULL: none does. */
     bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
-    /* As prepare_as (algorithm may be NULL), on tensors of these formats. Its scratch is at most that of the same
-     * algorithm on plain tensors. Not NULL where can_block is not. */
+    /* As prepare_as (algorithm may be NULL), on tensors of these formats; where the algorithm of that name reorders
+     * otherwise, by the same implementation. Not NULL where can_block is not. */
     enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_formats formats, struct ghp_kernel **kernel);

@@ -31,8 +31,7 @@ static void forward(const struct ghp_local *local, const struct ghp_call *call,
 static double *row_of(const struct ghp_local *local, const struct ghp_call *call, int part)
 {
     char *base = call->at.scratch;
-    return (double *)(void *)(base +
-                              part * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double)));
+    return (double *)(void *)(base + part * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double)));
 }
 
 /* Sums over this part's blocks, in double: into row `part` of scratch. */

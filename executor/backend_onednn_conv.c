@@ -101,8 +101,8 @@ struct walk {
     struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
     dnnl_primitive_attr_t attributes;
     struct ghp_formats formats;
-    const char *wanted; /* fill the kernel with the way of this name; NULL: the first */
-    bool loosely;       /* whatever is reordered */
+    const char *wanted;           /* fill the kernel with the way of this name; NULL: the first */
+    bool loosely;                 /* whatever is reordered */
     struct ghp_algorithms *names; /* not NULL: only add each way's name */
     bool filled;
 };
@@ -205,7 +205,6 @@ enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
     ghp_onednn_kernel_close(walk.kernel);
-    if (status == GHP_OK && !first && can)
-        status = add_unfolding(backend, local, names);
+    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, names);
     return status;
 }

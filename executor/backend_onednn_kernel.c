@@ -38,9 +38,8 @@ void ghp_onednn_kernel_close(struct ghp_onednn_kernel *kernel)
 }
 
 /* A memory without data, bound at each run. In scratch it lies behind what is there already. */
-static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel,
-                                  ghp_onednn_layout_view layout, enum ghp_onednn_where where,
-                                  dnnl_memory_t *memory)
+static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel, ghp_onednn_layout_view layout,
+                                  enum ghp_onednn_where where, dnnl_memory_t *memory)
 {
     const struct ghp_onednn *library = kernel->base.backend->library;
     struct ghp_onednn_memory *made = &kernel->memories[kernel->n_memories];
@@ -167,10 +166,9 @@ void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
     bool moved = false;
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         if (operands[i].where != GHP_ONEDNN_W && operands[i].where != GHP_ONEDNN_DW)
-            moved = moved ||
-                    !dnnl_memory_desc_equal(
-                        dnnl_primitive_desc_query_md(described, operands[i].query, 0),
-                        operands[i].plain);
+            moved = moved || !dnnl_memory_desc_equal(
+                                 dnnl_primitive_desc_query_md(described, operands[i].query, 0),
+                                 operands[i].plain);
     snprintf(name, GHP_ALGORITHM_BYTES, "%.48s%s", ghp_onednn_implementation(described),
              moved ? "+reorder" : "");
 }

@@ -45,9 +45,9 @@ static enum ghp_status matmul_operands(struct problem *p)
     const enum ghp_onednn_where w = forward || data ? GHP_ONEDNN_W : z->x_where;
     const enum ghp_onednn_where y = forward ? GHP_ONEDNN_Y : data ? z->x_where : GHP_ONEDNN_DW;
     const struct shape shapes[3][3] = {
-        {{z->n, z->c, false}, {z->c, z->k, true}, {z->n, z->k, false}},   /* y = x w^T */
-        {{z->n, z->k, false}, {z->k, z->c, false}, {z->n, z->c, false}},  /* dx = dy w */
-        {{z->k, z->n, true}, {z->n, z->c, false}, {z->k, z->c, false}}};  /* dw = dy^T x */
+        {{z->n, z->c, false}, {z->c, z->k, true}, {z->n, z->k, false}},  /* y = x w^T */
+        {{z->n, z->k, false}, {z->k, z->c, false}, {z->n, z->c, false}}, /* dx = dy w */
+        {{z->k, z->n, true}, {z->n, z->c, false}, {z->k, z->c, false}}}; /* dw = dy^T x */
     const struct shape *shape = shapes[forward ? 0 : data ? 1 : 2];
     p->operands[0] = (struct ghp_onednn_operand){DNNL_ARG_SRC, dnnl_query_src_md, x, NULL, false};
     p->operands[1] =
@@ -64,20 +64,20 @@ static enum ghp_status inner_operands(struct problem *p)
     const enum ghp_pass pass = p->kernel->base.pass;
     const bool forward = pass == GHP_PASS_FORWARD, data = pass == GHP_PASS_BACKWARD_DATA;
     const struct shape shapes[3] = {{z->n, z->c, false}, {z->k, z->c, false}, {z->n, z->k, false}};
-    p->operands[0] = (struct ghp_onednn_operand){
-        data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, data ? dnnl_query_diff_src_md : dnnl_query_src_md,
-        z->x_where, NULL, data};
-    p->operands[1] = forward || data
-                         ? (struct ghp_onednn_operand){DNNL_ARG_WEIGHTS, dnnl_query_weights_md,
-                                                       GHP_ONEDNN_W, NULL, false}
-                         : (struct ghp_onednn_operand){DNNL_ARG_DIFF_WEIGHTS,
-                                                       dnnl_query_diff_weights_md, GHP_ONEDNN_DW,
-                                                       NULL, true};
-    p->operands[2] = forward ? (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md,
-                                                           GHP_ONEDNN_Y, NULL, true}
-                             : (struct ghp_onednn_operand){DNNL_ARG_DIFF_DST,
-                                                           dnnl_query_diff_dst_md, GHP_ONEDNN_DY,
-                                                           NULL, false};
+    p->operands[0] = (struct ghp_onednn_operand){data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC,
+                                                 data ? dnnl_query_diff_src_md : dnnl_query_src_md,
+                                                 z->x_where, NULL, data};
+    p->operands[1] =
+        forward || data
+            ? (struct ghp_onednn_operand){DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W,
+                                          NULL, false}
+            : (struct ghp_onednn_operand){DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md,
+                                          GHP_ONEDNN_DW, NULL, true};
+    p->operands[2] =
+        forward
+            ? (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, NULL, true}
+            : (struct ghp_onednn_operand){DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY,
+                                          NULL, false};
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         GHP_TRY(open_layout(shapes[i], &p->operands[i].plain));
     return GHP_OK;
@@ -93,8 +93,8 @@ static enum ghp_status describe(struct problem *p, struct way way, dnnl_primitiv
     if (way.matmul)
         return ghp_onednn_matmul_describe(library->engine, &m, way.implementation, p->attributes,
                                           described);
-    return ghp_onednn_inner_describe(library->engine, &m, p->kernel->base.pass,
-                                     way.implementation, p->attributes, described);
+    return ghp_onednn_inner_describe(library->engine, &m, p->kernel->base.pass, way.implementation,
+                                     p->attributes, described);
 }
 
 static void name_of(const struct problem *p, struct way way, const_dnnl_primitive_desc_t described,
@@ -148,11 +148,11 @@ enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
 
 static struct ghp_onednn_product product_of(const struct ghp_local *local, enum ghp_pass pass)
 {
-    return (struct ghp_onednn_product){
-        .n = local->n,
-        .c = local->c,
-        .k = local->k,
-        .x_where = pass == GHP_PASS_BACKWARD_DATA ? GHP_ONEDNN_DX : GHP_ONEDNN_X};
+    return (struct ghp_onednn_product){.n = local->n,
+                                       .c = local->c,
+                                       .k = local->k,
+                                       .x_where = pass == GHP_PASS_BACKWARD_DATA ? GHP_ONEDNN_DX
+                                                                                 : GHP_ONEDNN_X};
 }
 
 enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,

@@ -98,7 +98,8 @@ enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
 /* The names of all algorithms of the pass, the likeliest first. */
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_formats formats, struct ghp_algorithms *names);
+                                           struct ghp_formats formats,
+                                           struct ghp_algorithms *names);
 enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
                                              const struct ghp_local *local, enum ghp_pass pass,
                                              struct ghp_algorithms *names);

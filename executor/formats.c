@@ -98,7 +98,8 @@ static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
     const struct sides sides = sides_of(c->program, instr);
     struct ghp_kernel *kernel = NULL;
     if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D) return GHP_OK;
-    GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, (struct ghp_formats){0}, &kernel));
+    GHP_TRY(
+        ghp_kernels_find(kernels, &instr->local, instr->pass, (struct ghp_formats){0}, &kernel));
     if (strstr(c->ops->algorithm(kernel), "+reorder") == NULL) return GHP_OK;
     for (int i = 0; i < sides.n_x; i++)
         c->wants[sides.x[i]] = true;

@@ -91,8 +91,7 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
     GHP_ASSERT(!entry->formats.x && !entry->formats.y);
     if (algorithm == NULL || ops->prepare_as == NULL)
         return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
-    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm,
-                           &entry->kernel);
+    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
 }
 
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)

@@ -1,8 +1,9 @@
-/* executor/kernels.h - the prepared kernels of a program: one per distinct (local operation, pass), shared by all layers
- * that need it.
+/* executor/kernels.h - the prepared kernels of a program: one per distinct (local operation, pass, formats), shared by
+ * all layers that need it, by the algorithms that the profile names.
  *
  * It is also the lowering's source of scratch bytes, so that a buffer is as large as the very kernel that uses it asks
- * for; with a profile it insists that the profile says the same. Preparing needs no tensors and no arena. */
+ * for, in whatever formats (formats.h); with a profile it insists that the profile says the same. Preparing needs no
+ * tensors and no arena. */
 #ifndef GHP_EXECUTOR_KERNELS_H
 #define GHP_EXECUTOR_KERNELS_H
 

@@ -127,8 +127,8 @@ enum ghp_status ghp_onednn_matmul_describe(dnnl_engine_t engine,
                                            dnnl_primitive_desc_t *described)
 {
     *described = NULL;
-    dnnl_status_t status = dnnl_matmul_primitive_desc_create(described, engine, m->x, m->w, NULL,
-                                                             m->y, attributes);
+    dnnl_status_t status =
+        dnnl_matmul_primitive_desc_create(described, engine, m->x, m->w, NULL, m->y, attributes);
     return advance(status, implementation, described);
 }
 
@@ -183,8 +183,7 @@ static enum ghp_status choose(dnnl_engine_t engine, const_dnnl_op_desc_t op,
                               dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *described)
 {
     dnnl_primitive_desc_iterator_t at = NULL;
-    dnnl_status_t status =
-        dnnl_primitive_desc_iterator_create(&at, op, attributes, engine, hint);
+    dnnl_status_t status = dnnl_primitive_desc_iterator_create(&at, op, attributes, engine, hint);
     if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
     for (int i = 0; i < implementation && status == dnnl_success; i++)
         status = dnnl_primitive_desc_iterator_next(at);
@@ -254,18 +253,17 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
         pass == GHP_PASS_BACKWARD_DATA
             ? dnnl_inner_product_backward_data_desc_init(&backward, m->x, m->w, m->y)
             : dnnl_inner_product_backward_weights_desc_init(&backward, m->x, m->w, NULL, m->y);
-    enum ghp_status made =
-        status == dnnl_success
-            ? choose(engine, &backward, hint, implementation, attributes, described)
-            : GHP_OK;
+    enum ghp_status made = status == dnnl_success ? choose(engine, &backward, hint, implementation,
+                                                           attributes, described)
+                                                  : GHP_OK;
     dnnl_primitive_desc_destroy(hint);
     return made;
 }
 
 #endif
 
-static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, dnnl_format_tag_t activation,
-                                    struct conv_layouts *md)
+static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv,
+                                    dnnl_format_tag_t activation, struct conv_layouts *md)
 {
     GHP_TRY(ghp_onednn_layout_open(4, conv->x, activation, &md->x));
     GHP_TRY(ghp_onednn_layout_open(conv->grouped ? 5 : 4, conv->w, dnnl_format_tag_any, &md->w));

@@ -13,7 +13,7 @@
 #include <dnnl.h>
 
 #if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t ghp_onednn_layout; /* how a tensor lies; NULL: none */
+typedef dnnl_memory_desc_t ghp_onednn_layout;            /* how a tensor lies; NULL: none */
 typedef const_dnnl_memory_desc_t ghp_onednn_layout_view; /* borrowed */
 #else
 typedef dnnl_memory_desc_t *ghp_onednn_layout;

@@ -161,8 +161,8 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         const struct ghp_instr *instr = instr_of(w, i);
 
         if (!sends(instr)) continue;
-        GHP_TRY(w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream,
-                                           &w->comm[i]));
+        GHP_TRY(
+            w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream, &w->comm[i]));
     }
     return w->program.seat.n_stages > 1 ? open_mailbox(w) : GHP_OK;
 }
@@ -372,8 +372,7 @@ static enum ghp_status sum_in_place(struct ghp_worker *w, int i, int data, int64
     const struct ghp_instr *instr = instr_of(w, i);
     bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE ||
                 instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
-    int element_bytes =
-        wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
+    int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
     struct ghp_reduction sum = {.in = w->address[data],
                                 .out = w->address[data],
                                 .elements = bytes / element_bytes,
@@ -578,16 +577,15 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
 
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
-        updates[n++] =
-            (struct ghp_update){.w = w->address[instr->at.w[p]],
-                                .v = w->address[instr->at.momentum[p]],
-                                .dw = w->address[instr->at.dw[p]],
-                                .elements = w->program.buffers[instr->at.w[p]].elements,
-                                .learning_rate = of->learning_rate,
-                                .momentum = of->momentum,
-                                .weight_decay = of->weight_decay,
-                                .numbers =
-                                    w->flight != NULL ? ghp_flight_numbers(w->flight) : NULL};
+        updates[n++] = (struct ghp_update){
+            .w = w->address[instr->at.w[p]],
+            .v = w->address[instr->at.momentum[p]],
+            .dw = w->address[instr->at.dw[p]],
+            .elements = w->program.buffers[instr->at.w[p]].elements,
+            .learning_rate = of->learning_rate,
+            .momentum = of->momentum,
+            .weight_decay = of->weight_decay,
+            .numbers = w->flight != NULL ? ghp_flight_numbers(w->flight) : NULL};
     }
     return n;
 }

@@ -31,7 +31,8 @@ static void turn(float *at, struct image z, bool to_blocks)
         for (int64_t p = 0; p < z.pixels; p++)
             for (int64_t c = 0; c < z.c; c++) {
                 int64_t plain = (n * z.pixels + p) * z.c + c;
-                int64_t block = ((n * (z.c / LANES) + c / LANES) * z.pixels + p) * LANES + c % LANES;
+                int64_t block =
+                    ((n * (z.c / LANES) + c / LANES) * z.pixels + p) * LANES + c % LANES;
                 if (to_blocks)
                     at[block] = from[plain];
                 else
@@ -96,7 +97,8 @@ static void compare(const struct ghp_opset *got, const struct ghp_opset *right, 
         }
         CHECK(size > 0);
         if (!CHECK_NEAR(sqrt(difference), 0, bound * sqrt(size)))
-            fprintf(stderr, "  in %s of %s by %s\n", a[t].name, op_case_text(&got->local, pass), how);
+            fprintf(stderr, "  in %s of %s by %s\n", a[t].name, op_case_text(&got->local, pass),
+                    how);
     }
 }
 
@@ -130,7 +132,8 @@ static void check_formats(const struct ghp_local *local, struct ghp_formats form
         CHECK((names.n > 0) == (local->op == GHP_OP_CONV2D));
         for (int i = 0; i < names.n; i++) {
             struct ghp_kernel *kernel = NULL;
-            ops->prepare_blocked(fast, local, (enum ghp_pass)pass, names.names[i], formats, &kernel);
+            ops->prepare_blocked(fast, local, (enum ghp_pass)pass, names.names[i], formats,
+                                 &kernel);
             CHECK_TEXT(ops->algorithm(kernel), names.names[i]);
             ops->release(kernel);
             check_way(local, (enum ghp_pass)pass, names.names[i], formats);
@@ -141,8 +144,14 @@ static void check_formats(const struct ghp_local *local, struct ghp_formats form
 static struct ghp_local sized(enum ghp_op op, int64_t c, int64_t size, int64_t k)
 {
     struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
-    struct ghp_local local = {.op = op, .n = 3, .c = c, .h = size, .w = size, .k = k,
-                              .n_inputs = op == GHP_OP_ADD ? 2 : 1, .window = window};
+    struct ghp_local local = {.op = op,
+                              .n = 3,
+                              .c = c,
+                              .h = size,
+                              .w = size,
+                              .k = k,
+                              .n_inputs = op == GHP_OP_ADD ? 2 : 1,
+                              .window = window};
     if (op == GHP_OP_CONV2D || op == GHP_OP_MAX_POOL || op == GHP_OP_AVG_POOL)
         return op_case_conv(local);
     bool flat = op == GHP_OP_FLATTEN, global = op == GHP_OP_GLOBAL_AVG_POOL;
@@ -153,8 +162,8 @@ static struct ghp_local sized(enum ghp_op op, int64_t c, int64_t size, int64_t k
 
 static void check_kernels(void)
 {
-    static const enum ghp_op apart[] = {GHP_OP_BIAS,     GHP_OP_RELU,    GHP_OP_MAX_POOL,
-                                        GHP_OP_AVG_POOL, GHP_OP_ADD,     GHP_OP_FLATTEN,
+    static const enum ghp_op apart[] = {GHP_OP_BIAS,           GHP_OP_RELU, GHP_OP_MAX_POOL,
+                                        GHP_OP_AVG_POOL,       GHP_OP_ADD,  GHP_OP_FLATTEN,
                                         GHP_OP_GLOBAL_AVG_POOL};
     const struct ghp_local convs[] = {sized(GHP_OP_CONV2D, 32, 18, 48),
                                       sized(GHP_OP_CONV2D, 3, 9, 16),
@@ -175,7 +184,8 @@ static void check_kernels(void)
 /* ---- programs ---- */
 
 static const char *const network =
-    "{\"format\": \"ghp.model/1\", \"name\": \"blocks\", \"input\": {\"channels\": 3, \"height\": 16, \"width\": 16},"
+    "{\"format\": \"ghp.model/1\", \"name\": \"blocks\", \"input\": {\"channels\": 3, \"height\": "
+    "16, \"width\": 16},"
     "\"layers\": ["
     "{\"name\": \"first\", \"op\": \"conv2d\", \"channels\": 32, \"kernel\": 3, \"pad\": 1},"
     "{\"name\": \"relu1\", \"op\": \"relu\"},"
@@ -204,7 +214,8 @@ static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_ext
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l->model), GHP_OK)) exit(1);
     for (int i = 0; i < l->model.n_layers; i++) {
         bool split = strcmp(l->model.layers[i].name, split_layer) == 0;
-        splits[i] = split ? (struct ghp_split){GHP_SPLIT_OUT, 2} : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] =
+            split ? (struct ghp_split){GHP_SPLIT_OUT, 2} : (struct ghp_split){GHP_SPLIT_DATA, 1};
     }
     const struct ghp_lowering how = {.model = &l->model,
                                      .extent = extent,
