@@ -92,7 +92,7 @@ static enum ghp_status exchange_open(struct exchange *x)
 {
     const struct ghp_agenda_comm *what = x->what;
     struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
-    int64_t least = (int64_t)2 * x->m->element_bytes * what->count;
+    int64_t least = (int64_t)3 * x->m->element_bytes * what->count;
     struct ghp_device device = ghp_measure_device(x->m);
 
     x->team = ghp_measure_carrier(x->m);
@@ -224,6 +224,7 @@ static void fit_add(struct fit *fit, const struct ghp_machine *machine,
     a = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
     unit.intra = (struct ghp_link){.latency_s = 0, .bandwidth_Bps = 1};
     unit.inter = unit.intra;
+    if (!inside_node(machine, entry, workers)) unit.intra.bandwidth_Bps = 1e30;
     b = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
     fit->aa += a * a;
     fit->ab += a * b;
