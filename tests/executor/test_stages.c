@@ -18,6 +18,7 @@ enum { BATCH = 24 };
 
 static struct ghp_transport *transport;
 static int workers;
+static size_t network; /* of main's, how many are done */
 
 static unsigned next_random(unsigned *state)
 {
@@ -238,6 +239,12 @@ static bool fit(const struct bench *b, struct ghp_staging *s)
     return s->n > 1 && ghp_staging_check(s, &b->model, b->work.extent) == GHP_OK;
 }
 
+/* With three workers and more each network has a third of the cases, and each case two of the networks; all with GHP_ALL=1. */
+static bool is_due(size_t kind)
+{
+    return workers < 3 || getenv("GHP_ALL") != NULL || kind % 3 == network % 3;
+}
+
 static void check_model(const char *path, int ghost, struct bench_numbers numbers)
 {
     static const int shapes[][4] = {{0},    {1, 1}, {2, 1}, {1, 2},    {1, 1, 1},
@@ -257,6 +264,7 @@ static void check_model(const char *path, int ghost, struct bench_numbers number
             for (int i = 0; i < 4; i++)
                 sum += counts[i] = shapes[k][i];
             if (sum > 0 && workers % sum != 0) continue;
+            if (!is_due(k + m)) continue;
             for (unsigned seed = 0; seed < 2; seed++) {
                 if (workers > 3 && seed != (k + m) % 2) continue; /* more shapes, half of each */
                 struct ghp_staging s =
@@ -269,6 +277,7 @@ static void check_model(const char *path, int ghost, struct bench_numbers number
         }
     if (!CHECK(ran > 0)) fprintf(stderr, "nothing of '%s' was tried\n", path);
     bench_close(&b);
+    network++;
 }
 
 int main(int argc, char **argv)
