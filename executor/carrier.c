@@ -26,8 +26,8 @@ static enum ghp_status find_sharing(const struct ghp_team *team, bool *shared)
     device.ops->about(device.backend, &mine);
     *shared = false;
     GHP_TRY_GOTO(status,
-                 ops->group(team->transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE,
-                            &world),
+                 ops->group(team->transport, (struct ghp_ranks){.count = size, .stride = 1},
+                            GHP_STREAM_COMPUTE, &world),
                  done);
     ops->label(world, "choosing who carries");
     GHP_TRY_GOTO(status, ops->agree(world, status), done);
@@ -74,8 +74,9 @@ enum ghp_status ghp_carrier_open(struct ghp_team *team, enum ghp_carrier_choice 
 
     if (team->backend_ops->device == NULL) {
         if (choice != GHP_CARRIER_NCCL) return GHP_OK;
-        return GHP_FAIL(GHP_ERR_USAGE, "NCCL carries between GPUs, and the backend is '%s'; use "
-                                       "--backend cuda, or leave --transport out",
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "NCCL carries between GPUs, and the backend is '%s'; use "
+                        "--backend cuda, or leave --transport out",
                         team->backend_ops->name);
     }
     if (team->transport_ops->size(team->transport) == 1) return GHP_OK;

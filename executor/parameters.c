@@ -256,8 +256,7 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
 
     if (!ghp_worker_owns(worker, t->layer)) return GHP_OK;
     status = view_open(worker, t, role, &v);
-    if (status == GHP_OK)
-        ghp_shard_take(shard_of(worker, t), v.form.element_bytes, whole, v.here);
+    if (status == GHP_OK) ghp_shard_take(shard_of(worker, t), v.form.element_bytes, whole, v.here);
     if (status == GHP_OK) status = view_write(&v);
     view_close(&v);
     return status;
@@ -323,8 +322,8 @@ static enum ghp_status compare_degree(struct ghp_worker *worker,
 {
     const struct ghp_seat *seat = ghp_worker_seat(worker);
     const struct ghp_team *team = ghp_worker_team(worker);
-    struct ghp_ranks holders = ghp_seat_ranks(
-        seat, ghp_ranks_replica(seat->number, degree, seat->extent.workers));
+    struct ghp_ranks holders =
+        ghp_seat_ranks(seat, ghp_ranks_replica(seat->number, degree, seat->extent.workers));
     int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
@@ -362,7 +361,8 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport, (struct ghp_ranks){.count = n, .stride = 1},
+                 team->transport_ops->group(team->transport,
+                                            (struct ghp_ranks){.count = n, .stride = 1},
                                             GHP_STREAM_COMPUTE, &world),
                  done);
     team->transport_ops->label(world, "comparing replicas");

@@ -181,9 +181,8 @@ static enum ghp_status open_backend(struct ghp_setup *s)
     s->element_bytes = s->precision.element_bytes;
     ops = choose_backend(s, &s->entrants[0], s->precision);
     if (ops == NULL)
-        return ghp_backend_fail_unknown(o->backend != NULL
-                                            ? o->backend
-                                            : s->entrants[0].plan.profile.backend);
+        return ghp_backend_fail_unknown(o->backend != NULL ? o->backend
+                                                           : s->entrants[0].plan.profile.backend);
     if (!ghp_backend_has(ops, s->precision))
         return GHP_FAIL(GHP_ERR_USAGE, "the backend '%s' has no %s precision; use --backend %s",
                         ops->name, ghp_precision_name(s->precision),
@@ -287,16 +286,16 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     s->size = ops->size(session->transport);
     s->here = workers_here(s);
     s->seat = seat_here(s);
-    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1}, GHP_STREAM_COMPUTE,
-                       &s->world));
+    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1},
+                       GHP_STREAM_COMPUTE, &s->world));
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
-    GHP_TRY(ghp_setup_agree(
-        s,
-        ghp_carrier_open(&s->team, (enum ghp_carrier_choice)session->options->carrier,
-                         session->options->watchdog_s),
-        "choosing who carries"));
+    GHP_TRY(ghp_setup_agree(s,
+                            ghp_carrier_open(&s->team,
+                                             (enum ghp_carrier_choice)session->options->carrier,
+                                             session->options->watchdog_s),
+                            "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, open_recipe(s), "opening the data"));
     GHP_TRY(choose_init(s));
     say_setup(s);
@@ -331,9 +330,8 @@ static bool stands_for_others(const struct ghp_setup *s, const struct ghp_plan *
     const struct ghp_staging *staging = &plan->staging;
     int n = plan->model.n_layers;
     struct ghp_seat own = ghp_seat_of(staging, n, plan->extent, s->rank);
-    struct ghp_seat other =
-        ghp_seat_of(staging, n, plan->extent,
-                    ghp_stage_representative(staging, own.stage, plan->extent));
+    struct ghp_seat other = ghp_seat_of(staging, n, plan->extent,
+                                        ghp_stage_representative(staging, own.stage, plan->extent));
 
     return own.extent.global_batch == other.extent.global_batch;
 }
@@ -343,20 +341,19 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
     const struct ghp_staging *staging = &e->plan.staging;
 
     e->comparable = is_comparable(s, &e->plan.profile);
-    e->work = (struct ghp_work){.model = &e->plan.model,
-                                .splits = e->plan.splits,
-                                .extent = e->plan.extent,
-                                .rank = s->rank,
-                                .element_bytes = s->element_bytes,
-                                .bucket_bytes = e->plan.bucket_bytes,
-                                .seed = (uint64_t)s->options->seed,
-                                .fault = (enum ghp_fault)s->options->fault,
-                                .groups = e->plan.groups,
-                                .threads = s->threads,
-                                .staging = ghp_staging_trivial(staging) ? NULL : staging,
-                                .profile = e->comparable && stands_for_others(s, &e->plan)
-                                               ? &e->plan.profile
-                                               : NULL};
+    e->work = (struct ghp_work){
+        .model = &e->plan.model,
+        .splits = e->plan.splits,
+        .extent = e->plan.extent,
+        .rank = s->rank,
+        .element_bytes = s->element_bytes,
+        .bucket_bytes = e->plan.bucket_bytes,
+        .seed = (uint64_t)s->options->seed,
+        .fault = (enum ghp_fault)s->options->fault,
+        .groups = e->plan.groups,
+        .threads = s->threads,
+        .staging = ghp_staging_trivial(staging) ? NULL : staging,
+        .profile = e->comparable && stands_for_others(s, &e->plan) ? &e->plan.profile : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_worker_connect(e->worker));

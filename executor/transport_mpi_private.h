@@ -39,9 +39,9 @@ struct ghp_mailbox {
 
 struct ghp_transport {
     int rank, size;
-    MPI_Comm mail;  /* of all workers, for mailboxes; MPI_COMM_NULL until the first */
-    int most_tag;   /* of its messages */
-    int *node_of; /* each rank's node: the first rank there */
+    MPI_Comm mail; /* of all workers, for mailboxes; MPI_COMM_NULL until the first */
+    int most_tag;  /* of its messages */
+    int *node_of;  /* each rank's node: the first rank there */
     bool in_rank_order;
     double watchdog_s;
     struct ghp_comm *comms; /* owned */

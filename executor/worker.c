@@ -20,7 +20,7 @@
 
 enum { LABEL_BYTES = 96 };
 
-struct origin { /* of a job of another stream */
+struct origin {      /* of a job of another stream */
     int64_t step;    /* of the stopwatch */
     double start_s;  /* of that step */
     double posted_s; /* after that */
@@ -36,10 +36,10 @@ struct ghp_worker {
     struct ghp_lane *lane;     /* NULL: nothing runs beside the compute stream */
     struct ghp_flight *flight; /* NULL: tensors lie in host memory */
     struct ghp_stopwatch *watch;
-    struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
-    struct ghp_comm **comm;     /* of each instruction that sends, else NULL */
-    char (*label)[LABEL_BYTES]; /* of each instruction, for the watchdog */
-    void **address;             /* of each buffer */
+    struct ghp_kernel **kernel;  /* of each COMPUTE, else NULL */
+    struct ghp_comm **comm;      /* of each instruction that sends, else NULL */
+    char (*label)[LABEL_BYTES];  /* of each instruction, for the watchdog */
+    void **address;              /* of each buffer */
     bool *blocked;               /* each buffer's format */
     bool *updated;               /* of each UPDATE: done in this step */
     struct ghp_update *updates;  /* those that run at once */
@@ -53,7 +53,7 @@ struct ghp_worker {
     int turning;       /* instruction before which the last step's metrics are taken */
     int dropped;       /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
-    struct ghp_step step;   /* whose updates or result are pending, or that runs */
+    struct ghp_step step;  /* whose updates or result are pending, or that runs */
     struct origin *origin; /* of each instruction of another stream: the step that posted it */
     bool has_result;
     struct ghp_result result;
@@ -279,10 +279,11 @@ static enum ghp_status check_flight(const struct ghp_worker *w)
         ghosts = ghosts || (w->work.model->layers[l].op == GHP_OP_BATCH_NORM &&
                             w->work.model->layers[l].norm.ghost > 0);
     if (w->work.staging == NULL && !ghosts) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_USAGE,
-                    "backend '%s' runs plans of one stage and one micro-batch, with statistics over the "
-                    "global batch; plan with --roles shared, or run on processors",
-                    w->team.backend_ops->name);
+    return GHP_FAIL(
+        GHP_ERR_USAGE,
+        "backend '%s' runs plans of one stage and one micro-batch, with statistics over the "
+        "global batch; plan with --roles shared, or run on processors",
+        w->team.backend_ops->name);
 }
 
 static enum ghp_status open_flight(struct ghp_worker *w, bool communicates)
@@ -740,8 +741,7 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
                           .wait_s = moment.start_s - moment.before_s};
 
     if (instr_of(w, i)->stream != GHP_STREAM_COMPUTE) return GHP_OK; /* its job says when */
-    if (w->flight != NULL)
-        return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
+    if (w->flight != NULL) return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
 }

@@ -122,32 +122,33 @@ static void test_law(void)
     int64_t v = 1000000;
     double x = 1e6;
 
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){.count = 1, .stride = 1}, 16), 0);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v,
+                                  (struct ghp_ranks){.count = 1, .stride = 1}, 16),
+               0);
     /* a group inside a node */
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){.first = 4, .count = 4, .stride = 1}, 16),
-        2 * 3.0 / 4 * x / intra.bandwidth_Bps + 6 * intra.latency_s);
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){.first = 4, .count = 2, .stride = 2}, 16),
-        1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v,
+                                  (struct ghp_ranks){.first = 4, .count = 4, .stride = 1}, 16),
+               2 * 3.0 / 4 * x / intra.bandwidth_Bps + 6 * intra.latency_s);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v,
+                                  (struct ghp_ranks){.first = 4, .count = 2, .stride = 2}, 16),
+               1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
     /* one group over all nodes, by levels: each node's 4 members send a message to each of 3 others, where one rank's messages
      * alone would be 15 */
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v, (struct ghp_ranks){.count = 16, .stride = 1}, 16),
-        2 * 15.0 / 16 * x / (inter.bandwidth_Bps / (4 * 3 / 15.0)) + 30 * inter.latency_s);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v,
+                                  (struct ghp_ranks){.count = 16, .stride = 1}, 16),
+               2 * 15.0 / 16 * x / (inter.bandwidth_Bps / (4 * 3 / 15.0)) + 30 * inter.latency_s);
     /* replicas at stride 2: two groups share each node's link, each with 2 members that send to 3 nodes */
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_REDUCE_SCATTER, v, (struct ghp_ranks){.first = 1, .count = 8, .stride = 2}, 16),
-        7.0 / 8 * x / (inter.bandwidth_Bps / (2 * 2 * 3 / 7.0)) + 7 * inter.latency_s);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_REDUCE_SCATTER, v,
+                                  (struct ghp_ranks){.first = 1, .count = 8, .stride = 2}, 16),
+               7.0 / 8 * x / (inter.bandwidth_Bps / (2 * 2 * 3 / 7.0)) + 7 * inter.latency_s);
     /* stride 8 over groups of 2: four share it */
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_ALL_TO_ALL, v, (struct ghp_ranks){.first = 1, .count = 2, .stride = 8}, 16),
-        1.0 / 2 * x / (inter.bandwidth_Bps / 4) + inter.latency_s);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_TO_ALL, v,
+                                  (struct ghp_ranks){.first = 1, .count = 2, .stride = 8}, 16),
+               1.0 / 2 * x / (inter.bandwidth_Bps / 4) + inter.latency_s);
     /* three workers a node in groups of two: {2, 3} straddles, so the kind is bound by the outer link */
-    check_same(
-        ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v, (struct ghp_ranks){.count = 2, .stride = 1}, 12),
-        1.0 / 2 * x / inter.bandwidth_Bps + inter.latency_s);
+    check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v,
+                                  (struct ghp_ranks){.count = 2, .stride = 1}, 12),
+               1.0 / 2 * x / inter.bandwidth_Bps + inter.latency_s);
     ghp_machine_release(&machine);
 }
 

@@ -6,9 +6,9 @@
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
                            const char *backend, int element_bytes)
 {
-    return bench_open_by(b, transport, model_path,
-                         (struct bench_numbers){.ops = ghp_backend_find(backend),
-                                                .element_bytes = element_bytes});
+    return bench_open_by(
+        b, transport, model_path,
+        (struct bench_numbers){.ops = ghp_backend_find(backend), .element_bytes = element_bytes});
 }
 
 enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,

@@ -155,7 +155,9 @@ static void check_model(const char *model, int element_bytes, int first, int str
 
     CHECK_STATUS(bench_open(&host, transport, model, "reference", element_bytes), GHP_OK);
     CHECK_STATUS(bench_open_by(&device, transport, model,
-                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = element_bytes}), GHP_OK);
+                               (struct bench_numbers){.ops = &locked_backend,
+                                                      .element_bytes = element_bytes}),
+                 GHP_OK);
     carriers_open(&device, &carriers);
     for (int kind = first; kind <= CASE_MIXED; kind += stride) {
         struct ghp_split *splits =
@@ -181,7 +183,8 @@ static void check_no_tapes(const char *model)
 
     CHECK_STATUS(bench_open(&host, transport, model, "reference", 8), GHP_OK);
     CHECK_STATUS(bench_open_by(&device, transport, model,
-                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}), GHP_OK);
+                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
+                 GHP_OK);
     carriers_open(&device, &carriers);
     splits = case_splits(&host.model, host.work.extent, CASE_DATA, 0, workers);
     train(&host, splits, false, &right);
@@ -209,7 +212,8 @@ static void check_checkpoint(const char *model)
 
     CHECK_STATUS(bench_open(&host, transport, model, "reference", 8), GHP_OK);
     CHECK_STATUS(bench_open_by(&device, transport, model,
-                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}), GHP_OK);
+                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
+                 GHP_OK);
     carriers_open(&device, &carriers);
     choose_way(&device, &carriers, STAGED);
     splits = case_splits(&host.model, host.work.extent, CASE_IN, 0, workers);

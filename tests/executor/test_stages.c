@@ -163,8 +163,9 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&plan, &b->lone,
-                                    (struct ghp_precision){work.element_bytes, false}, v), GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
+        GHP_OK);
     for (int t = 0; t < BENCH_STEPS; t++)
         CHECK_NEAR(plan.losses[t], b->lone.losses[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
@@ -282,8 +283,10 @@ static void check_model(const char *path, int ghost, struct bench_numbers number
 
 int main(int argc, char **argv)
 {
-    const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8, .batch = BATCH};
-    const struct bench_numbers fast = {.ops = &ghp_backend_onednn, .element_bytes = 4, .batch = BATCH};
+    const struct bench_numbers exact = {
+        .ops = &ghp_backend_reference, .element_bytes = 8, .batch = BATCH};
+    const struct bench_numbers fast = {
+        .ops = &ghp_backend_onednn, .element_bytes = 4, .batch = BATCH};
 
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 240, &transport), GHP_OK)) return 1;
     workers = ghp_transport_mpi.size(transport);
