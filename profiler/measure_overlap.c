@@ -16,7 +16,8 @@ enum {
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
-static const double round_samples = 10; /* a round lasts as long as so many samples of an operation */
+static const double round_samples =
+    10; /* a round lasts as long as so many samples of an operation */
 
 /* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
 struct traffic {
@@ -25,9 +26,9 @@ struct traffic {
     struct ghp_comm *comm;      /* communication stream */
     struct ghp_comm *exchanges; /* compute stream */
     struct ghp_reduction sum;
-    void *mine, *all; /* exchange */
-    atomic_int done;           /* reductions of this round */
-    double finished_s;         /* when the last of them was done; read after waiting for it */
+    void *mine, *all;  /* exchange */
+    atomic_int done;   /* reductions of this round */
+    double finished_s; /* when the last of them was done; read after waiting for it */
 };
 
 static enum ghp_status reduce_once(void *context, int job)
@@ -43,7 +44,8 @@ static enum ghp_status reduce_once(void *context, int job)
 
 static enum ghp_status reduce_run(void *context, int64_t repeats)
 {
-    for (int64_t i = 0; i < repeats; ++i) GHP_TRY(reduce_once(context, 0));
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(reduce_once(context, 0));
     return GHP_OK;
 }
 
@@ -98,7 +100,7 @@ static int runs_in(double seconds, double once_s)
 
 /* Computing, task after task: which comes next, and what each takes alone. */
 struct work {
-    const struct ghp_task *tasks;
+    struct ghp_task tasks[GHP_OVERLAP_TASKS];
     int n, next;
     double alone_s[GHP_OVERLAP_TASKS];
 };
@@ -126,7 +128,8 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
     GHP_TRY(status);
     atomic_store(&t->done, 0);
     start_s = ghp_measure_now_s();
-    for (int i = 0; i < n; ++i) ticket = ghp_stream_post(stream, i);
+    for (int i = 0; i < n; ++i)
+        ticket = ghp_stream_post(stream, i);
     do {
         status = work_on(work, &alone_s);
         if (status == GHP_OK)
@@ -150,7 +153,8 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *s
 
     GHP_TRY(status);
     start_s = ghp_measure_now_s();
-    for (int i = 0; i < n; ++i) ticket = ghp_stream_post(stream, i);
+    for (int i = 0; i < n; ++i)
+        ticket = ghp_stream_post(stream, i);
     status = exchange_run(t, exchanges);
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
     *both_s = ghp_measure_now_s() - start_s;
@@ -215,7 +219,8 @@ static enum ghp_status fill_work(void *context, int64_t runs)
 {
     struct amount *amount = context;
 
-    for (int64_t i = 0; i < runs; ++i) GHP_TRY(work_on(amount->work, &amount->alone_s));
+    for (int64_t i = 0; i < runs; ++i)
+        GHP_TRY(work_on(amount->work, &amount->alone_s));
     return GHP_OK;
 }
 
@@ -228,7 +233,8 @@ static enum ghp_status enqueue_compute(struct traffic *t, struct work *work, int
     int64_t runs;
     enum ghp_status status;
 
-    for (int i = 0; i < work->n; ++i) cycle_s += work->alone_s[i];
+    for (int i = 0; i < work->n; ++i)
+        cycle_s += work->alone_s[i];
     runs = work->n * (int64_t)runs_in(1.5 * n * reduce_s, cycle_s);
     status = fill_both(t, n, (struct ghp_task){.run = fill_work, .context = &amount}, runs, took_s);
     if (status == GHP_OK)
@@ -250,7 +256,8 @@ static enum ghp_status enqueue_link(struct traffic *t, int n, int exchanges, dou
     return ghp_measure_max(t->m, status, both_s);
 }
 
-static enum ghp_status alone(struct traffic *t, struct ghp_task task, double samples, double *seconds)
+static enum ghp_status alone(struct traffic *t, struct ghp_task task, double samples,
+                             double *seconds)
 {
     struct ghp_samples one = {0};
 
@@ -273,10 +280,8 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread
                               .context = t,
                               .clock = queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
                               .queue = GHP_QUEUE_COMM};
-    struct ghp_task exchange = {.run = exchange_run,
-                                .context = t,
-                                .clock = reduce.clock,
-                                .queue = GHP_QUEUE_COMPUTE};
+    struct ghp_task exchange = {
+        .run = exchange_run, .context = t, .clock = reduce.clock, .queue = GHP_QUEUE_COMPUTE};
     double reduce_s = 0, exchange_s = 0, cycle_s = 0, both_s = 0, beside[2] = {0}, a, b;
     int n, exchanges;
 
@@ -301,11 +306,28 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread
     return GHP_OK;
 }
 
-static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream, struct work *work,
-                              struct ghp_overlap *overlap)
+/* Keeps tasks that a few rounds hold together, at least the first: what takes longer is slow enough to be typical alone. */
+static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
+{
+    double most_s = CYCLES * round_samples * t->m->sample_s, cycle_s = 0;
+    int n = 0;
+
+    for (int i = 0; i < work->n; ++i) {
+        GHP_TRY(alone(t, work->tasks[i], 1, &work->alone_s[n]));
+        if (n > 0 && cycle_s + work->alone_s[n] > most_s) continue;
+        cycle_s += work->alone_s[n];
+        work->tasks[n++] = work->tasks[i];
+    }
+    work->n = n;
+    return GHP_OK;
+}
+
+static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
+                              struct work *work, struct ghp_overlap *overlap)
 {
     struct ghp_samples compute = {.n = ROUNDS}, comm = compute, link = compute;
 
+    GHP_TRY(choose_tasks(t, work));
     for (int i = 0; i < ROUNDS; ++i) {
         struct round round = {0};
 
@@ -318,16 +340,17 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
     return GHP_OK;
 }
 
-enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes, int n,
-                                    struct ghp_overlap *overlap)
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes,
+                                    int n, struct ghp_overlap *overlap)
 {
     struct traffic traffic = {.m = m};
-    struct work work = {.tasks = computes, .n = n};
+    struct work work = {.n = n};
     struct ghp_stream_thread *stream = NULL;
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
     GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
+    memcpy(work.tasks, computes, (size_t)n * sizeof *computes);
     *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     if (m->size == 1) return GHP_OK;
     status = traffic_open(&traffic);
