@@ -4,7 +4,7 @@
 #include "core/embed.h"
 #include "core/file.h"
 #include "core/units.h"
-#include "planner/allocate.h"
+#include "planner/staging_text.h"
 #include "planner/performance.h"
 #include "planner/what_if.h"
 

@@ -1,5 +1,6 @@
 /* planner/make_staged.c - see make_staged.h. */
 #include "planner/make_staged.h"
+#include "planner/staging_text.h"
 
 #include <string.h>
 

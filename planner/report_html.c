@@ -1,7 +1,7 @@
 /* planner/report_html.c - the page: its head and figures, the strategies beside each other, the certificate. */
 #include "planner/report_private.h"
 
-#include "planner/allocate.h"
+#include "planner/staging_text.h"
 
 #include "core/file.h"
 #include "core/units.h"

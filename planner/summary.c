@@ -3,7 +3,7 @@
 
 #include "core/table.h"
 #include "core/units.h"
-#include "planner/allocate.h"
+#include "planner/staging_text.h"
 
 #include <inttypes.h>
 #include <math.h>

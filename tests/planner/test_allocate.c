@@ -5,6 +5,7 @@
  * loses is printed. Descriptions of stages are read, or refused. */
 #include "core/simulate.h"
 #include "planner/allocate.h"
+#include "planner/staging_text.h"
 #include "planner/heuristic.h"
 #include "planner/make.h"
 #include "tests/check.h"
