@@ -186,13 +186,6 @@ static void check_refusals(void)
     cudnn->cudnnBackendDestroyDescriptor(target.properties);
 }
 
-/* What the libraries themselves never free is not this program's leak. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libcublasLt\nleak:libcudnn\n";
-}
-
 int main(void)
 {
     check_text();
