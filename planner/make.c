@@ -513,6 +513,13 @@ static enum ghp_status fail_allocation(const struct making *m)
 {
     char least[32];
 
+    if (m->outer.least_bytes == 0)
+        return GHP_FAIL(
+            GHP_ERR_INFEASIBLE,
+            "no plan of '%s' has these stages and micro-batches: some layer can take no "
+            "split there (statistics of each S samples want whole ones); use other "
+            "stages or fewer micro-batches",
+            m->plan->model.name);
     ghp_bytes_text((double)m->outer.least_bytes, least, sizeof least);
     return GHP_FAIL(GHP_ERR_INFEASIBLE,
                     "memory binds: no plan of '%s' with these stages and micro-batches fits into "
