@@ -47,20 +47,27 @@ static enum ghp_status visit_pipelines(struct walk *w)
 
 static enum ghp_status visit_stages(struct walk *w, int stage, int left);
 
-/* The stage's ways to deal its samples. */
-static enum ghp_status visit_grains(struct walk *w, int stage, int left)
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take fewer
+ * degrees. */
+static enum ghp_status visit_grain(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];
+    int grain = (int)common_divisor(s->workers, w->samples);
 
-    s->grain = 0;
-    if (w->samples < s->workers) return GHP_OK;
-    if (w->samples % s->workers == 0) return visit_stages(w, stage + 1, left - s->workers);
-    for (int d = 1; d < s->workers && !w->ghosts; ++d) {
-        if (s->workers % d != 0 || w->samples % d != 0) continue;
-        s->grain = d;
-        GHP_TRY(visit_stages(w, stage + 1, left - s->workers));
-    }
-    return GHP_OK;
+    if (w->samples < s->workers || (grain < s->workers && w->ghosts)) return GHP_OK;
+    s->grain = grain < s->workers ? grain : 0;
+    return visit_stages(w, stage + 1, left - s->workers);
 }
 
 /* Whether the stage, once it ends before layer `end`, leaves nothing to look at. */
@@ -102,7 +109,7 @@ static enum ghp_status visit_stages(struct walk *w, int stage, int left)
         for (int k = w->unit; k + after * w->unit <= left; k += w->unit) {
             if (after == 0) k = left; /* the last stage takes all */
             *s = (struct ghp_stage){.first_layer = layer, .workers = k};
-            GHP_TRY(visit_grains(w, stage, left));
+            GHP_TRY(visit_grain(w, stage, left));
         }
     }
     return GHP_OK;
@@ -166,7 +173,8 @@ struct floor {
     struct floor *next;
 };
 
-enum { FLOORS = 4096 }; /* of the table of floors, a power of two */
+static const double list_share = 0.5; /* of the time, for listing outer choices */
+enum { FLOORS = 4096 };               /* of the table of floors, a power of two */
 
 struct candidate { /* an outer choice that its first bound does not rule out */
     double bound_s;
@@ -186,6 +194,9 @@ struct allocating {
     double bound_s[GHP_ALLOCATE_STAGES + 1]; /* of the stages before one */
     int64_t n, max;
     struct candidate *candidates;
+    double list_until_s; /* on ghp_now_s's clock */
+    int64_t looked;      /* stages bounded so far */
+    bool cut;            /* the time came before all were listed */
 };
 
 static bool in_line(const struct ghp_instr *instr)
@@ -282,6 +293,9 @@ static enum ghp_status prune(void *context, const struct ghp_allocate_part *part
     double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
     const struct floor *f;
 
+    if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
+    *useless = true;
+    if (a->cut) return GHP_OK;
     GHP_TRY(floor_of(a, share, part->grain, part->groups * part->workers, &f));
     update_s = between(f->update, part->first, part->end);
     bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
@@ -320,6 +334,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     struct candidate *c;
     double bound_s = a->bound_s[s->n];
 
+    if (a->cut) return GHP_OK;
     ++a->result->outer;
     if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
@@ -431,6 +446,16 @@ static enum ghp_status keep(struct trial *t, struct ghp_allocation *best)
     return GHP_OK;
 }
 
+/* What would do where the trial's plans do not fit. */
+static void note_least(const struct trial *t, struct ghp_allocation *a)
+{
+    int64_t least = t->result.least_bytes;
+
+    if (t->result.feasible || least == 0) return;
+    a->least_proven = t->result.least_proven && (a->least_bytes == 0 || a->least_proven);
+    if (a->least_bytes == 0 || least < a->least_bytes) a->least_bytes = least;
+}
+
 static enum ghp_status try_candidate(struct allocating *a, const struct candidate *c, double best_s,
                                      double deadline_s)
 {
@@ -446,6 +471,7 @@ static enum ghp_status try_candidate(struct allocating *a, const struct candidat
             r->closed = false;
             r->bound_s = fmin(r->bound_s, fmax(c->bound_s, t.result.bound_s));
         }
+        note_least(&t, r);
         if (t.result.feasible && t.result.kept[0].step_s < best_s) status = keep(&t, r);
     }
     trial_close(&t);
@@ -503,11 +529,16 @@ enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allo
     if (a == NULL) return GHP_NO_MEMORY();
     a->job = job;
     a->result = result;
+    a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
     status = find_readers(a);
     if (status == GHP_OK)
         status = ghp_allocate_each(
             job->how->model, job->how->extent, &job->space,
             &(struct ghp_allocate_visitor){.visit = note, .prune = prune, .context = a});
+    if (a->cut) { /* nothing is known of those that were not listed */
+        result->closed = false;
+        result->bound_s = 0;
+    }
     if (status == GHP_OK) status = try_all(a);
     for (int i = 0; i < FLOORS; ++i)
         while (a->floors[i] != NULL) {
@@ -539,7 +570,7 @@ enum ghp_status ghp_allocate_one(const struct ghp_allocate_job *job,
         result->nodes = t.result.nodes;
         result->closed = t.result.closed;
         result->bound_s = t.result.bound_s;
-        result->peak_bytes = t.result.least_bytes;
+        note_least(&t, result);
         if (t.result.feasible) status = keep(&t, result);
     }
     trial_close(&t);

@@ -7,7 +7,7 @@
  *
  * The space: groups G dividing N; one stage with u > 1, or up to `most_stages` stages; cuts where
  * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most 64 of them;
- * u a power of two up to `most_micro_batches`; equal shares where they come out, else every grain that does; both
+ * u a power of two up to `most_micro_batches`; equal shares where they come out, else the largest grain that does; both
  * schedules.
  *
  * Source   docs/stages.md 6
@@ -68,6 +68,8 @@ struct ghp_allocation {
     struct ghp_split *splits; /* owned */
     double step_s;
     int64_t peak_bytes;
+    int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */
+    bool least_proven;   /* no outer choice that was searched needs less */
     double
         bound_s; /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
     bool closed;      /* the whole space is */

@@ -511,12 +511,24 @@ static struct ghp_allocate_job outer_job(const struct making *m, double share)
 
 static enum ghp_status fail_allocation(const struct making *m)
 {
+    char least[32];
+
+    if (m->outer.least_bytes == 0)
+        return GHP_FAIL(
+            GHP_ERR_INFEASIBLE,
+            "no plan of '%s' has these stages and micro-batches: some layer can take no "
+            "split there (statistics of each S samples want whole ones); use other "
+            "stages or fewer micro-batches",
+            m->plan->model.name);
+    ghp_bytes_text((double)m->outer.least_bytes, least, sizeof least);
     return GHP_FAIL(GHP_ERR_INFEASIBLE,
                     "memory binds: no plan of '%s' with these stages and micro-batches fits into "
-                    "%" PRId64 " bytes a worker%s; give a larger --memory, more --micro-batches or "
-                    "more --workers",
+                    "%" PRId64 " bytes a worker; the least %s is %" PRId64
+                    " bytes (%s); give --memory %" PRId64
+                    ", more --micro-batches or more --workers",
                     m->plan->model.name, m->wishes->memory_bytes,
-                    m->outer.closed ? "" : " (as far as the time went)");
+                    m->outer.least_proven ? "that would do" : "found", m->outer.least_bytes, least,
+                    m->outer.least_bytes);
 }
 
 /* The staging that was asked for. */
@@ -532,6 +544,20 @@ static enum ghp_status search_given(struct making *m)
     return m->outer.found ? GHP_OK : fail_allocation(m);
 }
 
+/* Nothing fits, with or without stages. */
+static enum ghp_status fail_roles(const struct making *m)
+{
+    struct ghp_search_result all = {.closed = m->own.closed && m->outer.closed,
+                                    .least_bytes = m->own.least_bytes,
+                                    .least_proven = m->own.least_proven};
+
+    if (m->outer.least_bytes > 0) {
+        all.least_proven = all.least_proven && m->outer.least_proven;
+        if (m->outer.least_bytes < all.least_bytes) all.least_bytes = m->outer.least_bytes;
+    }
+    return fail_memory(m, &all);
+}
+
 /* All of them; taken where the best is surely faster than the best without stages. */
 static enum ghp_status search_outer(struct making *m)
 {
@@ -542,7 +568,7 @@ static enum ghp_status search_outer(struct making *m)
 
     m->searches_outer = true;
     GHP_TRY(ghp_allocate(&job, &m->outer));
-    if (!m->outer.found) return m->own.feasible ? GHP_OK : fail_memory(m, &m->own);
+    if (!m->outer.found) return m->own.feasible ? GHP_OK : fail_roles(m);
     how.staging = &m->outer.staging;
     GHP_TRY(ghp_plan_predict(&how, m->outer.splits, m->wishes->profile, &p));
     m->staged = !m->wishes->simplify || shared_s - p.step_s > p.error_s;

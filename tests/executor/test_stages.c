@@ -3,8 +3,8 @@
  * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts, micro-batches
  * by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each stage; in double on the
  * reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that one with ghost batches; some in
- * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance; memory is the
- * program's. */
+ * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance and layers made again
+ * going backward; memory is the program's. Shares by hand, too, train like one worker. */
 #include "executor/parameters.h"
 #include "executor/verify.h"
 #include "tests/check.h"
@@ -209,6 +209,20 @@ static uint64_t check_train(struct bench *b, const struct ghp_split *splits,
     return hash;
 }
 
+/* Marks some layers that make a tensor of their own. */
+static void draw_remade(const struct ghp_model *model, unsigned seed, bool *remade)
+{
+    unsigned state = seed * 31337u + 17u;
+
+    for (int l = 0; l < model->n_layers; l++) {
+        const struct ghp_layer *layer = &model->layers[l];
+        bool own = layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
+                   layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
+
+        remade[l] = own && next_random(&state) % 2 == 0;
+    }
+}
+
 /* By both schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
@@ -218,6 +232,16 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
     if (splits == NULL) return false;
     s->pipeline = GHP_PIPELINE_1F1B;
     first = check_train(b, splits, s);
+    if (seed > 0) {
+        bool remade[512] = {false};
+
+        CHECK(b->model.n_layers <= 512);
+        draw_remade(&b->model, seed, remade);
+        s->recompute = remade;
+        if (!CHECK(check_train(b, splits, s) == first))
+            fprintf(stderr, "other bits where layers are made again\n");
+        s->recompute = NULL;
+    }
     for (int pipeline = 0; pipeline < GHP_PIPELINE_COUNT; pipeline++) {
         s->pipeline = (enum ghp_pipeline)pipeline;
         if (pipeline > 0 && !CHECK(check_train(b, splits, s) == first))
@@ -244,6 +268,29 @@ static bool fit(const struct bench *b, struct ghp_staging *s)
 static bool is_due(size_t kind)
 {
     return workers < 3 || getenv("GHP_ALL") != NULL || kind % 3 == network % 3;
+}
+
+/* One stage whose workers have the samples that a list says; batch norms over the global batch take one micro-batch. */
+static void check_shares(struct bench *b, unsigned seed)
+{
+    int64_t shares[16], left;
+    struct ghp_staging s = {.micro_batches = 1 + (int)seed % 2, .shares = shares};
+    struct ghp_split *splits;
+    unsigned state = seed * 131u + 7u;
+
+    if (workers == 1 || !CHECK(workers <= 16)) return;
+    left = b->work.extent.global_batch / s.micro_batches;
+    for (int r = 0; r < workers; r++) {
+        int64_t most = left - (workers - 1 - r); /* each gets one at least */
+
+        shares[r] = r == workers - 1 ? left : 1 + next_random(&state) % most;
+        left -= shares[r];
+    }
+    if (ghp_staging_check(&s, &b->model, b->work.extent) != GHP_OK) return;
+    splits = splits_in(&b->model, &s, b->work.extent, seed);
+    if (splits == NULL) return;
+    check_train(b, splits, &s);
+    free(splits);
 }
 
 static void check_model(const char *path, int ghost, struct bench_numbers numbers)
@@ -276,6 +323,8 @@ static void check_model(const char *path, int ghost, struct bench_numbers number
                                   seed > 0 && m % 2 == k % 2);
             }
         }
+    for (unsigned seed = 0; seed < 6; seed++)
+        check_shares(&b, seed);
     if (!CHECK(ran > 0)) fprintf(stderr, "nothing of '%s' was tried\n", path);
     bench_close(&b);
     network++;

@@ -98,6 +98,11 @@ static void every_pipeline(struct every *e, struct ghp_staging *s)
     }
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
 /* Stage `i` and those after it, for `left` workers of a group: every cut, every worker count, and a smaller grain only where
  * equal shares do not come out (the planner's space). */
 static void every_stage(struct every *e, struct ghp_staging *s, int i, int left)
@@ -112,7 +117,7 @@ static void every_stage(struct every *e, struct ghp_staging *s, int i, int left)
         for (int k = 1; k <= left; k++) {
             if (i == 0 && k == left) continue; /* one stage: not here */
             for (int d = 1; d <= k; d++) {
-                if (k % d != 0 || (samples % k == 0) != (d == k)) continue;
+                if (d != common_divisor(k, samples)) continue;
                 s->n = i + 1;
                 s->stage[i] =
                     (struct ghp_stage){.first_layer = l, .workers = k, .grain = d == k ? 0 : d};
@@ -187,7 +192,11 @@ static double check_case(uint64_t seed, const struct random_case *c, const struc
     double loss;
 
     if (!(truth->best_s < INFINITY)) {
+        char least[48];
+
         CHECK_STATUS(status, GHP_ERR_INFEASIBLE);
+        snprintf(least, sizeof least, "--memory %" PRId64 ",", truth->least_bytes);
+        if (!CHECK_MESSAGE(least)) fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, c->text);
         if (status == GHP_OK) ghp_plan_release(&plan);
         return -1;
     }
