@@ -3,8 +3,6 @@
  * On a device reductions are enqueued in its communication queue, and marks take the place of the clock. */
 #include "executor/worker_private.h"
 
-#include <string.h>
-
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -55,16 +53,6 @@ enum ghp_status ghp_worker_reduce(void *context, int i)
     lap.finish_s = ghp_stopwatch_now_s() - origin_s;
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
-}
-
-/* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
-static void keep_metrics(struct ghp_worker *w)
-{
-    int loss = w->work.model->n_layers - 1, degree = w->work.splits[loss].degree;
-
-    if (w->program.seat.n_stages == 1) return;
-    if (ghp_worker_owns(w, loss) && w->program.seat.number % degree == 0) return;
-    memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
 }
 
 /* Hands an instruction to the stream that runs it. */

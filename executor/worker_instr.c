@@ -147,6 +147,16 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, const struct ghp_ins
     return GHP_OK;
 }
 
+/* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
+static void keep_metrics(struct ghp_worker *w)
+{
+    int loss = w->work.model->n_layers - 1, degree = w->work.splits[loss].degree;
+
+    if (w->program.seat.n_stages == 1) return;
+    if (ghp_worker_owns(w, loss) && w->program.seat.number % degree == 0) return;
+    memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
+}
+
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
