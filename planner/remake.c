@@ -193,6 +193,7 @@ static enum ghp_status weigh(struct sets *s)
     for (int v = 0; v < layers; ++v) {
         if (!may_remake(&s->how.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
+        if (!(of_layer[v].bytes > 0)) s->options[s->n].again_s = 0; /* nothing going backward reads it */
         s->options[s->n].layer = v;
         s->options[s->n++].stage = ghp_stage_of(&s->staging, v);
     }

@@ -21,12 +21,13 @@ struct balance {
     int64_t *filled; /* and within the step that is tried */
     int *like;       /* a block: the first block that is as fast */
     double **step_s; /* such a first block: seconds by samples of a worker, NAN: not simulated yet */
-    int64_t most;    /* samples that a worker may have */
+    int64_t units;   /* samples of one worker of each block together */
+    int64_t most;    /* samples that a worker may have: all others have one at least */
 };
 
 /* ---- one worker ---- */
 
-/* The step of one rank by its own program, all others as it needs. */
+/* The step of one rank by its own program; one block takes what the others leave. */
 static enum ghp_status simulate_rank(const struct balance *b, int rank, int64_t samples,
                                      double *step_s)
 {
@@ -36,8 +37,11 @@ static enum ghp_status simulate_rank(const struct balance *b, int rank, int64_t 
     struct ghp_timing timing = {0};
     enum ghp_status status;
 
-    for (int r = 0; r < b->workers; ++r)
-        b->trial[r] = samples;
+    for (int r = 0; r < b->workers; ++r) {
+        int own = rank / b->block, block = r / b->block, rest = own == 0 ? 1 : 0;
+
+        b->trial[r] = block == own ? samples : block == rest ? b->most + 1 - samples : 1;
+    }
     how.staging = &staging;
     GHP_TRY(ghp_lower(&how, b->splits, rank, &program));
     status = ghp_simulate(&program, b->job->profile, &timing);
@@ -93,8 +97,9 @@ static enum ghp_status balance_open(const struct ghp_allocate_job *job, const do
                           .speed = speed,
                           .workers = job->how->extent.workers,
                           .block = block,
-                          .most = job->how->extent.global_batch / block};
+                          .units = job->how->extent.global_batch / block};
     blocks = blocks_of(b);
+    b->most = b->units - (blocks - 1);
     b->trial = ghp_alloc(2 * (size_t)b->workers, sizeof *b->trial);
     b->like = ghp_alloc((size_t)blocks, sizeof *b->like);
     b->step_s = ghp_alloc((size_t)blocks, sizeof *b->step_s);
@@ -147,7 +152,7 @@ static enum ghp_status most_within(const struct balance *b, int block, double st
 /* What all together can do within a step; *room: beyond the samples that there are, below 0: too little. */
 static enum ghp_status fill(const struct balance *b, double step_s, int64_t *room)
 {
-    *room = -b->most;
+    *room = -b->units;
     for (int k = 0; k < blocks_of(b); ++k) {
         int64_t samples;
 
@@ -227,6 +232,14 @@ static enum ghp_status find_splits(const struct ghp_allocate_job *job, int block
     return ghp_allocate_one(&own, staging, NULL, a);
 }
 
+/* Where few samples come out equal, splits may reach over several blocks: then these are no plan of this block size. */
+static bool within_blocks(const struct ghp_allocation *a, int layers, int block)
+{
+    for (int v = 0; v < layers; ++v)
+        if (block % a->splits[v].degree != 0) return false;
+    return true;
+}
+
 static enum ghp_status peak_of(const struct ghp_allocate_job *job,
                                const struct ghp_allocation *a, int64_t *bytes)
 {
@@ -253,6 +266,7 @@ static enum ghp_status plan_blocks(const struct ghp_allocate_job *job, const dou
     *a = (struct ghp_allocation){0};
     if (ghp_staging_check(&staging, job->how->model, extent) != GHP_OK) return GHP_OK;
     GHP_TRY(find_splits(job, block, &staging, a));
+    a->found = a->found && within_blocks(a, job->how->model->n_layers, block);
     if (!a->found) return GHP_OK;
     GHP_TRY_GOTO(status, balance_open(job, speed, block, &b), done);
     b.splits = a->splits;
