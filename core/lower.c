@@ -266,6 +266,23 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
 
 /* ---- all stages ---- */
 
+/* A faster worker may have more samples than the one that its stage waits for: its arena alone. */
+static enum ghp_status size_fullest(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                    int stage, struct ghp_programs *programs)
+{
+    const struct ghp_staging *s = how->staging;
+    int rank = ghp_stage_fullest(s, stage, how->extent);
+    struct ghp_program fullest = {0};
+
+    if (s == NULL || s->shares == NULL || s->speeds == NULL ||
+        s->shares[rank] == s->shares[programs->of[stage].rank])
+        return GHP_OK;
+    GHP_TRY(ghp_lower(how, splits, rank, &fullest));
+    if (fullest.peak_bytes > programs->fullest_bytes) programs->fullest_bytes = fullest.peak_bytes;
+    ghp_program_release(&fullest);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
                               struct ghp_programs *programs)
 {
@@ -273,6 +290,7 @@ enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_s
     enum ghp_status status = GHP_OK;
 
     programs->n = 0;
+    programs->fullest_bytes = 0;
     if (!ghp_staging_trivial(how->staging))
         GHP_TRY(ghp_staging_check(how->staging, how->model, how->extent));
     for (int i = 0; i < n && status == GHP_OK; i++) {
@@ -280,6 +298,7 @@ enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_s
 
         status = ghp_lower(how, splits, rank, &programs->of[i]);
         if (status == GHP_OK) programs->n = i + 1;
+        if (status == GHP_OK) status = size_fullest(how, splits, i, programs);
     }
     if (status != GHP_OK) ghp_programs_release(programs);
     return status;
@@ -295,7 +314,7 @@ void ghp_programs_release(struct ghp_programs *programs)
 
 int64_t ghp_programs_peak_bytes(const struct ghp_programs *programs)
 {
-    int64_t most = 0;
+    int64_t most = programs->fullest_bytes;
 
     for (int i = 0; i < programs->n; i++)
         if (programs->of[i].peak_bytes > most) most = programs->of[i].peak_bytes;

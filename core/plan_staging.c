@@ -127,6 +127,7 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
         plan->shares[i] = (int64_t)json_integer_value(item.value);
     }
     plan->staging.shares = plan->shares;
+    plan->staging.speeds = ghp_speeds_of(&plan->profile.speeds, plan->extent.workers);
     return GHP_OK;
 }
 

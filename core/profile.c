@@ -4,6 +4,7 @@
 #include "core/profile.h"
 
 #include "core/embed.h"
+#include "core/profile_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ void ghp_profile_release(struct ghp_profile *profile)
     free(profile->host);
     ghp_machine_release(&profile->machine);
     ghp_calibration_close(profile->calibration);
+    ghp_speeds_release(&profile->speeds);
     *profile = (struct ghp_profile){0};
 }
 
@@ -115,6 +117,16 @@ const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, c
             high = mid;
     }
     return NULL;
+}
+
+const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile,
+                                               const struct ghp_local *local, enum ghp_pass pass)
+{
+    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+
+    if (pick.n < 2) return pick.entry[0];
+    return llabs(pick.samples[1] - local->n) < llabs(pick.samples[0] - local->n) ? pick.entry[1]
+                                                                              : pick.entry[0];
 }
 
 /* Room for one more item of `size` bytes in a growing array. */

@@ -12,6 +12,7 @@
 #include "core/machine.h"
 #include "core/precision.h"
 #include "core/program.h"
+#include "core/speeds.h"
 
 enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_LAW, GHP_SOURCE_COUNT };
 
@@ -72,6 +73,7 @@ struct ghp_profile {
     struct ghp_rate copy, update, load, accumulate; /* bytes written */
     struct ghp_overlap overlap;
     struct ghp_pace pace;
+    struct ghp_speeds speeds; /* of the workers that were measured; entries and rates are the slowest's */
     int n_ops, max_ops;
     struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
     int n_comms, max_comms;
@@ -102,6 +104,11 @@ enum ghp_status ghp_profile_seal(struct ghp_profile *profile); /* sorts, and com
 
 const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
                                             enum ghp_pass pass);
+
+/* The same, or where the profile has none the entry of that operation over the nearest number of samples; NULL: it has none of
+ * any. */
+const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile,
+                                               const struct ghp_local *local, enum ghp_pass pass);
 
 /* Seconds for one pass of a local operation: its entry; else affine in the batch through entries that differ in n only;
  * else the law. GHP_ERR_MISSING names the key and the ghp-profile options that would measure it. */

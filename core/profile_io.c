@@ -100,6 +100,18 @@ static json_t *law_json(const struct ghp_law *law)
     return NULL;
 }
 
+static json_t *speeds_json(const struct ghp_speeds *speeds)
+{
+    json_t *array = json_array();
+
+    for (int r = 0; array != NULL && r < speeds->n; ++r) {
+        if (json_array_append_new(array, json_real(speeds->of[r])) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
 json_t *ghp_profile_json(const struct ghp_profile *profile)
 {
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
@@ -122,6 +134,8 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
         failed |= json_object_set_new(root, "pace",
                                       json_pack("{s:f, s:f}", "compute_s", profile->pace.compute_s,
                                                 "memory_s", profile->pace.memory_s));
+    if (profile->speeds.n > 0)
+        failed |= json_object_set_new(root, "worker_speed", speeds_json(&profile->speeds));
     if (profile->calibration != NULL)
         failed |=
             json_object_set_new(root, "calibration", ghp_calibration_json(profile->calibration));
@@ -197,6 +211,42 @@ static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *
     GHP_TRY(ghp_json_only_keys(&node, keys));
     GHP_TRY(ghp_json_real(&node, "compute_s", 1e-12, MAX_SECONDS, &profile->pace.compute_s));
     return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->pace.memory_s);
+}
+
+static enum ghp_status read_speed(const struct ghp_node *item, double *speed)
+{
+    *speed = json_is_number(item->value) ? json_number_value(item->value) : 0;
+    if (*speed >= 1 && *speed <= GHP_MOST_SPEED) return GHP_OK;
+    return ghp_json_fail(item, GHP_ERR_INPUT,
+                         "a worker's speed is how many times as fast as the slowest it is: give a "
+                         "number from 1 to %g",
+                         GHP_MOST_SPEED);
+}
+
+static enum ghp_status read_speeds(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    double least = GHP_MOST_SPEED;
+    size_t n;
+
+    if (!ghp_json_has(at, "worker_speed")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "worker_speed", &array, &n));
+    if (n < 2 || n > MAX_WORKERS)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu speeds; give one for each worker, or leave the key out",
+                             n);
+    profile->speeds = (struct ghp_speeds){.n = (int)n, .of = ghp_alloc(n, sizeof(double))};
+    if (profile->speeds.of == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(read_speed(&item, &profile->speeds.of[i]));
+        if (profile->speeds.of[i] < least) least = profile->speeds.of[i];
+    }
+    if (least > 1)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "no worker has speed 1, but the slowest one has; divide all by %g",
+                             least);
+    return GHP_OK;
 }
 
 /* Earlier files have medians. */
@@ -292,7 +342,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     static const char *const keys[] = {
         "format",  "backend",     "numerics",     "element_bytes", "tf32",        "workers",
         "created", "host",        "beside_bytes", "machine",       "law",         "overlap",
-        "pace",    "calibration", "rates",        "operations",    "collectives", NULL};
+        "pace",    "worker_speed", "calibration", "rates",        "operations",    "collectives", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -323,6 +373,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_machine_read(&node, &profile->machine));
     GHP_TRY(read_law(at, profile));
     GHP_TRY(read_pace(at, profile));
+    GHP_TRY(read_speeds(at, profile));
     if (ghp_json_has(at, "calibration")) {
         GHP_TRY(ghp_json_get(at, "calibration", &node));
         GHP_TRY(ghp_calibration_read(&node, &profile->calibration));

@@ -300,7 +300,9 @@ enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp
     head.created = strdup(from->created != NULL ? from->created : "");
     head.host = strdup(from->host != NULL ? from->host : "");
     head.machine = (struct ghp_machine){0};
-    if (ghp_calibration_copy(from->calibration, &head.calibration) != GHP_OK ||
+    head.speeds = (struct ghp_speeds){0};
+    if (ghp_speeds_copy(&from->speeds, &head.speeds) != GHP_OK ||
+        ghp_calibration_copy(from->calibration, &head.calibration) != GHP_OK ||
         ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
         head.numerics == NULL || head.created == NULL || head.host == NULL) {
         ghp_profile_release(&head);

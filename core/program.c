@@ -14,6 +14,14 @@ void ghp_program_release(struct ghp_program *program)
     memset(program, 0, sizeof *program);
 }
 
+double ghp_instr_speed(const struct ghp_instr *instr, double speed)
+{
+    bool alone = instr->kind == GHP_INSTR_COMPUTE || instr->kind == GHP_INSTR_LOAD ||
+                 instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ACCUMULATE;
+
+    return alone && speed > 0 ? speed : 1;
+}
+
 /* Whether a buffer owns memory (is no alias and not a part of another). */
 static bool owns(const struct ghp_program *program, int buffer)
 {

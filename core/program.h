@@ -167,6 +167,9 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);
 
 /* Arena offset of a buffer's first byte (through its storage). */
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
+/* By how much a worker's speed (struct ghp_seat) divides an instruction's price: what it does alone, not what it waits for
+ * others in. */
+double ghp_instr_speed(const struct ghp_instr *instr, double speed);
 const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
 const char *ghp_role_name(enum ghp_role role);
 extern const char *const ghp_stream_names[GHP_STREAM_COUNT + 1]; /* "compute", "communication", "transfer", NULL */

@@ -537,9 +537,12 @@ static enum ghp_status price_program(const struct ghp_program *program,
 {
     *prices = ghp_alloc((size_t)program->n_instrs, sizeof **prices);
     if (*prices == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < program->n_instrs; i++)
-        GHP_TRY(ghp_profile_price(profile, &program->instrs[i], program->extent.workers,
-                                  &(*prices)[i]));
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+
+        GHP_TRY(ghp_profile_price(profile, instr, program->extent.workers, &(*prices)[i]));
+        (*prices)[i].seconds /= ghp_instr_speed(instr, program->seat.speed);
+    }
     return GHP_OK;
 }
 

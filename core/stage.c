@@ -133,8 +133,8 @@ static struct ghp_seat lone_seat(const struct ghp_staging *s, int n_layers, stru
     return seat;
 }
 
-struct ghp_seat ghp_seat_of(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
-                            int rank)
+static struct ghp_seat place_of(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+                                int rank)
 {
     struct ghp_seat seat = {0};
     int group, place, groups, from = 0, i = 0;
@@ -169,15 +169,51 @@ struct ghp_seat ghp_seat_of(const struct ghp_staging *s, int n_layers, struct gh
     return seat;
 }
 
+static double speed_of(const struct ghp_staging *s, int rank)
+{
+    return s != NULL && s->shares != NULL && s->speeds != NULL ? s->speeds[rank] : 1;
+}
+
+struct ghp_seat ghp_seat_of(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+                            int rank)
+{
+    struct ghp_seat seat = place_of(s, n_layers, whole, rank);
+
+    seat.speed = speed_of(s, rank);
+    return seat;
+}
+
+/* Whether rank a needs longer for its share than b: of equals the slower worker, whatever has a fixed price. */
+static bool needs_longer(const struct ghp_staging *s, int a, int b)
+{
+    double x = (double)s->shares[a] / speed_of(s, a), y = (double)s->shares[b] / speed_of(s, b);
+
+    if (x > y || x < y) return x > y;
+    return speed_of(s, a) < speed_of(s, b);
+}
+
 int ghp_stage_representative(const struct ghp_staging *s, int stage, struct ghp_extent whole)
 {
     bool alone = ghp_staging_stages(s) == 1;
     int first = alone ? 0 : workers_before(s, stage), best = first;
     int n = alone ? whole.workers : s->stage[stage].workers;
+    int group = ghp_staging_group(s, whole.workers);
 
-    for (int k = 1; s != NULL && s->shares != NULL && k < n; k++)
-        if (s->shares[first + k] > s->shares[best]) best = first + k;
+    if (s == NULL || s->shares == NULL) return best;
+    for (int from = first; from < whole.workers; from += group)
+        for (int k = 0; k < n; k++)
+            if (needs_longer(s, from + k, best)) best = from + k;
     return best;
+}
+
+int ghp_stage_fullest(const struct ghp_staging *s, int stage, struct ghp_extent whole)
+{
+    struct ghp_staging alike;
+
+    if (s == NULL) return ghp_stage_representative(s, stage, whole);
+    alike = *s;
+    alike.speeds = NULL;
+    return ghp_stage_representative(&alike, stage, whole);
 }
 
 bool ghp_stage_takes_degree(const struct ghp_staging *s, int stage, struct ghp_extent whole,

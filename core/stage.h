@@ -41,6 +41,7 @@ struct ghp_staging {
     int micro_batches; /* u; 0 counts as 1 */
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
+    const double *speeds; /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
     const bool
         *recompute; /* NULL, or for each layer whether it is made again going backward; borrowed */
 };
@@ -59,6 +60,7 @@ struct ghp_seat {
     int64_t micro_batch;        /* samples of one micro-batch, all groups together */
     int64_t first_sample;       /* of its share, in the micro-batch */
     int held, group, from;      /* as in struct ghp_ranks */
+    double speed; /* beside the slowest worker's, whose prices a profile has; 1 with equal shares */
 };
 
 /* Where a worker's samples and channels of a tensor lie in the micro-batch and in the whole tensor. */
@@ -100,8 +102,12 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *staging, const struc
 struct ghp_seat ghp_seat_of(const struct ghp_staging *staging, int n_layers,
                             struct ghp_extent whole, int rank);
 
-/* The rank in group 0 with the largest share of a stage: whose program stands for the stage's. */
+/* The rank whose program stands for a stage's: the first with the largest share; where speeds are known, the one that needs
+ * longest for its share. */
 int ghp_stage_representative(const struct ghp_staging *staging, int stage, struct ghp_extent whole);
+
+/* The first rank with the largest share of a stage: whose arena is the stage's largest. */
+int ghp_stage_fullest(const struct ghp_staging *staging, int stage, struct ghp_extent whole);
 
 /* Whether layers of the stage can be split over `degree` workers: all members of each subgroup have equal shares. */
 bool ghp_stage_takes_degree(const struct ghp_staging *staging, int stage, struct ghp_extent whole,

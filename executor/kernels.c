@@ -76,13 +76,14 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     return GHP_OK;
 }
 
-/* By the algorithm that was measured, where the profile has one. */
+/* By the algorithm that was measured, where the profile has one: over so many samples, or over about as many. */
 static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
 {
     const struct ghp_backend_ops *ops = kernels->ops;
     const struct ghp_op_entry *measured =
-        kernels->profile == NULL ? NULL
-                                 : ghp_profile_find(kernels->profile, entry->key, entry->pass);
+        kernels->profile == NULL
+            ? NULL
+            : ghp_profile_nearest(kernels->profile, &entry->local, entry->pass);
     const char *algorithm = measured == NULL ? NULL : measured->algorithm;
 
     if (ops->prepare_blocked != NULL)
@@ -144,6 +145,10 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));
     if (profiled == *bytes) return GHP_OK;
     ghp_local_key(local, key);
+    if (ghp_profile_find(kernels->profile, key, pass) == NULL) { /* priced by its neighbours */
+        if (profiled > *bytes) *bytes = profiled;
+        return GHP_OK;
+    }
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the plan's profile gives '%s' (%s) %lld bytes of scratch, but %s asks for "
                     "%lld here: the plan's memory "

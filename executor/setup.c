@@ -324,18 +324,6 @@ static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *p
            strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
 }
 
-/* Whether this worker's samples are those of its stage's representative, whose shapes the plan's prices are of. */
-static bool stands_for_others(const struct ghp_setup *s, const struct ghp_plan *plan)
-{
-    const struct ghp_staging *staging = &plan->staging;
-    int n = plan->model.n_layers;
-    struct ghp_seat own = ghp_seat_of(staging, n, plan->extent, s->rank);
-    struct ghp_seat other = ghp_seat_of(staging, n, plan->extent,
-                                        ghp_stage_representative(staging, own.stage, plan->extent));
-
-    return own.extent.global_batch == other.extent.global_batch;
-}
-
 enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
 {
     const struct ghp_staging *staging = &e->plan.staging;
@@ -353,7 +341,7 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
         .groups = e->plan.groups,
         .threads = s->threads,
         .staging = ghp_staging_trivial(staging) ? NULL : staging,
-        .profile = e->comparable && stands_for_others(s, &e->plan) ? &e->plan.profile : NULL};
+        .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_worker_connect(e->worker));

@@ -582,5 +582,7 @@ void ghp_allocation_release(struct ghp_allocation *allocation)
 {
     if (allocation == NULL) return;
     free(allocation->splits);
+    free(allocation->shares);
+    free(allocation->recompute);
     *allocation = (struct ghp_allocation){0};
 }

@@ -66,6 +66,8 @@ struct ghp_allocation {
     bool found; /* a plan faster than best_s */
     struct ghp_staging staging;
     struct ghp_split *splits; /* owned */
+    int64_t *shares;          /* the staging's, owned; or NULL */
+    bool *recompute;          /* the staging's, owned; or NULL */
     double step_s;
     int64_t peak_bytes;
     int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */

@@ -26,13 +26,15 @@ enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
 static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
 enum { SOLVER_HEURISTIC = 3 };
 static const char *const role_names[] = {"shared", "all", NULL};
+static const char *const recompute_names[] = {"auto", "never", NULL};
+static const char *const share_names[] = {"by-speed", "equal", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
     const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, most_stages, most_micro_batches;
-    int strategy, precision, solver, roles, pipeline;
+    int strategy, precision, solver, roles, pipeline, shares, recompute;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
     struct ghp_opt_list edits;
@@ -129,6 +131,18 @@ static const struct ghp_opt options[] = {
      .target = &set.no_simplify,
      .help =
          "take the fastest plan even where its margin over data parallelism is within the error"},
+    {.name = "shares",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.shares,
+     .choices = share_names,
+     .help = "of the samples: by-speed gives slower workers fewer where the profile has "
+             "the workers' speeds and that is faster (not with --sensitivity and --sweep)"},
+    {.name = "recompute",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.recompute,
+     .choices = recompute_names,
+     .help = "auto: where --memory binds, layers may be made again going backward in place of being "
+             "kept (not with --sensitivity and --sweep)"},
     {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
     {.name = "roles",
      .kind = GHP_OPT_CHOICE,
@@ -418,6 +432,8 @@ static struct ghp_wishes read_wishes(const char *model_path)
         .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
         .heuristic = set.solver == SOLVER_HEURISTIC,
         .all_roles = set.roles > 0,
+        .keep_layers = set.recompute > 0 || set.sensitivity || set.sweep != NULL,
+        .even_shares = set.shares > 0 || set.sensitivity || set.sweep != NULL,
         .space = {.most_stages = (int)set.most_stages,
                   .most_micro_batches = (int)set.most_micro_batches,
                   .groups = (int)set.groups},

@@ -37,6 +37,7 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
     sheet = ghp_sheet_open(report, "stages", columns);
     if (ghp_staging_text(&plan->staging, &plan->model, text, sizeof text)[0] != '\0')
         ghp_sheet_note(sheet, "stages of a group: %s", text);
+    if (ghp_shares_text(plan, text, sizeof text)[0] != '\0') ghp_sheet_note(sheet, "%s", text);
     if (plan->recompute != NULL)
         ghp_sheet_note(sheet, "some layers are made again going backward; the plan's key "
                               "`recompute` names them");

@@ -59,7 +59,11 @@ static void place_stages(struct ghp_instance *in)
     in->first_middle = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; ++i) {
         in->rank[i] = ghp_stage_representative(staging, i, in->how->extent);
-        in->extent[i] = ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]).extent;
+        struct ghp_seat seat =
+            ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]);
+
+        in->extent[i] = seat.extent;
+        in->speed[i] = seat.speed;
         in->route[i] =
             (struct ghp_route){.first_layer = in->n_stages > 1 ? staging->stage[i].first_layer : 0,
                                .end_layer = ghp_stage_end(staging, i, model->n_layers),
@@ -222,6 +226,7 @@ static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, 
             continue;
         }
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
+        price.seconds /= ghp_instr_speed(instr, in->speed[in->stage[v]]);
         p->middle_s[work_of(instr)] += others(in, instr) * price.seconds;
         if (!instr->backward)
             p->forward_s[work_of(instr)] += price.seconds;
@@ -284,6 +289,7 @@ static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, i
         const struct ghp_instr *instr = &piece->instrs[k];
 
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
+        price.seconds /= ghp_instr_speed(instr, in->speed[in->stage[edge->to]]);
         if (instr->stream == GHP_STREAM_TRANSFER) {
             int at = in->hop[in->hop_of[e]].first_pair + i * in->n_choices[edge->to] + j;
 

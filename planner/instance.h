@@ -77,6 +77,7 @@ struct ghp_instance {
     int n_stages, micro_batches;
     int *stage;                               /* a layer */
     int rank[GHP_MAX_STAGES];                 /* whose program stands for a stage's */
+    double speed[GHP_MAX_STAGES];             /* of that worker; struct ghp_seat */
     struct ghp_extent extent[GHP_MAX_STAGES]; /* of a stage: its workers, one micro-batch */
     struct ghp_route route[GHP_MAX_STAGES];
     int n_hops;

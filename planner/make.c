@@ -6,7 +6,9 @@
 #include "planner/alternatives.h"
 #include "planner/break_even.h"
 #include "planner/heuristic.h"
+#include "planner/make_remade.h"
 #include "planner/make_staged.h"
+#include "planner/uneven.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,8 +31,10 @@ struct making {
     struct ghp_allocation outer;                  /* the search over stages and micro-batches */
     bool searches_outer;                          /* there was one */
     bool staged;                                  /* its plan is taken */
+    enum { KEPT, REMADE, UNEVEN } by_trial;       /* what it has that no proof is about */
     struct ghp_domain domain;                     /* what it may choose from */
     struct ghp_prediction fastest;                /* before a simpler plan was taken */
+    int64_t remade_bytes;                         /* the least arena with layers made again; 0: not looked for */
     double began_s;
 };
 
@@ -208,7 +212,7 @@ static struct proof proof_of(const struct making *m)
                       .nodes = r->nodes + m->outer.nodes};
 
     p.own_s = m->staged ? m->outer.step_s : r->kept[0].step_s;
-    if (!m->searches_outer) return p;
+    if (!m->searches_outer || m->by_trial != KEPT) return p;
     if (!r->feasible) p.bound_s = INFINITY;
     p.bound_s = fmin(p.bound_s, m->outer.bound_s);
     if (m->staged && m->outer.closed && p.closed && !(m->wishes->gap > 0)) p.bound_s = p.own_s;
@@ -224,7 +228,11 @@ static void status_text(const struct making *m, const struct proof *p, char *tex
                           : m->wishes->gap > 0 ? "within the gap"
                                                : "optimal";
 
-    if (tuned && p->closed)
+    if (m->by_trial == UNEVEN)
+        snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s", reached);
+    else if (m->by_trial == REMADE)
+        snprintf(text, n, "layers made again by trial; with all layers kept %s", reached);
+    else if (tuned && p->closed)
         snprintf(text, n, "%s with each layer reduced alone; bucket size by trial", reached);
     else if (tuned)
         snprintf(text, n, "%s, gap %.2g with each layer reduced alone; bucket size by trial",
@@ -360,18 +368,6 @@ static enum ghp_status set_groups(struct making *m)
     return ghp_plan_check(plan);
 }
 
-static enum ghp_status take_subset(struct making *m)
-{
-    struct ghp_lowering how = ghp_plan_lowering(m->plan, m->wishes->profile);
-    struct ghp_programs programs;
-    enum ghp_status status;
-
-    GHP_TRY(ghp_lower_all(&how, m->plan->splits, &programs));
-    status = ghp_profile_subset_of(m->wishes->profile, programs.of, programs.n, &m->plan->profile);
-    ghp_programs_release(&programs);
-    return status;
-}
-
 static enum ghp_status name_plan(struct making *m)
 {
     struct ghp_plan *plan = m->plan;
@@ -489,7 +485,7 @@ static enum ghp_status finish(struct making *m)
     }
     GHP_TRY(set_margin(m));
     GHP_TRY(set_groups(m));
-    GHP_TRY(take_subset(m));
+    GHP_TRY(ghp_staged_subset(m->wishes->profile, plan));
     if (m->wishes->decision_only) return GHP_OK;
     return m->wishes->break_even ? ghp_break_even_find(m->wishes->profile, plan)
                                  : note_no_break_even(plan);
@@ -547,10 +543,15 @@ static enum ghp_status search_given(struct making *m)
 /* Nothing fits, with or without stages. */
 static enum ghp_status fail_roles(const struct making *m)
 {
-    struct ghp_search_result all = {.closed = m->own.closed && m->outer.closed,
+    struct ghp_search_result all = {.closed =
+                                        m->own.closed && (m->outer.closed || !m->searches_outer),
                                     .least_bytes = m->own.least_bytes,
                                     .least_proven = m->own.least_proven};
 
+    if (m->remade_bytes > 0 && m->remade_bytes < all.least_bytes) {
+        all.least_proven = false;
+        all.least_bytes = m->remade_bytes;
+    }
     if (m->outer.least_bytes > 0) {
         all.least_proven = all.least_proven && m->outer.least_proven;
         if (m->outer.least_bytes < all.least_bytes) all.least_bytes = m->outer.least_bytes;
@@ -568,10 +569,73 @@ static enum ghp_status search_outer(struct making *m)
 
     m->searches_outer = true;
     GHP_TRY(ghp_allocate(&job, &m->outer));
-    if (!m->outer.found) return m->own.feasible ? GHP_OK : fail_roles(m);
+    if (!m->outer.found) return GHP_OK;
     how.staging = &m->outer.staging;
     GHP_TRY(ghp_plan_predict(&how, m->outer.splits, m->wishes->profile, &p));
     m->staged = !m->wishes->simplify || shared_s - p.step_s > p.error_s;
+    return GHP_OK;
+}
+
+static double best_so_far(const struct making *m)
+{
+    if (m->staged) return m->outer.step_s;
+    return m->own.feasible ? m->own.kept[0].step_s : INFINITY;
+}
+
+/* Takes what was found by trial in the place of the best so far, where it is surely faster. */
+static void take_trial(struct making *m, struct ghp_allocation *found, int by_trial)
+{
+    double before_s = best_so_far(m);
+    double margin_s = m->wishes->simplify ? m->plan->baselines[0].predicted.error_s : 0;
+
+    m->own.plans += found->plans;
+    m->own.nodes += found->nodes;
+    found->plans = found->nodes = 0;
+    if (!found->found || before_s - found->step_s <= margin_s) {
+        ghp_allocation_release(found);
+        return;
+    }
+    ghp_allocation_release(&m->outer);
+    m->outer = *found;
+    m->searches_outer = m->staged = true;
+    m->by_trial = by_trial;
+}
+
+/* Layers made again, where the memory keeps a faster plan away. */
+static enum ghp_status search_remade(struct making *m)
+{
+    const struct ghp_wishes *w = m->wishes;
+    struct ghp_allocate_job job = outer_job(m, 0.95);
+    const struct ghp_remade_job remade = {.allocate = &job,
+                                          .instance = &m->instance,
+                                          .domain = &m->domain,
+                                          .all_roles = w->all_roles};
+    struct ghp_allocation found = {0};
+
+    if (w->memory_bytes == 0 || w->keep_layers || w->heuristic || w->force != NULL || w->groups > 0 ||
+         strcmp(w->profile->backend, "cuda") == 0)
+        return GHP_OK;
+    job.best_s = best_so_far(m);
+    GHP_TRY(ghp_remade_find(&remade, &found));
+    m->remade_bytes = found.least_bytes;
+    take_trial(m, &found, REMADE);
+    return GHP_OK;
+}
+
+/* Unequal shares for workers that are not equally fast; taken where they are surely faster than what was found before. */
+static enum ghp_status search_uneven(struct making *m)
+{
+    const struct ghp_wishes *w = m->wishes;
+    const double *speed = ghp_speeds_of(&w->profile->speeds, w->extent.workers);
+    struct ghp_allocate_job job = outer_job(m, 0.95);
+    struct ghp_allocation found = {0};
+
+    if (speed == NULL || w->even_shares || w->force != NULL || w->groups > 0 || w->heuristic ||
+        strcmp(w->profile->backend, "cuda") == 0)
+        return GHP_OK;
+    job.best_s = best_so_far(m);
+    GHP_TRY(ghp_uneven_find(&job, speed, &found));
+    take_trial(m, &found, UNEVEN);
     return GHP_OK;
 }
 
@@ -612,7 +676,7 @@ static enum ghp_status adopt_rules(struct making *m, const struct ghp_allocation
 
 static enum ghp_status note_no_break_even_search(struct ghp_plan *plan)
 {
-    plan->break_even_search = copy_text("none: not with stages or micro-batches");
+    plan->break_even_search = copy_text("none: not with stages, micro-batches or unequal shares");
     return plan->break_even_search == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
@@ -631,7 +695,7 @@ static enum ghp_status finish_staged(struct making *m, const struct ghp_allocati
     GHP_TRY(name_plan(m));
     GHP_TRY(set_margin(m));
     GHP_TRY(ghp_plan_check(plan));
-    GHP_TRY(take_subset(m));
+    GHP_TRY(ghp_staged_subset(m->wishes->profile, plan));
     return note_no_break_even_search(plan);
 }
 
@@ -655,8 +719,10 @@ static enum ghp_status own_search(struct making *m)
     GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
     if (m->wishes->force != NULL) GHP_TRY(ghp_force_restrict(m->wishes->force, &m->domain));
     GHP_TRY(search(m, &m->domain, m->wishes->all_roles ? 0.4 : 0.8, &m->own));
-    if (m->wishes->all_roles) return search_outer(m);
-    return m->own.feasible ? GHP_OK : fail_memory(m, &m->own);
+    if (m->wishes->all_roles) GHP_TRY(search_outer(m));
+    GHP_TRY(search_remade(m));
+    if (!m->own.feasible && !m->staged) return fail_roles(m);
+    return search_uneven(m);
 }
 
 static enum ghp_status prepare(struct making *m)

@@ -1,7 +1,7 @@
 /* planner/make.h - from a model, a profile and wishes to a whole plan: searches, baselines, buckets, certificate.
  *
  * The order: the three baselines; the search over everything that the wishes leave open, from the baselines' plans;
- * bucket sizes on the best plans met; data parallelism in place of a plan that is not surely faster; the runner-up of
+ * shares by the workers' speeds where these differ; bucket sizes on the best plans met; data parallelism in place of a plan that is not surely faster; the runner-up of
  * each conv2d and linear layer, and where that is faster under buckets than the plan, it instead; break-even values.
  *
  * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
@@ -39,6 +39,8 @@ struct ghp_wishes {
     const char *stages;         /* the stages as planner/allocate.h reads them; NULL: not given */
     int micro_batches;          /* with `stages`, or alone; 0: not given */
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
+    bool keep_layers; /* no layer is made again going backward, however the memory binds */
+    bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
     const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
 };
 

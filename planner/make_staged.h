@@ -23,4 +23,9 @@ bool ghp_staged(const struct ghp_staging *staging);
 enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
                                  const struct ghp_allocation *allocation, struct ghp_plan *plan);
 
+/* Takes the entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its stage.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering */
+enum ghp_status ghp_staged_subset(const struct ghp_profile *profile, struct ghp_plan *plan);
+
 #endif

@@ -1,6 +1,7 @@
 /* planner/staging_text.c - see staging_text.h. */
 #include "planner/staging_text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,5 +87,48 @@ const char *ghp_staging_text(const struct ghp_staging *s, const struct ghp_model
         used += (size_t)snprintf(text + used, n - used, "%sunequal shares", used > 0 ? ", " : "");
     if (used < n && s->recompute != NULL)
         snprintf(text + used, n - used, "%ssome layers made again", used > 0 ? ", " : "");
+    return text;
+}
+
+static bool same_worker(const int64_t *shares, const double *speed, int a, int b)
+{
+    return shares[a] == shares[b] &&
+           (speed == NULL || !(speed[a] < speed[b] || speed[a] > speed[b]));
+}
+
+/* Runs of workers with the same share and speed. */
+static void put_shares(const int64_t *shares, const double *speed, int workers, char *text,
+                       size_t n)
+{
+    size_t used = (size_t)snprintf(text, n, "samples:");
+
+    for (int r = 0, end; r < workers && used < n; r = end) {
+        for (end = r + 1; end < workers && same_worker(shares, speed, r, end);)
+            ++end;
+        used += (size_t)snprintf(text + used, n - used, "%s %" PRId64 " on worker %d",
+                                 r > 0 ? "," : "", shares[r], r);
+        if (used < n && end - r > 1)
+            used += (size_t)snprintf(text + used, n - used, " to %d each", end - 1);
+        if (used < n && speed != NULL)
+            used += (size_t)snprintf(text + used, n - used, " (speed %.3g)", speed[r]);
+    }
+}
+
+const char *ghp_shares_text(const struct ghp_plan *plan, char *text, size_t n)
+{
+    int workers = plan->extent.workers;
+    const double *speed = ghp_speeds_of(&plan->profile.speeds, workers);
+    double most = 1;
+
+    text[0] = '\0';
+    if (plan->shares != NULL) {
+        put_shares(plan->shares, speed, workers, text, n);
+        return text;
+    }
+    if (speed == NULL) return text;
+    for (int r = 0; r < workers; ++r)
+        if (speed[r] > most) most = speed[r];
+    snprintf(text, n, "shares are equal, though workers are up to %.3g times as fast as the slowest",
+             most);
     return text;
 }

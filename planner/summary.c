@@ -72,9 +72,9 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                    plan->profile_path, plan->profile.backend, plan->profile.numerics);
     ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
     ghp_table_note(t, "%d groups of %d: %s", plan->groups, plan->group_size, splits);
-    if (!ghp_staging_trivial(&plan->staging))
-        ghp_table_note(t, "stages of a group: %s",
-                       ghp_staging_text(&plan->staging, &plan->model, splits, sizeof splits));
+    if (ghp_staging_text(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
+        ghp_table_note(t, "stages of a group: %s", splits);
+    if (ghp_shares_text(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
     ghp_table_note(
         t, "%s: bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s",
         c->status, 1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);

@@ -27,6 +27,8 @@ enum key {
     KEY_OVERLAP_LINK,
     KEY_SPEED_COMPUTE,
     KEY_SPEED_MEMORY,
+    KEY_SLOW_WORKER,
+    KEY_SLOW_FACTOR,
     KEY_COUNT
 };
 
@@ -54,6 +56,8 @@ static const struct {
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and an exchange side by side"},
     {"speed.compute", "", 1e-6, 1e6, REAL, "operations run this many times as fast"},
     {"speed.memory", "", 1e-6, 1e6, REAL, "copies, updates and loads run this many times as fast"},
+    {"slow.worker", "", 0, 1 << 20, WHOLE, "the rank of a worker that is slower, by slow.factor"},
+    {"slow.factor", "", 1, GHP_MOST_SPEED, REAL, "it needs this many times as long for its work"},
 };
 
 struct values {
@@ -95,7 +99,8 @@ static void read_values(const struct ghp_profile *p, int workers, double *v)
     v[KEY_OVERLAP_COMPUTE] = p->overlap.compute;
     v[KEY_OVERLAP_COMM] = p->overlap.comm;
     v[KEY_OVERLAP_LINK] = p->overlap.link;
-    v[KEY_SPEED_COMPUTE] = v[KEY_SPEED_MEMORY] = 1;
+    v[KEY_SPEED_COMPUTE] = v[KEY_SPEED_MEMORY] = v[KEY_SLOW_FACTOR] = 1;
+    v[KEY_SLOW_WORKER] = -1; /* none */
 }
 
 static bool same(double a, double b)
@@ -172,6 +177,9 @@ static enum ghp_status check_sets(const struct ghp_profile *profile, const struc
                             "entries of; use --set %s=FACTOR",
                             keys[k].name, profile->n_ops,
                             keys[k == KEY_LAW_FLOPS ? KEY_SPEED_COMPUTE : KEY_SPEED_MEMORY].name);
+    if (to->set[KEY_SLOW_WORKER] != to->set[KEY_SLOW_FACTOR])
+        return GHP_FAIL(GHP_ERR_USAGE, "--set slow.worker and --set slow.factor say together who is "
+                                       "slower, and how much; give both");
     return GHP_OK;
 }
 
@@ -311,6 +319,7 @@ static bool is_recorded(const struct ghp_what_if *w, const struct values *from,
 
     if (k == KEY_NODES) /* not only where they are set: they may follow the workers */
         return differs && (to->set[k] || w->machine == NULL);
+    if (k == KEY_SLOW_FACTOR) return to->set[k];
     if (k == KEY_WORKERS_PER_NODE && to->set[k] && !same(from->v[KEY_NODES], to->v[KEY_NODES]))
         return true;
     return to->set[k] && differs;
@@ -336,6 +345,32 @@ static enum ghp_status record(const struct ghp_what_if *w, const struct ghp_prof
                               ghp_text_number(from->v[k], before, sizeof before),
                               ghp_text_number(to->v[k], after, sizeof after)));
     }
+    return GHP_OK;
+}
+
+/* ---- a slow worker ---- */
+
+/* Entries and rates stay those of the slowest worker. */
+static enum ghp_status slow_worker(const struct values *to, int workers,
+                                   struct ghp_profile *profile)
+{
+    double slower;
+
+    if (!to->set[KEY_SLOW_WORKER]) return GHP_OK;
+    if (to->v[KEY_SLOW_WORKER] >= workers)
+        return GHP_FAIL(GHP_ERR_USAGE, "--set slow.worker=%.0f names none of %d workers; give 0 to %d",
+                        to->v[KEY_SLOW_WORKER], workers, workers - 1);
+    GHP_TRY(ghp_speeds_slow(&profile->speeds, workers, (int)to->v[KEY_SLOW_WORKER],
+                            to->v[KEY_SLOW_FACTOR], &slower));
+    for (int i = 0; i < profile->n_ops && !same(slower, 1); ++i) {
+        profile->ops[i].seconds *= slower;
+        profile->ops[i].source = GHP_SOURCE_LAW;
+    }
+    speed_rate(&profile->update, 1 / slower);
+    speed_rate(&profile->load, 1 / slower);
+    speed_rate(&profile->accumulate, 1 / slower);
+    profile->law.flops_per_s /= slower;
+    profile->law.memory_Bps /= slower;
     return GHP_OK;
 }
 
@@ -365,6 +400,7 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
     ghp_machine_release(&profile->machine);
     profile->machine = *machine;
     *machine = (struct ghp_machine){0};
+    GHP_TRY(slow_worker(to, w->workers, profile));
     return ghp_profile_seal(profile);
 }
 

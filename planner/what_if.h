@@ -8,6 +8,8 @@
  *                   link is not edited, and the groups lie as they lay - the entry stays as measured.
  *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `law`
  *     rates         bandwidths times (speed.memory * workers a node in M / workers a node in M'); source `law`
+ *     slow.worker   its speed over slow.factor; where it becomes the slowest, operations and the rates of updates, loads and
+ *                   sums become its own (core/speeds.h); source `law`
  *
  * The cores and the share of a node's memory traffic change only where `nodes`, `workers_per_node` or `cores` do, and
  * only in profiles that were measured: a profile by law states the rate of one worker, wherever that runs.

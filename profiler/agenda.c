@@ -47,6 +47,7 @@ struct collecting {
     struct ghp_extent extent;
     struct ghp_agenda *agenda;
     double step_bytes; /* of the model so far */
+    bool shares;       /* the extent is one worker with a share of its own */
 };
 
 static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
@@ -54,7 +55,9 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
     struct collecting *c = context;
     struct ghp_agenda_op op = {.local = item->local, .pass = item->pass, .value = GHP_VALUE_REST};
 
-    if (c->extent.workers == c->request->workers)
+    if (c->shares)
+        op.value = GHP_VALUE_DATA;
+    else if (c->extent.workers == c->request->workers)
         op.value = item->split.kind == GHP_SPLIT_DATA ? GHP_VALUE_DATA : GHP_VALUE_SPLIT;
     ghp_local_key(&item->local, op.key);
     op.flops = (double)ghp_local_flops(&item->local, item->pass);
@@ -89,6 +92,32 @@ static enum ghp_status collect_extent(struct collecting *c)
         GHP_TRY(ghp_space_comms(model, c->extent, c->request->element_bytes, visit_comm, c));
     }
     return GHP_OK;
+}
+
+/* What workers of unlike speeds compute, each over its share of the batch. */
+static enum ghp_status collect_shares(struct collecting *c, int64_t batch)
+{
+    int workers = c->request->workers;
+    const double *speed =
+        c->request->speeds != NULL ? ghp_speeds_of(c->request->speeds, workers) : NULL;
+    int64_t *shares;
+    enum ghp_status status = GHP_OK;
+
+    if (speed == NULL) return GHP_OK;
+    shares = ghp_alloc((size_t)workers, sizeof *shares);
+    if (shares == NULL) return GHP_NO_MEMORY();
+    ghp_speeds_deal(speed, workers, 1, batch, shares);
+    c->shares = true;
+    for (int r = 0; r < workers && status == GHP_OK; ++r) {
+        bool known = false;
+
+        for (int i = 0; i < r && !known; ++i) known = shares[i] == shares[r];
+        c->extent = (struct ghp_extent){.workers = 1, .global_batch = shares[r]};
+        if (!known) status = collect_extent(c);
+    }
+    c->shares = false;
+    free(shares);
+    return status;
 }
 
 static int by_key(const void *a, const void *b)
@@ -274,6 +303,7 @@ static enum ghp_status collect(const struct ghp_agenda_request *request, struct 
             c.extent.workers = n;
             if (request->batches[b] % n == 0) GHP_TRY(collect_extent(&c));
         }
+        GHP_TRY(collect_shares(&c, request->batches[b]));
     }
     merge_ops(agenda);
     mark_seconds(agenda);

@@ -2,7 +2,7 @@
  *
  * Everything that plans for the models can ask for, over all given batches and all worker counts up to N that divide
  * them (core/space.h), each distinct thing once.  Local operations are ordered by how much a plan hangs on them:
- *     1. split `data` for N workers itself,
+ *     1. split `data` for N workers itself, equal shares or by the workers' speeds,
  *     2. every other split for N workers,
  *     3. a second batch size for shapes that 1 and 2 know at one only (the law in the batch needs two),
  *     4. the rest;
@@ -58,6 +58,7 @@ struct ghp_agenda_request {
     int ranks;         /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
     int element_bytes; /* 4 or 8 */
     int64_t bucket_bytes; /* gradients that are reduced together make messages up to this size, >= 0 */
+    const struct ghp_speeds *speeds; /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
 };
 
 /* Collects and orders.

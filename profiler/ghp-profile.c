@@ -31,7 +31,7 @@ static struct {
     int backend, numerics, precision, bind, carrier;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
-    bool fresh, machine_only, json;
+    bool alike, fresh, machine_only, json;
 } set = {.bucket_bytes = 32 << 20,
          .budget_s = 600,
          .sample_s = 0.02,
@@ -71,6 +71,8 @@ static const struct ghp_opt options[] = {
     {.name = "like", .kind = GHP_OPT_TEXT, .target = &set.like, .argument = "PROFILE",
      .help = "take operations over from a profile of the same processors, ranks and threads; only what crosses links "
              "is measured"},
+    {.name = "alike", .kind = GHP_OPT_FLAG, .target = &set.alike,
+     .help = "take all workers to be equally fast; else a slow one is noted (once a file), and gets fewer samples from ghp-plan"},
     {.name = "fresh", .kind = GHP_OPT_FLAG, .target = &set.fresh,
      .help = "measure anew, where the output file would be continued"},
     {.name = "watchdog", .kind = GHP_OPT_REAL, .target = &set.watchdog_s, .min = 1, .max = 1e6,
@@ -351,6 +353,16 @@ static void measured_row(struct ghp_table *table, const char *what, int measured
     ghp_table_cell(table, "%d", law);
 }
 
+static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds)
+{
+    double most = 1;
+
+    for (int i = 0; i < speeds->n; ++i)
+        if (speeds->of[i] > most) most = speeds->of[i];
+    if (speeds->n > 0)
+        ghp_table_note(table, "workers are not equally fast: up to %.3g times as fast as the slowest", most);
+}
+
 static enum ghp_status report_measured(const struct ghp_measured_result *r)
 {
     static const char *const columns[] = {"measured", "kept", "interpolated", "by law"};
@@ -367,6 +379,7 @@ static enum ghp_status report_measured(const struct ghp_measured_result *r)
                    r->ranks == 1 ? "" : "s", r->nodes, r->nodes == 1 ? "" : "s", r->threads,
                    r->threads == 1 ? "" : "s", r->oversubscribed ? ", sharing cores" : "");
     ghp_table_note(table, "rank 0: %s", r->binding);
+    note_speeds(table, &r->profile.speeds);
     ghp_table_column(table, "what", "", 'l');
     for (int i = 0; i < 4; ++i) ghp_table_column(table, columns[i], "", 'r');
     measured_row(table, "operations", r->ops.measured, r->ops.kept, r->ops.interpolated, r->ops.law);
@@ -441,6 +454,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .bind = (enum ghp_bind_mode)set.bind,
         .sample_s = set.sample_s,
         .budget_s = set.budget_s,
+        .alike = set.alike,
         .fresh = set.fresh,
         .like = set.like,
         .output = set.output,

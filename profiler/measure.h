@@ -1,7 +1,8 @@
 /* profiler/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, mean and spread.
  *
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
- * mean. What is only enqueued on a device is timed by the device's own marks, played from a tape where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ * mean. Of work that each does alone, and workers of unlike speeds, it is what the slowest takes: the fastest one's seconds times
+ * its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is timed by the device's own marks, played from a tape where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/test_measure.c */
 #ifndef GHP_PROFILER_MEASURE_H
@@ -23,6 +24,7 @@ struct ghp_measure {
     int element_bytes; /* 2, 4 or 8 */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
     bool shares_cores;   /* more ranks than cores */
+    double speed, fastest; /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */
     int64_t cache_bytes; /* the largest cache: a step that moves more finds nothing there again */
 };
 
@@ -39,6 +41,7 @@ struct ghp_task {
     void *context;
     enum ghp_clock clock;
     enum ghp_queue queue; /* of GHP_CLOCK_COMM */
+    bool alone; /* no rank waits for another in it: what unlike workers take counts by their speeds */
 };
 
 /* Where the backend's tensors lie. */

@@ -15,7 +15,8 @@ static enum ghp_status bench_run(void *context, int64_t repeats)
 
 static struct ghp_task task_of(const struct ghp_measure *m, struct ghp_opbench *bench)
 {
-    return (struct ghp_task){.run = bench_run, .context = bench, .clock = ghp_measure_clock(m)};
+    return (struct ghp_task){
+        .run = bench_run, .context = bench, .clock = ghp_measure_clock(m), .alone = true};
 }
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,

@@ -98,7 +98,8 @@ static enum ghp_status measure_memory(struct job *job,
                                       double bytes_per_byte, struct ghp_rate *rate)
 {
     static const int64_t sizes[2] = {SMALL_BYTES, LARGE_BYTES};
-    struct ghp_task task = {.run = run, .context = job, .clock = ghp_measure_clock(job->m)};
+    struct ghp_task task = {
+        .run = run, .context = job, .clock = ghp_measure_clock(job->m), .alone = true};
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {0};
 
@@ -196,7 +197,7 @@ static enum ghp_status measure_load(const struct ghp_measure *m, const struct gh
                            (int64_t)sizeof(int32_t);
     int64_t large = samples > 1 ? samples : 2;
     struct load load = {0};
-    struct ghp_task task = {.run = run_load, .context = &load};
+    struct ghp_task task = {.run = run_load, .context = &load, .alone = true};
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {(double)sample_bytes, (double)(large * sample_bytes)};
     double unused = 0;

@@ -6,6 +6,7 @@
 #include "profiler/measure_overlap.h"
 #include "profiler/measure_pace.h"
 #include "profiler/measure_rates.h"
+#include "profiler/measure_speed.h"
 #include "profiler/muster.h"
 #include "profiler/resume.h"
 #include "profiler/topology.h"
@@ -38,6 +39,7 @@ struct run {
     int sharing;          /* ranks of one device */
     int64_t memory_bytes; /* what measuring may take of this rank's memory */
     double start_s;
+    struct ghp_speeds speeds; /* of the workers */
 };
 
 /* The folder is looked at before hours are spent on what goes there. */
@@ -220,6 +222,24 @@ static enum ghp_status share_kept(struct run *run)
     return status;
 }
 
+/* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
+static enum ghp_status share_speeds(struct run *run)
+{
+    struct ghp_measure *m = &run->m;
+    int n = run->profile->speeds.n;
+    double *of;
+
+    GHP_TRY(ghp_measure_share(m, GHP_OK, &n, (int64_t)sizeof n));
+    if (n != m->size) return GHP_OK;
+    of = ghp_alloc((size_t)n, sizeof *of);
+    if (of != NULL && m->rank == 0) memcpy(of, run->profile->speeds.of, (size_t)n * sizeof *of);
+    GHP_TRY(ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
+    m->speed = of[m->rank];
+    for (int r = 0; r < n; ++r) m->fastest = fmax(m->fastest, of[r]);
+    free(of);
+    return GHP_OK;
+}
+
 static enum ghp_status collect(struct run *run)
 {
     const struct ghp_measured_request *request = run->request;
@@ -230,7 +250,8 @@ static enum ghp_status collect(struct run *run)
                                         .workers = run->result->workers,
                                         .ranks = run->m.size,
                                         .element_bytes = request->precision.element_bytes,
-                                        .bucket_bytes = request->bucket_bytes};
+                                        .bucket_bytes = request->bucket_bytes,
+                                        .speeds = &run->speeds};
     enum ghp_status status = ghp_agenda_collect(&wanted, &run->agenda);
     bool resumed = false;
     double unused = 0;
@@ -246,6 +267,7 @@ static enum ghp_status collect(struct run *run)
         ghp_resume_mark(run->profile, &run->agenda);
         ghp_note("continuing '%s'", request->output);
     }
+    GHP_TRY(share_speeds(run));
     return share_kept(run);
 }
 
@@ -397,6 +419,17 @@ static enum ghp_status measure_all(struct run *run)
     return finish(run);
 }
 
+/* Whether the workers are equally fast: where each has a place of its own, and all are there. */
+static enum ghp_status measure_speeds(struct run *run)
+{
+    struct ghp_measure *m = &run->m;
+
+    if (run->request->alike || m->shares_cores || m->size < 2 || m->size != run->result->workers)
+        return GHP_OK;
+    GHP_TRY(ghp_measure_speed(m, &run->speeds));
+    return ghp_speeds_copy(&run->speeds, &run->profile->speeds);
+}
+
 static enum ghp_status prepare(struct run *run)
 {
     double unused = 0;
@@ -412,6 +445,7 @@ static enum ghp_status prepare(struct run *run)
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
     run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
     GHP_TRY(ghp_measure_max(&run->m, open_carrier(run), &unused));
+    GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     return collect(run);
 }
 
@@ -459,6 +493,7 @@ done:
     if (run.m.carrier_ops != NULL) run.m.carrier_ops->close(run.m.carrier);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_agenda_release(&run.agenda);
+    ghp_speeds_release(&run.speeds);
     if (status != GHP_OK) ghp_profile_release(&result->profile);
     return status;
 }

@@ -1,6 +1,6 @@
 /* profiler/measured.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
  *
- * Order: machine, earlier file, agenda, rates, overlap, collectives, operations, laws.  The file is saved now and then
+ * Order: machine, speeds of the workers, earlier file, agenda, rates, overlap, collectives, operations, laws.  The file is saved now and then
  * while operations are measured, so that an interrupted run loses seconds, not hours.
  *
  * Tested  tests/profiler/test_measured.c, tests/tools/test_profile_measured.sh */
@@ -31,6 +31,7 @@ struct ghp_measured_request {
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
     double sample_s;       /* how long one sample lasts, > 0; twice as long where workers share cores */
     double budget_s;       /* for everything, > 0 */
+    bool alike;            /* the workers count as equally fast: no speeds are measured */
     bool fresh;            /* an existing file is replaced, not continued */
     const char *like;      /* profile whose operations are taken over; NULL: none */
     const char *output;    /* profile file */

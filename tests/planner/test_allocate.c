@@ -167,6 +167,7 @@ static struct ghp_wishes wishes_of(const struct random_case *c, int64_t limit_by
         .profile = &c->profile,
         .extent = c->extent,
         .memory_bytes = limit_bytes,
+        .keep_layers = true,
         .time_limit_s = 120,
         .all_roles = true,
         .decision_only = true,

@@ -108,6 +108,7 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
                                 .profile = &c->profile,
                                 .extent = c->extent,
                                 .memory_bytes = limit,
+                                .keep_layers = true,
                                 .time_limit_s = 60,
                                 .simplify = true};
     struct ghp_plan plan;

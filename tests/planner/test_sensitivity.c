@@ -93,6 +93,7 @@ static void test_network(void)
                                 .profile_path = "analytic",
                                 .profile = &profile,
                                 .extent = {16, 1024},
+                                .keep_layers = true,
                                 .time_limit_s = 600,
                                 .simplify = true};
     if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;

@@ -1,0 +1,28 @@
+/* planner/make_remade.h - plans whose layers are made again going backward, where the memory binds.
+ *
+ * The plans that would be fastest without the limit are the ones that it costs most to give up: the best of them that a search without
+ * it meets, pure data parallelism, and where all roles are wanted the same in micro-batches and the best staging
+ * without a limit. For each the best set of layers to make again (planner/remake.h).
+ *
+ * Called by planner/make.h alone.  Tested  tests/planner/test_remake.c */
+#ifndef GHP_PLANNER_MAKE_REMADE_H
+#define GHP_PLANNER_MAKE_REMADE_H
+
+#include "planner/allocate.h"
+
+struct ghp_remade_job {
+    const struct ghp_allocate_job *allocate; /* limit_bytes > 0; only plans faster than best_s count */
+    struct ghp_instance *instance;           /* of plans without stages */
+    const struct ghp_domain *domain;         /* what they may choose from */
+    bool all_roles;
+};
+
+/* The fastest plan with layers made again that fits.
+ *
+ * found   as ghp_allocate fills it: staging, splits, recompute, least_bytes; closed: for each plan looked at no set of layers is
+ *         faster
+ *
+ * Returns   GHP_OK (found->found false: there is none); GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_remade_find(const struct ghp_remade_job *job, struct ghp_allocation *found);
+
+#endif
