@@ -92,7 +92,7 @@ static enum ghp_status burst(struct ghp_pacer *pacer, enum ghp_status (*run)(str
 
 /* The first runs warm up and are not counted. */
 static enum ghp_status time_job(struct ghp_pacer *pacer, enum ghp_status (*run)(struct ghp_pacer *),
-                                double *seconds)
+                                double last_s, double *seconds)
 {
     double begin, now;
     int64_t runs = 0;
@@ -100,7 +100,7 @@ static enum ghp_status time_job(struct ghp_pacer *pacer, enum ghp_status (*run)(
     GHP_TRY(burst(pacer, run, &runs));
     runs = 0;
     begin = now = ghp_stopwatch_now_s();
-    while (now - begin < job_s) {
+    while (now - begin < last_s) {
         GHP_TRY(burst(pacer, run, &runs));
         now = ghp_stopwatch_now_s();
     }
@@ -110,8 +110,13 @@ static enum ghp_status time_job(struct ghp_pacer *pacer, enum ghp_status (*run)(
 
 enum ghp_status ghp_pacer_time(struct ghp_pacer *pacer, struct ghp_pace *pace)
 {
-    GHP_TRY(time_job(pacer, compute_once, &pace->compute_s));
-    return time_job(pacer, update_once, &pace->memory_s);
+    GHP_TRY(time_job(pacer, compute_once, job_s, &pace->compute_s));
+    return time_job(pacer, update_once, job_s, &pace->memory_s);
+}
+
+enum ghp_status ghp_pacer_time_compute(struct ghp_pacer *pacer, double last_s, double *seconds)
+{
+    return time_job(pacer, compute_once, last_s, seconds);
 }
 
 struct ghp_pace ghp_pace_ratio(const struct ghp_pace *now, const struct ghp_pace *profiled)

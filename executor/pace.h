@@ -25,6 +25,10 @@ void ghp_pacer_close(struct ghp_pacer *pacer); /* accepts NULL */
 /* Seconds of each job on this worker, the mean over some milliseconds of repeats. */
 enum ghp_status ghp_pacer_time(struct ghp_pacer *pacer, struct ghp_pace *pace);
 
+/* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. Long beside the time slices of a
+ * core that others use too, it tells how much of the core is left. */
+enum ghp_status ghp_pacer_time_compute(struct ghp_pacer *pacer, double last_s, double *seconds);
+
 /* How much longer a job takes now than when it was profiled, 1 for as long; 0 where either is not known. */
 struct ghp_pace ghp_pace_ratio(const struct ghp_pace *now, const struct ghp_pace *profiled);
 

@@ -6,26 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double round_s = 0.4;   /* of a round: a hundred time slices of a shared core */
-static const double unlike = 1.25;   /* times as fast, in each round: more than equal cores waver */
-static const double grain = 0.1;     /* what is between two speeds that are told apart */
-
-/* Mean seconds of the job over a round. */
-static enum ghp_status time_round(struct ghp_pacer *pacer, double *seconds)
-{
-    double begin_s = ghp_measure_now_s(), sum_s = 0;
-    int n = 0;
-
-    do {
-        struct ghp_pace pace;
-
-        GHP_TRY(ghp_pacer_time(pacer, &pace));
-        sum_s += pace.compute_s;
-        ++n;
-    } while (ghp_measure_now_s() - begin_s < round_s);
-    *seconds = sum_s / n;
-    return GHP_OK;
-}
+static const double round_s = 1;   /* of a round: hundreds of time slices of a shared core */
+static const double unlike = 1.25; /* times as fast, in each round: more than equal cores waver */
+static const double grain = 0.1;   /* what is between two speeds that are told apart */
 
 enum ghp_status ghp_speeds_from(const double *seconds, int n, struct ghp_speeds *speeds)
 {
@@ -58,15 +41,15 @@ enum ghp_status ghp_measure_speed(const struct ghp_measure *m, struct ghp_speeds
 {
     struct ghp_pacer *pacer = NULL;
     double *seconds = ghp_alloc((size_t)(GHP_SPEED_ROUNDS * m->size), sizeof *seconds), unused = 0;
-    enum ghp_status status = seconds == NULL
-                                 ? GHP_NO_MEMORY()
-                                 : ghp_pacer_open(m->backend_ops, m->backend, &pacer);
+    enum ghp_status status =
+        seconds == NULL ? GHP_NO_MEMORY() : ghp_pacer_open(m->backend_ops, m->backend, &pacer);
 
     for (int round = 0; round < GHP_SPEED_ROUNDS; ++round) {
         double own_s = 0;
 
-        GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done); /* and all begin together */
-        status = time_round(pacer, &own_s);
+        GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused),
+                     done); /* and all begin together */
+        status = ghp_pacer_time_compute(pacer, round_s, &own_s);
         GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
         status = m->transport_ops->all_gather(m->world, &own_s, seconds + round * m->size,
                                               (int64_t)sizeof own_s);
