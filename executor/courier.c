@@ -9,7 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { MESSAGE_BYTES = 1024, PAUSE_FIRST_NS = 5000, PAUSE_LAST_NS = 60000 };
+/* Each look takes some ten microseconds from whoever computes on the core.  Pauses grow with the time that passed without
+ * anything happening, to about a sixteenth of it: so much later is noticed what took so long. */
+enum { MESSAGE_BYTES = 1024, PAUSE_FIRST_NS = 5000, PAUSE_LAST_NS = 500000, PAUSE_GROWTH = 16 };
 
 enum stage_of_parcel { IDLE, POSTED, ACTIVE };
 
@@ -166,9 +168,10 @@ static enum ghp_status serve(struct ghp_courier *c)
             status = start(c, c->active[i]);
         if (status == GHP_OK) status = carry(c, &progress);
         if (status != GHP_OK) return status;
-        pause_ns = progress || n > 0                         ? PAUSE_FIRST_NS
-                   : pause_ns + pause_ns / 4 < PAUSE_LAST_NS ? pause_ns + pause_ns / 4
-                                                             : PAUSE_LAST_NS;
+        pause_ns = progress || n > 0 ? PAUSE_FIRST_NS
+                   : pause_ns + pause_ns / PAUSE_GROWTH < PAUSE_LAST_NS
+                       ? pause_ns + pause_ns / PAUSE_GROWTH
+                       : PAUSE_LAST_NS;
     }
 }
 
