@@ -145,8 +145,7 @@ int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, stru
     struct ghp_local local = ghp_local_of(how->model, layer, split, how->extent);
     int64_t drifts = ghp_layer_drifts(l) ? l->n_states : 0;
     int bytes = ghp_parameter_bytes(how->element_bytes);
-    return l->n_params *
-               ghp_align(ghp_param_local_elements(&local, l->n_params) * bytes) +
+    return l->n_params * ghp_align(ghp_param_local_elements(&local, l->n_params) * bytes) +
            drifts * ghp_align(local.c * bytes);
 }
 
