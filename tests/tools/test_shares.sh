@@ -25,7 +25,7 @@ sound() {
     "$GHP_BIN/ghp-inspect" plan.json >out 2>err || fail "$1 cannot be shown: $(head -n 2 err)"
 }
 
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||
+"$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e11,latency=1e-7 --model "$model" -o profile.json >out 2>err ||
     fail "profile: $(head -n 2 err)"
 
 # a slow worker
