@@ -40,7 +40,8 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
 struct ghp_programs {
     int n;
     struct ghp_program of[GHP_MAX_STAGES];
-    int64_t fullest_bytes; /* the arena of a worker with more samples than the one that stands for its stage; 0: none */
+    int64_t
+        fullest_bytes; /* the arena of a worker with more samples than the one that stands for its stage; 0: none */
 };
 enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
                               struct ghp_programs *programs);

@@ -126,7 +126,7 @@ const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile
 
     if (pick.n < 2) return pick.entry[0];
     return llabs(pick.samples[1] - local->n) < llabs(pick.samples[0] - local->n) ? pick.entry[1]
-                                                                              : pick.entry[0];
+                                                                                 : pick.entry[0];
 }
 
 /* Room for one more item of `size` bytes in a growing array. */

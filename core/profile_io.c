@@ -340,9 +340,10 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {
-        "format",  "backend",     "numerics",     "element_bytes", "tf32",        "workers",
-        "created", "host",        "beside_bytes", "machine",       "law",         "overlap",
-        "pace",    "worker_speed", "calibration", "rates",        "operations",    "collectives", NULL};
+        "format",  "backend",      "numerics",     "element_bytes", "tf32",       "workers",
+        "created", "host",         "beside_bytes", "machine",       "law",        "overlap",
+        "pace",    "worker_speed", "calibration",  "rates",         "operations", "collectives",
+        NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 

@@ -172,6 +172,7 @@ int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
 double ghp_instr_speed(const struct ghp_instr *instr, double speed);
 const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
 const char *ghp_role_name(enum ghp_role role);
-extern const char *const ghp_stream_names[GHP_STREAM_COUNT + 1]; /* "compute", "communication", "transfer", NULL */
+extern const char *const
+    ghp_stream_names[GHP_STREAM_COUNT + 1]; /* "compute", "communication", "transfer", NULL */
 
 #endif

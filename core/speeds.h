@@ -16,8 +16,9 @@
 #define GHP_MOST_SPEED 1e3
 
 struct ghp_speeds {
-    int n;      /* workers; 0: all alike, or not known */
-    double *of; /* of each rank, 1 .. GHP_MOST_SPEED, the least of them 1; owned; NULL where n is 0 */
+    int n; /* workers; 0: all alike, or not known */
+    double
+        *of; /* of each rank, 1 .. GHP_MOST_SPEED, the least of them 1; owned; NULL where n is 0 */
 };
 
 /* One of n workers takes `factor` times as long as now; the speeds again beside the slowest.
@@ -51,7 +52,6 @@ double ghp_speeds_block(const double *speed, int block, int index);
  * block     divides `workers`
  * samples   a multiple of `block`, at least `workers`
  * shares    receives each worker's samples; they sum to `samples` */
-void ghp_speeds_deal(const double *speed, int workers, int block, int64_t samples,
-                     int64_t *shares);
+void ghp_speeds_deal(const double *speed, int workers, int block, int64_t samples, int64_t *shares);
 
 #endif

@@ -41,7 +41,7 @@ struct ghp_staging {
     int micro_batches; /* u; 0 counts as 1 */
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
-    const double *speeds; /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
+    const double *speeds;  /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
     const bool
         *recompute; /* NULL, or for each layer whether it is made again going backward; borrowed */
 };

@@ -329,19 +329,18 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
     const struct ghp_staging *staging = &e->plan.staging;
 
     e->comparable = is_comparable(s, &e->plan.profile);
-    e->work = (struct ghp_work){
-        .model = &e->plan.model,
-        .splits = e->plan.splits,
-        .extent = e->plan.extent,
-        .rank = s->rank,
-        .element_bytes = s->element_bytes,
-        .bucket_bytes = e->plan.bucket_bytes,
-        .seed = (uint64_t)s->options->seed,
-        .fault = (enum ghp_fault)s->options->fault,
-        .groups = e->plan.groups,
-        .threads = s->threads,
-        .staging = ghp_staging_trivial(staging) ? NULL : staging,
-        .profile = e->comparable ? &e->plan.profile : NULL};
+    e->work = (struct ghp_work){.model = &e->plan.model,
+                                .splits = e->plan.splits,
+                                .extent = e->plan.extent,
+                                .rank = s->rank,
+                                .element_bytes = s->element_bytes,
+                                .bucket_bytes = e->plan.bucket_bytes,
+                                .seed = (uint64_t)s->options->seed,
+                                .fault = (enum ghp_fault)s->options->fault,
+                                .groups = e->plan.groups,
+                                .threads = s->threads,
+                                .staging = ghp_staging_trivial(staging) ? NULL : staging,
+                                .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_worker_connect(e->worker));

@@ -141,8 +141,9 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &set.recompute,
      .choices = recompute_names,
-     .help = "auto: where --memory binds, layers may be made again going backward in place of being "
-             "kept (not with --sensitivity and --sweep)"},
+     .help =
+         "auto: where --memory binds, layers may be made again going backward in place of being "
+         "kept (not with --sensitivity and --sweep)"},
     {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
     {.name = "roles",
      .kind = GHP_OPT_CHOICE,

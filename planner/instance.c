@@ -59,8 +59,7 @@ static void place_stages(struct ghp_instance *in)
     in->first_middle = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; ++i) {
         in->rank[i] = ghp_stage_representative(staging, i, in->how->extent);
-        struct ghp_seat seat =
-            ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]);
+        struct ghp_seat seat = ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]);
 
         in->extent[i] = seat.extent;
         in->speed[i] = seat.speed;

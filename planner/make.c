@@ -34,7 +34,8 @@ struct making {
     enum { KEPT, REMADE, UNEVEN } by_trial;       /* what it has that no proof is about */
     struct ghp_domain domain;                     /* what it may choose from */
     struct ghp_prediction fastest;                /* before a simpler plan was taken */
-    int64_t remade_bytes;                         /* the least arena with layers made again; 0: not looked for */
+    bool kept_fits;                               /* a plan with all layers kept does */
+    int64_t remade_bytes; /* the least arena with layers made again; 0: not looked for */
     double began_s;
 };
 
@@ -231,7 +232,8 @@ static void status_text(const struct making *m, const struct proof *p, char *tex
     if (m->by_trial == UNEVEN)
         snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s", reached);
     else if (m->by_trial == REMADE)
-        snprintf(text, n, "layers made again by trial; with all layers kept %s", reached);
+        snprintf(text, n, "layers made again by trial; with all layers kept %s",
+                 m->kept_fits ? reached : "nothing fits");
     else if (tuned && p->closed)
         snprintf(text, n, "%s with each layer reduced alone; bucket size by trial", reached);
     else if (tuned)
@@ -493,6 +495,15 @@ static enum ghp_status finish(struct making *m)
 
 /* ---- stages and micro-batches ---- */
 
+/* Whether layers made again going backward are looked for. */
+static bool may_remake(const struct making *m)
+{
+    const struct ghp_wishes *w = m->wishes;
+
+    return w->memory_bytes > 0 && !w->keep_layers && !w->heuristic && w->force == NULL &&
+           w->groups == 0 && strcmp(w->profile->backend, "cuda") != 0;
+}
+
 static struct ghp_allocate_job outer_job(const struct making *m, double share)
 {
     return (struct ghp_allocate_job){.how = &m->how,
@@ -562,7 +573,7 @@ static enum ghp_status fail_roles(const struct making *m)
 /* All of them; taken where the best is surely faster than the best without stages. */
 static enum ghp_status search_outer(struct making *m)
 {
-    struct ghp_allocate_job job = outer_job(m, 0.9);
+    struct ghp_allocate_job job = outer_job(m, may_remake(m) ? 0.7 : 0.9);
     struct ghp_lowering how = m->how;
     struct ghp_prediction p = {0};
     double shared_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY;
@@ -604,18 +615,16 @@ static void take_trial(struct making *m, struct ghp_allocation *found, int by_tr
 /* Layers made again, where the memory keeps a faster plan away. */
 static enum ghp_status search_remade(struct making *m)
 {
-    const struct ghp_wishes *w = m->wishes;
     struct ghp_allocate_job job = outer_job(m, 0.95);
     const struct ghp_remade_job remade = {.allocate = &job,
                                           .instance = &m->instance,
                                           .domain = &m->domain,
-                                          .all_roles = w->all_roles};
+                                          .all_roles = m->wishes->all_roles};
     struct ghp_allocation found = {0};
 
-    if (w->memory_bytes == 0 || w->keep_layers || w->heuristic || w->force != NULL || w->groups > 0 ||
-         strcmp(w->profile->backend, "cuda") == 0)
-        return GHP_OK;
+    if (!may_remake(m)) return GHP_OK;
     job.best_s = best_so_far(m);
+    m->kept_fits = isfinite(job.best_s);
     GHP_TRY(ghp_remade_find(&remade, &found));
     m->remade_bytes = found.least_bytes;
     take_trial(m, &found, REMADE);
@@ -718,7 +727,7 @@ static enum ghp_status own_search(struct making *m)
     if (m->wishes->strategy != GHP_STRATEGY_AUTO) return take_baseline(m);
     GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
     if (m->wishes->force != NULL) GHP_TRY(ghp_force_restrict(m->wishes->force, &m->domain));
-    GHP_TRY(search(m, &m->domain, m->wishes->all_roles ? 0.4 : 0.8, &m->own));
+    GHP_TRY(search(m, &m->domain, m->wishes->all_roles ? 0.4 : may_remake(m) ? 0.6 : 0.8, &m->own));
     if (m->wishes->all_roles) GHP_TRY(search_outer(m));
     GHP_TRY(search_remade(m));
     if (!m->own.feasible && !m->staged) return fail_roles(m);

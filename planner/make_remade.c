@@ -8,14 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double search_share = 0.2; /* of the time left: what a search without the limit may take */
-static const double plan_share = 0.3;   /* what one plan's sets may take */
+static const double search_share =
+    0.2; /* of the time left: what a search without the limit may take */
+static const double plan_share = 0.3; /* what one plan may take, but for the last */
+enum { SOME_SETS = 2000 };            /* of each plan */
 
 struct remaking {
     const struct ghp_remade_job *job;
     const struct ghp_lowering *how;
     int layers;
     struct ghp_split *splits; /* of the plan that is looked at */
+    int most;                 /* sets of layers for each plan */
     struct ghp_allocation *best;
 };
 
@@ -24,6 +27,13 @@ static double until_s(const struct remaking *r, double share)
     double now_s = ghp_now_s();
 
     return now_s + share * (r->job->allocate->deadline_s - now_s);
+}
+
+static bool any_of(const bool *marks, int n)
+{
+    for (int v = 0; v < n; ++v)
+        if (marks[v]) return true;
+    return false;
 }
 
 static enum ghp_status take(struct remaking *r, const struct ghp_staging *staging,
@@ -39,7 +49,7 @@ static enum ghp_status take(struct remaking *r, const struct ghp_staging *stagin
     memcpy(best->recompute, remake->recompute, layers * sizeof *best->recompute);
     best->found = true;
     best->staging = *staging;
-    best->staging.recompute = best->recompute;
+    best->staging.recompute = any_of(best->recompute, r->layers) ? best->recompute : NULL;
     best->step_s = remake->step_s;
     best->peak_bytes = remake->peak_bytes;
     return GHP_OK;
@@ -53,11 +63,10 @@ static enum ghp_status look_at(struct remaking *r, const struct ghp_staging *sta
     struct ghp_remake remake;
     enum ghp_status status;
 
-    own.deadline_s = until_s(r, plan_share);
+    if (r->most < GHP_REMAKE_ALL) own.deadline_s = until_s(r, plan_share);
     if (best->found) own.best_s = best->step_s;
-    GHP_TRY(ghp_remake_find(&own, staging, r->splits, &remake));
+    GHP_TRY(ghp_remake_find(&own, staging, r->splits, r->most, &remake));
     best->plans += remake.plans;
-    best->closed = best->closed && remake.closed;
     if (remake.least_bytes > 0 &&
         (best->least_bytes == 0 || remake.least_bytes < best->least_bytes))
         best->least_bytes = remake.least_bytes;
@@ -100,6 +109,23 @@ static bool is_data(const struct remaking *r)
 }
 
 /* Plans without stages, the fastest first. */
+static enum ghp_status look_at_kept(struct remaking *r, const struct ghp_search_result *result)
+{
+    bool data = false;
+
+    for (int k = 0; k < result->n_kept; ++k) {
+        ghp_instance_splits(r->job->instance, result->kept[k].choice, r->splits);
+        data = data || is_data(r);
+        GHP_TRY(look_at_all(r));
+    }
+    for (int v = 0; v < r->layers && !data; ++v) {
+        r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        data = ghp_instance_find(r->job->instance, v, r->splits[v]) <
+               0; /* not offered: no such plan */
+    }
+    return data ? GHP_OK : look_at_all(r);
+}
+
 static enum ghp_status look_at_shared(struct remaking *r)
 {
     const struct ghp_allocate_job *a = r->job->allocate;
@@ -110,22 +136,15 @@ static enum ghp_status look_at_shared(struct remaking *r)
                                     .solver = a->solver};
     struct ghp_search_result result;
     enum ghp_status status;
-    bool data = false;
 
     GHP_TRY(ghp_search_run(&search, &result));
     r->best->nodes += result.nodes;
-    status = GHP_OK;
-    for (int k = 0; k < result.n_kept && status == GHP_OK; ++k) {
-        ghp_instance_splits(r->job->instance, result.kept[k].choice, r->splits);
-        data = data || is_data(r);
-        status = look_at_all(r);
-    }
+    status = look_at_kept(r, &result);
+    r->most = SOME_SETS;
+    if (status == GHP_OK) status = look_at_kept(r, &result);
+    r->most = GHP_REMAKE_FIRST;
     ghp_search_release(&result);
-    for (int v = 0; v < r->layers && !data; ++v) {
-        r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-        data = ghp_instance_find(r->job->instance, v, r->splits[v]) < 0; /* not offered: no such plan */
-    }
-    return status == GHP_OK && !data ? look_at_all(r) : status;
+    return status;
 }
 
 /* The best staging without the limit. */
@@ -148,16 +167,29 @@ static enum ghp_status look_at_staged(struct remaking *r)
     return status;
 }
 
+/* All sets of the best plan found. */
+static enum ghp_status look_again(struct remaking *r)
+{
+    struct ghp_staging staging = r->best->staging;
+
+    if (!r->best->found) return GHP_OK;
+    staging.recompute = NULL;
+    memcpy(r->splits, r->best->splits, (size_t)r->layers * sizeof *r->splits);
+    r->most = GHP_REMAKE_ALL;
+    return look_at(r, &staging);
+}
+
 enum ghp_status ghp_remade_find(const struct ghp_remade_job *job, struct ghp_allocation *found)
 {
     struct remaking r = {.job = job, .how = job->allocate->how, .best = found};
     enum ghp_status status;
 
-    *found = (struct ghp_allocation){.bound_s = INFINITY, .closed = true};
+    *found = (struct ghp_allocation){.bound_s = INFINITY};
     r.layers = r.how->model->n_layers;
     r.splits = ghp_alloc((size_t)r.layers, sizeof *r.splits);
     status = r.splits == NULL ? GHP_NO_MEMORY() : look_at_shared(&r);
     if (status == GHP_OK && job->all_roles) status = look_at_staged(&r);
+    if (status == GHP_OK) status = look_again(&r);
     free(r.splits);
     if (status != GHP_OK) ghp_allocation_release(found);
     return status;

@@ -124,8 +124,7 @@ enum ghp_status ghp_staged_subset(const struct ghp_profile *profile, struct ghp_
         status = ghp_lower(&how, plan->splits, r, &programs[n]);
         n += status == GHP_OK;
     }
-    if (status == GHP_OK)
-        status = ghp_profile_subset_of(profile, programs, n, &plan->profile);
+    if (status == GHP_OK) status = ghp_profile_subset_of(profile, programs, n, &plan->profile);
     for (int k = 0; k < n; ++k)
         ghp_program_release(&programs[k]);
     free(programs);

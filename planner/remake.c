@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 20000 }; /* sets that are lowered and placed */
-
-struct option {     /* a layer that may be made again */
+struct option { /* a layer that may be made again */
     int layer, stage;
-    double again_s; /* its forward passes of a step: the set's step grows by no less where computation binds */
-    double bytes;   /* of its own that are kept between forward and backward */
+    double
+        again_s; /* its forward passes of a step: the set's step grows by no less where computation binds */
+    double bytes; /* of its own that are kept between forward and backward */
 };
 
 struct sets {
@@ -24,9 +23,11 @@ struct sets {
     bool *mark; /* the set, one a layer */
     struct option *options;
     int n;
-    double least_s;                    /* of any set */
-    double compute_s[GHP_MAX_STAGES];  /* each stage's computation, all kept */
-    double kept_bytes[GHP_MAX_STAGES]; /* each stage's bytes between forward and backward, all kept */
+    double least_s;                   /* of any set */
+    double compute_s[GHP_MAX_STAGES]; /* each stage's computation, all kept */
+    double
+        kept_bytes[GHP_MAX_STAGES]; /* each stage's bytes between forward and backward, all kept */
+    int most;                       /* sets that are tried beyond the first */
     struct ghp_remake *result;
 };
 
@@ -37,7 +38,7 @@ static double best_s(const struct sets *s)
 
 static bool is_over(const struct sets *s)
 {
-    return s->result->plans >= MOST_PLANS || ghp_now_s() > s->job->deadline_s;
+    return s->most <= 0 || ghp_now_s() > s->job->deadline_s;
 }
 
 /* ---- one set ---- */
@@ -193,7 +194,8 @@ static enum ghp_status weigh(struct sets *s)
     for (int v = 0; v < layers; ++v) {
         if (!may_remake(&s->how.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
-        if (!(of_layer[v].bytes > 0)) s->options[s->n].again_s = 0; /* nothing going backward reads it */
+        if (!(of_layer[v].bytes > 0))
+            s->options[s->n].again_s = 0; /* nothing going backward reads it */
         s->options[s->n].layer = v;
         s->options[s->n++].stage = ghp_stage_of(&s->staging, v);
     }
@@ -217,7 +219,7 @@ static enum ghp_status find_first(struct sets *s)
         s->mark[s->options[i].layer] = true;
         GHP_TRY(judge(s, &peak_bytes));
     }
-    for (int i = s->n - 1; i >= 0 && fits(s, peak_bytes) && !is_over(s); --i) {
+    for (int i = s->n - 1; i >= 0 && fits(s, peak_bytes) && ghp_now_s() < s->job->deadline_s; --i) {
         bool *mark = &s->mark[s->options[i].layer];
         int64_t without;
 
@@ -276,7 +278,10 @@ static enum ghp_status visit(struct sets *s, struct sums *sums, int from)
         s->result->closed = false;
         return GHP_OK;
     }
-    if (from == s->n) return judge(s, &unused);
+    if (from == s->n) {
+        --s->most;
+        return judge(s, &unused);
+    }
     s->mark[o->layer] = true;
     sums->again_s[o->stage] += o->again_s;
     sums->freed_bytes[o->stage] += o->bytes;
@@ -299,10 +304,11 @@ static enum ghp_status search(struct sets *s)
 
 enum ghp_status ghp_remake_find(const struct ghp_allocate_job *job,
                                 const struct ghp_staging *staging, const struct ghp_split *splits,
-                                struct ghp_remake *remake)
+                                int most, struct ghp_remake *remake)
 {
     size_t layers = (size_t)job->how->model->n_layers;
-    struct sets s = {.job = job, .how = *job->how, .splits = splits, .result = remake};
+    struct sets s = {
+        .job = job, .how = *job->how, .splits = splits, .most = most, .result = remake};
     enum ghp_status status;
 
     GHP_ASSERT(job->limit_bytes > 0);
@@ -312,7 +318,7 @@ enum ghp_status ghp_remake_find(const struct ghp_allocate_job *job,
     s.options = ghp_alloc(layers, sizeof *s.options);
     remake->recompute = ghp_alloc(layers, sizeof *remake->recompute);
     status = s.mark == NULL || s.options == NULL || remake->recompute == NULL ? GHP_NO_MEMORY()
-                                                                               : search(&s);
+                                                                              : search(&s);
     free(s.options);
     free(s.mark);
     if (status != GHP_OK) ghp_remake_release(remake);

@@ -22,15 +22,19 @@ struct ghp_remake {
     int64_t plans;       /* simulated, or placed */
 };
 
+/* Sets that are lowered and placed at most: a first one that fits, and all that bounds leave open. */
+enum { GHP_REMAKE_FIRST = 0, GHP_REMAKE_ALL = 20000 };
+
 /* The fastest set for these splits that fits job->limit_bytes (> 0) and is faster than job->best_s; the empty one too.
  *
  * job       how is without staging
  * staging   the plan's; NULL: none; what it says of layers to be made again is not read
+ * most      GHP_REMAKE_FIRST: what is dear is kept again, no more is tried; else sets beyond that
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; GHP_ERR_INPUT (a plan that cannot be) */
 enum ghp_status ghp_remake_find(const struct ghp_allocate_job *job,
                                 const struct ghp_staging *staging, const struct ghp_split *splits,
-                                struct ghp_remake *remake);
+                                int most, struct ghp_remake *remake);
 void ghp_remake_release(struct ghp_remake *remake); /* accepts a zeroed one */
 
 #endif

@@ -128,7 +128,7 @@ const char *ghp_shares_text(const struct ghp_plan *plan, char *text, size_t n)
     if (speed == NULL) return text;
     for (int r = 0; r < workers; ++r)
         if (speed[r] > most) most = speed[r];
-    snprintf(text, n, "shares are equal, though workers are up to %.3g times as fast as the slowest",
-             most);
+    snprintf(text, n,
+             "shares are equal, though workers are up to %.3g times as fast as the slowest", most);
     return text;
 }

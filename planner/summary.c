@@ -90,8 +90,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
     if (plan->what_if.n > 0)
-        ghp_table_note(t, "what if: %s",
-                       ghp_edits_text(&plan->what_if, splits, sizeof splits));
+        ghp_table_note(t, "what if: %s", ghp_edits_text(&plan->what_if, splits, sizeof splits));
     for (int b = 0; b < plan->n_baselines; ++b)
         if (!plan->baselines[b].feasible)
             ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
@@ -299,8 +298,7 @@ enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, F
     json_object_set_new(object, "group_size", json_integer(plan->group_size));
     json_object_set_new(object, "bucket_bytes", json_integer(plan->bucket_bytes));
     json_object_set_new(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes));
-    if (plan->what_if.n > 0)
-        json_object_set_new(object, "what_if", ghp_edits_json(&plan->what_if));
+    if (plan->what_if.n > 0) json_object_set_new(object, "what_if", ghp_edits_json(&plan->what_if));
     put_prediction(object, plan, &plan->predicted);
     put_certificate(object, &plan->certificate);
     json_object_set_new(object, "baselines", baselines_object(plan));

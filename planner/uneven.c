@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double worth = 0.01;    /* of a step: what shares must gain over those in proportion */
-static const double narrow = 1e-4;   /* of a step: where the bisection ends */
-static const double time_share = 0.5; /* of the time that is left: what one block size's splits may take */
+static const double worth = 0.01;  /* of a step: what shares must gain over those in proportion */
+static const double narrow = 1e-4; /* of a step: where the bisection ends */
+static const double time_share =
+    0.5; /* of the time that is left: what one block size's splits may take */
 
 struct balance {
     const struct ghp_allocate_job *job;
@@ -20,9 +21,10 @@ struct balance {
     int64_t *trial;  /* samples of each worker in the program that is simulated, */
     int64_t *filled; /* and within the step that is tried */
     int *like;       /* a block: the first block that is as fast */
-    double **step_s; /* such a first block: seconds by samples of a worker, NAN: not simulated yet */
-    int64_t units;   /* samples of one worker of each block together */
-    int64_t most;    /* samples that a worker may have: all others have one at least */
+    double *
+        *step_s;   /* such a first block: seconds by samples of a worker, NAN: not simulated yet */
+    int64_t units; /* samples of one worker of each block together */
+    int64_t most;  /* samples that a worker may have: all others have one at least */
 };
 
 /* ---- one worker ---- */
@@ -240,8 +242,8 @@ static bool within_blocks(const struct ghp_allocation *a, int layers, int block)
     return true;
 }
 
-static enum ghp_status peak_of(const struct ghp_allocate_job *job,
-                               const struct ghp_allocation *a, int64_t *bytes)
+static enum ghp_status peak_of(const struct ghp_allocate_job *job, const struct ghp_allocation *a,
+                               int64_t *bytes)
 {
     struct ghp_lowering how = *job->how;
     struct ghp_programs programs;

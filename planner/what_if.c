@@ -178,8 +178,9 @@ static enum ghp_status check_sets(const struct ghp_profile *profile, const struc
                             keys[k].name, profile->n_ops,
                             keys[k == KEY_LAW_FLOPS ? KEY_SPEED_COMPUTE : KEY_SPEED_MEMORY].name);
     if (to->set[KEY_SLOW_WORKER] != to->set[KEY_SLOW_FACTOR])
-        return GHP_FAIL(GHP_ERR_USAGE, "--set slow.worker and --set slow.factor say together who is "
-                                       "slower, and how much; give both");
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--set slow.worker and --set slow.factor say together who is "
+                        "slower, and how much; give both");
     return GHP_OK;
 }
 
@@ -358,7 +359,8 @@ static enum ghp_status slow_worker(const struct values *to, int workers,
 
     if (!to->set[KEY_SLOW_WORKER]) return GHP_OK;
     if (to->v[KEY_SLOW_WORKER] >= workers)
-        return GHP_FAIL(GHP_ERR_USAGE, "--set slow.worker=%.0f names none of %d workers; give 0 to %d",
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--set slow.worker=%.0f names none of %d workers; give 0 to %d",
                         to->v[KEY_SLOW_WORKER], workers, workers - 1);
     GHP_TRY(ghp_speeds_slow(&profile->speeds, workers, (int)to->v[KEY_SLOW_WORKER],
                             to->v[KEY_SLOW_FACTOR], &slower));
@@ -452,9 +454,8 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
 
 int ghp_what_if_workers_per_node(const struct ghp_profile *profile)
 {
-    return profile->workers > 0
-               ? ghp_machine_workers_per_node(&profile->machine, profile->workers)
-               : 0;
+    return profile->workers > 0 ? ghp_machine_workers_per_node(&profile->machine, profile->workers)
+                                : 0;
 }
 
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile)

@@ -324,6 +324,7 @@ static void test_file(void)
     struct ghp_profile profile = empty(), again;
     char path[] = "/tmp/ghp-profile-XXXXXX", key[GHP_KEY_BYTES];
     int fd = mkstemp(path);
+    double slower;
 
     for (int64_t n = 1; n < 40; ++n)
         add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
@@ -331,6 +332,7 @@ static void test_file(void)
     profile.overlap.link = 1.3;
     profile.pace = (struct ghp_pace){1e-4, 3e-3};
     profile.workers = 4;
+    CHECK_STATUS(ghp_speeds_slow(&profile.speeds, 4, 3, 1.9, &slower), GHP_OK);
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
     CHECK_STATUS(ghp_profile_load(path, &again), GHP_OK);
@@ -340,6 +342,9 @@ static void test_file(void)
     CHECK_NEAR(again.overlap.link, 1.3, 0);
     CHECK_NEAR(again.pace.compute_s, 1e-4, 0);
     CHECK_NEAR(again.pace.memory_s, 3e-3, 0);
+    CHECK_EQ(again.speeds.n, 4);
+    CHECK_NEAR(again.speeds.of[0], profile.speeds.of[0], 0);
+    CHECK_NEAR(again.speeds.of[3], 1, 0);
     CHECK(ghp_profile_find(&again, conv_key(17, key), GHP_PASS_FORWARD) != NULL);
     ghp_profile_release(&again);
     CHECK_STATUS(ghp_profile_save("/nonexistent/p.json", &profile), GHP_ERR_IO);
@@ -395,5 +400,8 @@ int main(void)
     refuse("conv2d n1 ", "conv2d n2 ", "has two entries of 'conv2d n2");
     refuse("\"count\": 2", "\"count\": 1", "'collectives[0].count'");
     refuse("\"overlap\": {\"compute\": 1.0", "\"overlap\": {\"compute\": 0.5", "from 1 to");
+    refuse("\"rates\"", "\"worker_speed\": [2, 3], \"rates\"", "divide all by 2");
+    refuse("\"rates\"", "\"worker_speed\": [1, 0.5], \"rates\"", "from 1 to 1000");
+    refuse("\"rates\"", "\"worker_speed\": [1], \"rates\"", "one for each worker");
     return check_end();
 }

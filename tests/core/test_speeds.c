@@ -18,7 +18,8 @@ static void test_slow(void)
     CHECK_NEAR(slower, 2, 0);
     CHECK_NEAR(speeds.of[0], 2, 0);
     CHECK_NEAR(speeds.of[1], 1, 0);
-    CHECK_STATUS(ghp_speeds_slow(&speeds, 3, 0, 1.5, &slower), GHP_OK); /* still ahead of worker 1 */
+    CHECK_STATUS(ghp_speeds_slow(&speeds, 3, 0, 1.5, &slower),
+                 GHP_OK); /* still ahead of worker 1 */
     CHECK_NEAR(slower, 1, 1e-15);
     CHECK_NEAR(speeds.of[0], 4.0 / 3, 1e-15);
     CHECK_STATUS(ghp_speeds_slow(&speeds, 3, 0, 2, &slower), GHP_OK); /* now behind it */
@@ -57,7 +58,8 @@ static void check_deal(const double *speed, int block, int64_t samples)
 
 static void test_deal(void)
 {
-    static const double some[WORKERS] = {2, 2, 1, 1.5, 2, 1}, extreme[WORKERS] = {1, 1, 1, 1, 1, 900},
+    static const double some[WORKERS] = {2, 2, 1, 1.5, 2, 1},
+                        extreme[WORKERS] = {1, 1, 1, 1, 1, 900},
                         alike[WORKERS] = {1, 1, 1, 1, 1, 1};
     int64_t shares[2];
 

@@ -115,6 +115,7 @@ static void test_limit(void)
                                 .profile_path = "analytic",
                                 .profile = &profile,
                                 .extent = {2, 64},
+                                .keep_layers = true,
                                 .time_limit_s = 40,
                                 .simplify = true};
     if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;

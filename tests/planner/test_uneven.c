@@ -73,12 +73,11 @@ static bool all_data(const struct ghp_allocation *a, int layers)
 static void check_find(const struct random_case *c, const double *speed, double even_s)
 {
     int64_t shares[MOST_WORKERS];
-    struct truth t = {.c = c,
-                      .how = {.model = &c->model,
-                              .extent = c->extent,
-                              .element_bytes = c->profile.element_bytes},
-                      .speed = speed,
-                      .least_s = INFINITY};
+    struct truth t = {
+        .c = c,
+        .how = {.model = &c->model, .extent = c->extent, .element_bytes = c->profile.element_bytes},
+        .speed = speed,
+        .least_s = INFINITY};
     const struct ghp_allocate_job job = {
         .how = &t.how, .profile = &c->profile, .deadline_s = INFINITY, .best_s = even_s};
     struct ghp_allocation found;

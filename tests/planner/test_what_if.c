@@ -47,7 +47,9 @@ static void make_measured(struct ghp_profile *p)
     CHECK_STATUS(ghp_profile_add_op(p, &op), GHP_OK);
     add_comm(p, 2, 1, 1e-3); /* inside a node */
     add_comm(p, 2, 2, 3e-3); /* two groups cross each node's link */
-    add_comm(p, 4, 1, 2e-3); /* one group crosses by levels: 2 messages of 3 leave each node, so 3/2 of its link a rank */
+    add_comm(
+        p, 4, 1,
+        2e-3); /* one group crosses by levels: 2 messages of 3 leave each node, so 3/2 of its link a rank */
     CHECK_STATUS(ghp_profile_seal(p), GHP_OK);
 }
 
@@ -169,7 +171,7 @@ static void test_nodes(void)
     make_measured(&p);
     CHECK_STATUS(EDIT(&p, 4, NULL, "nodes=1"), GHP_OK);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
-    check_entry(&p, 2, 2, 3e-3 / 16, GHP_SOURCE_LAW); /* half of 1e9 becomes 8e9 */
+    check_entry(&p, 2, 2, 3e-3 / 16, GHP_SOURCE_LAW);     /* half of 1e9 becomes 8e9 */
     check_entry(&p, 4, 1, 2e-3 * 3 / 16, GHP_SOURCE_LAW); /* 3/2 of 1e9 becomes 8e9 */
     CHECK_NEAR(p.ops[0].seconds, 8e-3, 0);
     CHECK_EQ(p.ops[0].source, GHP_SOURCE_LAW);
@@ -308,6 +310,37 @@ static void test_plan(void)
     ghp_profile_release(&edited);
 }
 
+/* A worker that becomes the slowest is whose operations and rates the profile then has; the others' speeds are beside it. */
+static void test_slow_worker(void)
+{
+    struct ghp_profile p;
+    struct ghp_edits edits;
+
+    make_measured(&p);
+    CHECK_STATUS(EDIT(&p, 4, &edits, "slow.worker=2", "slow.factor=2"), GHP_OK);
+    CHECK_EQ(edits.n, 2);
+    CHECK_EQ(p.speeds.n, 4);
+    CHECK_NEAR(p.speeds.of[0], 2, 0);
+    CHECK_NEAR(p.speeds.of[2], 1, 0);
+    CHECK_NEAR(p.ops[0].seconds, 8e-3, 1e-17);
+    CHECK_EQ(p.ops[0].source, GHP_SOURCE_LAW);
+    CHECK_NEAR(p.update.bandwidth_Bps, 4e9, 1e-6);
+    CHECK_NEAR(p.copy.bandwidth_Bps, 8e9, 0);
+    check_entry(&p, 4, 1, 2e-3, GHP_SOURCE_MEASURED);
+    ghp_edits_release(&edits);
+    CHECK_STATUS(EDIT(&p, 4, NULL, "slow.worker=0", "slow.factor=2"),
+                 GHP_OK); /* as slow as that one */
+    CHECK_NEAR(p.speeds.of[0], 1, 0);
+    CHECK_NEAR(p.ops[0].seconds, 8e-3, 1e-17);
+    CHECK_STATUS(EDIT(&p, 4, NULL, "slow.worker=4", "slow.factor=2"), GHP_ERR_USAGE);
+    CHECK_MESSAGE("give 0 to 3");
+    ghp_profile_release(&p);
+    make_measured(&p);
+    CHECK_STATUS(EDIT(&p, 4, NULL, "slow.factor=2"), GHP_ERR_USAGE);
+    CHECK_MESSAGE("give both");
+    ghp_profile_release(&p);
+}
+
 int main(void)
 {
     test_identity();
@@ -315,6 +348,7 @@ int main(void)
     test_unknown_link();
     test_nodes();
     test_speeds();
+    test_slow_worker();
     test_machine();
     test_refusals();
     test_plan();

@@ -117,6 +117,32 @@ static void test_refusal(void)
     CHECK_EQ(agenda.n_ops, 0);
 }
 
+/* Workers of unlike speeds ask for their own shares too, first of all: 11, 11, 5 and 5 samples of 32. */
+static void test_shares(void)
+{
+    double speed[] = {2, 2, 1, 1};
+    const struct ghp_speeds speeds = {.n = 4, .of = speed};
+    struct ghp_agenda_request wanted = request();
+    struct ghp_agenda equal = {0}, own = {0};
+    int more = 0, fewer = 0;
+
+    CHECK_STATUS(ghp_agenda_collect(&wanted, &equal), GHP_OK);
+    wanted.speeds = &speeds;
+    CHECK_STATUS(ghp_agenda_collect(&wanted, &own), GHP_OK);
+    for (int i = 0; i < equal.n_ops; ++i) CHECK(find(&own, &equal.ops[i]) != NULL);
+    for (int i = 0; i < own.n_ops; ++i) {
+        if (find(&equal, &own.ops[i]) != NULL) continue;
+        CHECK_EQ(own.ops[i].value, GHP_VALUE_DATA);
+        more += own.ops[i].local.n == 11;
+        fewer += own.ops[i].local.n == 5;
+        CHECK(own.ops[i].local.n == 11 || own.ops[i].local.n == 5);
+    }
+    CHECK(more > 10 && more == fewer);
+    CHECK_EQ(own.n_comms, equal.n_comms);
+    ghp_agenda_release(&own);
+    ghp_agenda_release(&equal);
+}
+
 int main(void)
 {
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &models[0]), GHP_OK);
@@ -128,6 +154,7 @@ int main(void)
     test_comms(3);
     test_comms(4);
     test_refusal();
+    test_shares();
     ghp_model_release(&models[1]);
     ghp_model_release(&models[0]);
     return check_end();

@@ -89,6 +89,25 @@ static void test_failure(void)
     CHECK_MESSAGE(m.rank == m.size - 1 ? "worn out" : "see its message");
 }
 
+/* Work of workers of unlike speeds, that nobody waits in: the last rank is twice as slow, but was not disturbed in this
+ * sample; it is the others' seconds that say what it takes. */
+static void test_unlike(void)
+{
+    struct nap nap = {.seconds = m.rank == m.size - 1 ? 1e-4 : 1e-3, .fails_on = -1};
+    struct ghp_task task = {.run = sleep_some, .context = &nap, .alone = true};
+    struct ghp_samples samples = {0}, waited = {0};
+
+    if (m.size == 1) return;
+    m.speed = m.rank == m.size - 1 ? 1 : 2;
+    m.fastest = 2;
+    CHECK_STATUS(ghp_measure_more(&m, task, 2e-3, 2, &samples), GHP_OK);
+    task.alone = false;
+    CHECK_STATUS(ghp_measure_more(&m, task, 2e-3, 2, &waited), GHP_OK);
+    m.speed = m.fastest = 0;
+    for (int i = 0; i < samples.n; ++i) CHECK(samples.values[i] >= 2e-3);
+    for (int i = 0; i < waited.n; ++i) CHECK(waited.values[i] >= 1e-3);
+}
+
 static void test_share(void)
 {
     int words[3] = {m.rank, 10 + m.rank, 20 + m.rank};
@@ -118,6 +137,7 @@ int main(int argc, char **argv)
     test_task();
     test_more();
     test_failure();
+    test_unlike();
     test_share();
     m.transport_ops->close(m.transport);
     return check_end();
