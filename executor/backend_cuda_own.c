@@ -47,7 +47,7 @@ static enum ghp_status run_bias(struct ghp_cuda_kernel *kernel, const struct ghp
     const struct ghp_local *l = &kernel->base.local;
 
     return launched(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), rows_of(l), l->c,
-                                    call->at.x[0], call->at.w[0], false, call->at.y),
+                                    call->at.x[0], call->at.w[0], call->at.y),
                     kernel);
 }
 

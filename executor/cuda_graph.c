@@ -52,8 +52,6 @@ static enum ghp_status fill(const struct ghp_cudnn *cudnn, cudnnBackendDescripto
 struct tensor {
     int64_t id;
     int64_t dims[4]; /* n, c, h, w; of weights k, c, r, s */
-    cudnnDataType_t type;
-    bool is_virtual;
 };
 
 /* Channels innermost, whatever the tensor is. */
@@ -62,13 +60,13 @@ static enum ghp_status make_tensor(struct ghp_graph *g, const struct tensor *t,
 {
     int64_t c = t->dims[1], h = t->dims[2], w = t->dims[3], alignment = 16;
     int64_t strides[4] = {c * h * w, 1, w * c, c};
+    cudnnDataType_t type = g->request.bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     const struct attribute attributes[] = {
         {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id},
-        {CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t->type},
+        {CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
         {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dims},
         {CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides},
-        {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment},
-        {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->is_virtual}};
+        {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment}};
 
     GHP_TRY(make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, made));
     return fill(g->cudnn, *made, attributes, COUNT(attributes));
@@ -129,37 +127,26 @@ static struct naming naming_of(enum ghp_pass pass)
     return pass == GHP_PASS_FORWARD ? forward : pass == GHP_PASS_BACKWARD_DATA ? data : weight;
 }
 
-static cudnnDataType_t io_type(const struct ghp_graph *g)
-{
-    return g->request.bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-}
-
-/* The convolution itself; *y is its result's tensor. */
-static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDescriptor_t *operation,
-                                           cudnnBackendDescriptor_t *y)
+static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDescriptor_t *operation)
 {
     const struct ghp_local *l = &g->request.local;
     struct naming names = naming_of(g->request.pass);
-    bool followed = g->request.epilogue != 0;
-    const struct tensor tx = {GHP_GRAPH_X, {l->n, l->c, l->h, l->w}, io_type(g), false};
-    const struct tensor tw = {
-        GHP_GRAPH_W, {l->k, l->c / l->window.groups, l->window.r, l->window.s}, io_type(g), false};
-    const struct tensor ty = {followed ? GHP_GRAPH_CONV : GHP_GRAPH_Y,
-                              {l->n, l->k, l->p, l->q},
-                              followed ? CUDNN_DATA_FLOAT : io_type(g),
-                              followed};
-    cudnnBackendDescriptor_t x, w, convolution;
+    const struct tensor tx = {GHP_GRAPH_X, {l->n, l->c, l->h, l->w}};
+    const struct tensor tw = {GHP_GRAPH_W,
+                              {l->k, l->c / l->window.groups, l->window.r, l->window.s}};
+    const struct tensor ty = {GHP_GRAPH_Y, {l->n, l->k, l->p, l->q}};
+    cudnnBackendDescriptor_t x, w, y, convolution;
     float one = 1, zero = 0;
 
     GHP_TRY(make_tensor(g, &tx, &x));
     GHP_TRY(make_tensor(g, &tw, &w));
-    GHP_TRY(make_tensor(g, &ty, y));
+    GHP_TRY(make_tensor(g, &ty, &y));
     GHP_TRY(make_convolution(g, &convolution));
     {
         const struct attribute attributes[] = {
             {names.x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
             {names.w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
-            {names.y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, y},
+            {names.y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
             {names.convolution, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &convolution},
             {names.alpha, CUDNN_TYPE_FLOAT, 1, &one},
             {names.beta, CUDNN_TYPE_FLOAT, 1, &zero}};
@@ -169,68 +156,15 @@ static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDesc
     }
 }
 
-/* y = x + b, or y = max(x, 0) where b is NULL. */
-static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnBackendDescriptor_t x,
-                                      cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y,
-                                      cudnnBackendDescriptor_t *operation)
-{
-    cudnnPointwiseMode_t mode = b != NULL ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_RELU_FWD;
-    cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    cudnnBackendDescriptor_t how;
-    const struct attribute of_how[] = {
-        {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
-        {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
-
-    GHP_TRY(make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &how));
-    GHP_TRY(fill(g->cudnn, how, of_how, COUNT(of_how)));
-    GHP_TRY(make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
-    {
-        const struct attribute attributes[] = {
-            {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how},
-            {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
-            {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
-            {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};
-
-        return fill(g->cudnn, *operation, attributes, b != NULL ? 4 : 3);
-    }
-}
-
-/* What follows the convolution; operations[0] is it, *n counts. The bias has the type of the tensors: cuDNN's ready-made
- * kernels take no other. */
-static enum ghp_status make_epilogue(struct ghp_graph *g, cudnnBackendDescriptor_t from,
-                                     cudnnBackendDescriptor_t operations[3], int *n)
-{
-    const struct ghp_local *l = &g->request.local;
-    bool bias = g->request.epilogue & GHP_EPILOGUE_BIAS,
-         relu = g->request.epilogue & GHP_EPILOGUE_RELU;
-    const struct tensor tb = {GHP_GRAPH_BIAS, {1, l->k, 1, 1}, io_type(g), false};
-    const struct tensor biased = {
-        GHP_GRAPH_BIASED, {l->n, l->k, l->p, l->q}, CUDNN_DATA_FLOAT, true};
-    const struct tensor ty = {GHP_GRAPH_Y, {l->n, l->k, l->p, l->q}, io_type(g), false};
-    cudnnBackendDescriptor_t b, to;
-
-    if (bias) {
-        GHP_TRY(make_tensor(g, &tb, &b));
-        GHP_TRY(make_tensor(g, relu ? &biased : &ty, &to));
-        GHP_TRY(make_pointwise(g, from, b, to, &operations[(*n)++]));
-        from = to;
-    }
-    if (!relu) return GHP_OK;
-    GHP_TRY(make_tensor(g, &ty, &to));
-    return make_pointwise(g, from, NULL, to, &operations[(*n)++]);
-}
-
 static enum ghp_status build(struct ghp_graph *g)
 {
-    cudnnBackendDescriptor_t operations[3], y;
-    int n = 1;
+    cudnnBackendDescriptor_t operation;
 
-    GHP_TRY(make_conv_operation(g, &operations[0], &y));
-    if (g->request.epilogue != 0) GHP_TRY(make_epilogue(g, y, operations, &n));
+    GHP_TRY(make_conv_operation(g, &operation));
     GHP_TRY(make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph));
     {
         const struct attribute attributes[] = {
-            {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, operations},
+            {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation},
             {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->target.handle}};
 
         return fill(g->cudnn, g->graph, attributes, g->target.handle != NULL ? 2 : 1);
@@ -596,12 +530,11 @@ enum ghp_status ghp_graph_find(const struct ghp_graph *g, const char *name,
 enum ghp_status ghp_graph_run(const struct ghp_graph *g, const struct ghp_graph_plan *plan,
                               const struct ghp_graph_tensors *t)
 {
-    int64_t ids[4] = {GHP_GRAPH_X, GHP_GRAPH_W, GHP_GRAPH_Y, GHP_GRAPH_BIAS};
-    const void *at[4] = {t->x, t->w, t->y, t->bias};
-    int n = g->request.epilogue & GHP_EPILOGUE_BIAS ? 4 : 3;
+    int64_t ids[3] = {GHP_GRAPH_X, GHP_GRAPH_W, GHP_GRAPH_Y};
+    const void *at[3] = {t->x, t->w, t->y};
     const struct attribute attributes[] = {
-        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids},
-        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at},
+        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids},
+        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, at},
         {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &t->workspace}};
     cudnnBackendDescriptor_t pack = NULL;
     enum ghp_status status;

@@ -1,8 +1,8 @@
 /* executor/cuda_graph.h - a convolution's pass as a graph of cuDNN's operations, and the engines that can run it.
  *
- * Tensors are described by sizes and strides alone: activations N,H,W,C in memory, weights K,R,S,C. Going forward, bias
- * and relu can follow the convolution inside the graph. An *engine configuration* is one of cuDNN's implementations with
- * its knobs; its text ("eng62 2=4,13=0") says which, so that a later run can ask for the same one.
+ * Tensors are described by sizes and strides alone: activations N,H,W,C in memory, weights K,R,S,C. An *engine
+ * configuration* is one of cuDNN's implementations with its knobs; its text ("eng62 2=4,13=0") says which, so that a
+ * later run can ask for the same one.
  *
  * Everything but running needs no GPU: a graph can be made for a handle (a GPU that is there) or for properties of one
  * that is not.
@@ -14,18 +14,10 @@
 #include "core/local.h"
 #include "executor/cuda_libraries.h"
 
-enum { /* behind a forward convolution */
-       GHP_EPILOGUE_BIAS = 1,
-       GHP_EPILOGUE_RELU = 2
-};
-
 enum { /* tensors of a graph, as the variant pack names them */
        GHP_GRAPH_X = 1,
        GHP_GRAPH_W,
-       GHP_GRAPH_Y,
-       GHP_GRAPH_BIAS,
-       GHP_GRAPH_CONV,  /* virtual: the convolution's own result, where an epilogue follows */
-       GHP_GRAPH_BIASED /* virtual */
+       GHP_GRAPH_Y
 };
 
 struct ghp_graph_target {                /* one of both */
@@ -38,7 +30,6 @@ struct ghp_graph_request {
     enum ghp_pass
         pass;  /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
     bool bf16; /* all tensors; else float */
-    unsigned epilogue; /* GHP_EPILOGUE_...; FORWARD */
 };
 
 struct ghp_graph;
@@ -88,9 +79,9 @@ enum ghp_status ghp_graph_find(const struct ghp_graph *graph, const char *name,
                                struct ghp_graph_plan *plan);
 void ghp_graph_plan_release(const struct ghp_cudnn *cudnn, struct ghp_graph_plan *plan);
 
-/* Tensors of a run; NULL where the graph has none of that name. */
+/* Tensors of a run. */
 struct ghp_graph_tensors {
-    const void *x, *w, *y, *bias; /* what they are depends on the pass; one of them is written */
+    const void *x, *w, *y; /* what they are depends on the pass; one of them is written */
     void *workspace;
 };
 /* Enqueues the plan on the handle's stream. */

@@ -24,7 +24,6 @@ __device__ __forceinline__ float point(float a, float b, float alpha, float beta
     if (WHAT == GHP_POINT_AFFINE) return alpha * a + beta;
     if (WHAT == GHP_POINT_AFFINE_BACK) return alpha * b;
     if (WHAT == GHP_POINT_ADD) return a + b;
-    if (WHAT == GHP_POINT_ADD_RELU) return a + b > 0 ? a + b : 0;
     return a * b;
 }
 
@@ -73,8 +72,7 @@ extern "C" cudaError_t ghp_launch_point(struct ghp_launch launch, const struct g
         launch_point<GHP_POINT_TANH>,    launch_point<GHP_POINT_TANH_BACK>,
         launch_point<GHP_POINT_CLIP>,    launch_point<GHP_POINT_CLIP_BACK>,
         launch_point<GHP_POINT_AFFINE>,  launch_point<GHP_POINT_AFFINE_BACK>,
-        launch_point<GHP_POINT_ADD>,     launch_point<GHP_POINT_ADD_RELU>,
-        launch_point<GHP_POINT_MUL>};
+        launch_point<GHP_POINT_ADD>,     launch_point<GHP_POINT_MUL>};
 
     return job->n == 0 ? cudaSuccess : launchers[job->what](launch, job);
 }
@@ -86,7 +84,7 @@ namespace
 
 // A thread keeps its channels and strides over rows: grid x tiles the channels, y the rows.
 template <typename T, int V>
-__global__ void bias_kernel(int64_t rows, int64_t c, const T *x, const float *b, bool relu, T *y)
+__global__ void bias_kernel(int64_t rows, int64_t c, const T *x, const float *b, T *y)
 {
     int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
     float bias[V];
@@ -99,10 +97,8 @@ __global__ void bias_kernel(int64_t rows, int64_t c, const T *x, const float *b,
 
         load<T, V>(x, row * c + column, z);
 #pragma unroll
-        for (int j = 0; j < V; j++) {
+        for (int j = 0; j < V; j++)
             z[j] += bias[j];
-            if (relu) z[j] = z[j] > 0 ? z[j] : 0;
-        }
         store<T, V>(y, row * c + column, z);
     }
 }
@@ -129,27 +125,26 @@ tile tile_of(int64_t rows, int64_t columns)
 
 template <typename T, int V>
 void launch_bias_width(cudaStream_t stream, int64_t rows, int64_t c, const void *x, const float *b,
-                       bool relu, void *y)
+                       void *y)
 {
     tile t = tile_of(rows, c / V);
 
-    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, rows, c, (const T *)x, b, relu,
-            (T *)y);
+    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, rows, c, (const T *)x, b, (T *)y);
 }
 
 } // namespace
 
 extern "C" cudaError_t ghp_launch_bias(struct ghp_launch launch, int64_t rows, int64_t c,
-                                       const void *x, const float *b, bool relu, void *y)
+                                       const void *x, const float *b, void *y)
 {
     if (rows * c == 0) return cudaSuccess;
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
         if (c % full_width<T> == 0)
-            launch_bias_width<T, full_width<T>>(launch.stream, rows, c, x, b, relu, y);
+            launch_bias_width<T, full_width<T>>(launch.stream, rows, c, x, b, y);
         else
-            launch_bias_width<T, 1>(launch.stream, rows, c, x, b, relu, y);
+            launch_bias_width<T, 1>(launch.stream, rows, c, x, b, y);
     });
 }
 

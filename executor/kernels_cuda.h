@@ -38,9 +38,8 @@ enum ghp_point {
     GHP_POINT_CLIP_BACK,
     GHP_POINT_AFFINE,
     GHP_POINT_AFFINE_BACK,
-    GHP_POINT_ADD,      /* a, b */
-    GHP_POINT_ADD_RELU, /* a, b */
-    GHP_POINT_MUL,      /* a, b */
+    GHP_POINT_ADD, /* a, b */
+    GHP_POINT_MUL, /* a, b */
     GHP_POINT_COUNT
 };
 
@@ -53,9 +52,9 @@ struct ghp_point_job {
 };
 cudaError_t ghp_launch_point(struct ghp_launch launch, const struct ghp_point_job *job);
 
-/* y[rows][c] = x + b (float [c]), and not below 0 where relu. */
+/* y[rows][c] = x + b (float [c]). */
 cudaError_t ghp_launch_bias(struct ghp_launch launch, int64_t rows, int64_t c, const void *x,
-                            const float *b, bool relu, void *y);
+                            const float *b, void *y);
 
 struct ghp_dropout_job {
     int64_t n, pixels, c, global_channels, first_channel, first_sample;
@@ -105,7 +104,6 @@ cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_s
 
 enum ghp_sum {
     GHP_SUM_BIAS,       /* sum of dy -> float out [c] */
-    GHP_SUM_RELU_BIAS,  /* the same of dy where y > 0, which also goes to dx */
     GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
     GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
     GHP_SUM_COUNT
@@ -114,12 +112,9 @@ enum ghp_sum {
 struct ghp_sum_job {
     enum ghp_sum what;
     int64_t rows, c;
-    const void *x, *y, *dy;
-    void *dx;
+    const void *x, *dy;
     const float *shift;          /* STATS: running mean */
     const float *mean, *inverse; /* BACK_STATS */
-    const float *gamma,
-        *beta; /* BACK_STATS behind a relu: only where the normalised value is above 0; or NULL */
     void *out;
     void *scratch; /* ghp_sum_scratch bytes */
 };
@@ -137,7 +132,6 @@ struct ghp_batch_norm_job {
     const double *stats;                    /* [2 c], reduced; NULL: running statistics */
     float *saved;                           /* [2 c]: mean, inverse deviation */
     double count, mix, epsilon;
-    bool relu;      /* forward: y is not below 0; backward: gradient of that */
     float *scratch; /* [4 c] */
 };
 cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);

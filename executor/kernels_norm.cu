@@ -34,25 +34,13 @@ cut cut_of(int64_t rows, int64_t columns)
 
 // What a sum needs of a row: two terms a channel. `at` is the first of V channels, which begin at `column`.
 struct sum_inputs {
-    const void *x, *y, *dy;
-    void *dx;
-    const float *shift, *mean, *inverse, *gamma, *beta;
+    const void *x, *dy;
+    const float *shift, *mean, *inverse;
 };
-
-// The forward pass's arithmetic, wherever its sign is asked for again.
-__device__ __forceinline__ float scale_of(float gamma, float inverse)
-{
-    return (float)((double)gamma * (double)inverse);
-}
-
-__device__ __forceinline__ float normalised(float x, float mean, float scale, float beta)
-{
-    return fmaf(x - mean, scale, beta);
-}
 
 // Numbers of a thread's channels that stay the same from row to row.
 template <int V> struct channel {
-    float a[V], b[V], s[V], o[V];
+    float a[V], b[V];
 };
 
 template <int WHAT, typename T, int V>
@@ -62,13 +50,6 @@ __device__ __forceinline__ void begin_channel(const sum_inputs &in, int64_t colu
     if (WHAT == GHP_SUM_BACK_STATS) {
         load<float, V>(in.mean, column, k.a);
         load<float, V>(in.inverse, column, k.b);
-        if (in.gamma != nullptr) {
-            load<float, V>(in.gamma, column, k.s);
-            load<float, V>(in.beta, column, k.o);
-#pragma unroll
-            for (int j = 0; j < V; j++)
-                k.s[j] = scale_of(k.s[j], k.b[j]);
-        }
     }
 }
 
@@ -90,20 +71,12 @@ __device__ __forceinline__ void add_row(const sum_inputs &in, int64_t at, const 
         return;
     }
     load<T, V>((const T *)in.dy, at, g);
-    if (WHAT == GHP_SUM_RELU_BIAS) {
-        load<T, V>((const T *)in.y, at, x);
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            g[j] = x[j] > 0 ? g[j] : 0;
-        store<T, V>((T *)in.dx, at, g);
-    }
     if (WHAT == GHP_SUM_BACK_STATS) {
         load<T, V>((const T *)in.x, at, x);
 #pragma unroll
         for (int j = 0; j < V; j++) {
             float normal = (x[j] - k.a[j]) * k.b[j];
 
-            if (in.gamma != nullptr && !(normalised(x[j], k.a[j], k.s[j], k.o[j]) > 0)) g[j] = 0;
             second[j] += g[j] * normal;
         }
     }
@@ -193,7 +166,7 @@ void launch_sum_width(cudaStream_t stream, const ghp_sum_job *j)
 {
     constexpr int SUMS = sums_of(WHAT);
     cut t = cut_of(j->rows, j->c / V);
-    sum_inputs in = {j->x, j->y, j->dy, j->dx, j->shift, j->mean, j->inverse, j->gamma, j->beta};
+    sum_inputs in = {j->x, j->dy, j->shift, j->mean, j->inverse};
     size_t shared = (size_t)kThreads * SUMS * V * sizeof(double);
     int64_t n = SUMS * j->c;
     dim3 threads(32, 8);
@@ -239,7 +212,6 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
 {
     switch (job->what) {
     case GHP_SUM_BIAS: return launch_sum<GHP_SUM_BIAS>(launch, job);
-    case GHP_SUM_RELU_BIAS: return launch_sum<GHP_SUM_RELU_BIAS>(launch, job);
     case GHP_SUM_STATS: return launch_sum<GHP_SUM_STATS>(launch, job);
     case GHP_SUM_BACK_STATS: return launch_sum<GHP_SUM_BACK_STATS>(launch, job);
     case GHP_SUM_COUNT: break;
@@ -277,7 +249,7 @@ __global__ void norm_prepare_kernel(ghp_batch_norm_job j)
         j.saved[c + i] = inverse;
     }
     j.scratch[i] = (float)mean;
-    j.scratch[c + i] = scale_of(j.gamma[i], inverse);
+    j.scratch[c + i] = (float)((double)j.gamma[i] * (double)inverse);
     j.scratch[2 * c + i] = j.beta[i];
 }
 
@@ -293,29 +265,17 @@ __global__ void norm_data_prepare_kernel(ghp_batch_norm_job j)
     j.scratch[2 * c + i] = (float)(a * inverse * j.stats[c + i] / j.count);
 }
 
-// With relu the gradient passes where the forward pass was above 0.
+// Forward y = (x - mean) scale + beta, backward dx = a dy - b - (x - mean) e, by the coefficients in scratch.
 template <typename T, int V, bool BACKWARD> __global__ void norm_kernel(ghp_batch_norm_job j)
 {
     int64_t c = j.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
-    float a[V], b[V], e[V], mean[V], scale[V], beta[V];
+    float a[V], b[V], e[V], mean[V];
 
     if (column >= c) return;
     load<float, V>(j.scratch, column, a);
     load<float, V>(j.scratch + c, column, b);
     load<float, V>(j.scratch + 2 * c, column, e);
-    if (BACKWARD) {
-        load<float, V>(j.saved, column, mean);
-        if (j.relu) {
-            float inverse[V];
-
-            load<float, V>(j.saved + c, column, inverse);
-            load<float, V>(j.gamma, column, scale);
-            load<float, V>(j.beta, column, beta);
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                scale[i] = scale_of(scale[i], inverse[i]);
-        }
-    }
+    if (BACKWARD) load<float, V>(j.saved, column, mean);
     for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < j.rows;
          row += (int64_t)gridDim.y * blockDim.y) {
         int64_t at = row * c + column;
@@ -324,19 +284,15 @@ template <typename T, int V, bool BACKWARD> __global__ void norm_kernel(ghp_batc
         load<T, V>((const T *)j.x, at, x);
         if (!BACKWARD) {
 #pragma unroll
-            for (int i = 0; i < V; i++) {
-                x[i] = normalised(x[i], a[i], b[i], e[i]);
-                if (j.relu) x[i] = x[i] > 0 ? x[i] : 0;
-            }
+            for (int i = 0; i < V; i++)
+                x[i] = fmaf(x[i] - a[i], b[i], e[i]);
             store<T, V>((T *)j.y, at, x);
             continue;
         }
         load<T, V>((const T *)j.dy, at, g);
 #pragma unroll
-        for (int i = 0; i < V; i++) {
-            if (j.relu && !(normalised(x[i], mean[i], scale[i], beta[i]) > 0)) g[i] = 0;
+        for (int i = 0; i < V; i++)
             x[i] = a[i] * g[i] - b[i] - (x[i] - mean[i]) * e[i];
-        }
         store<T, V>((T *)j.dx, at, x);
     }
 }
