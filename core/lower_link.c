@@ -2,314 +2,36 @@
  *
  * Buffers are made on first use and live from the first to the last point that touches them. In-place operations do
  * not get buffers of their own: their output *is* their input's buffer, their dx is their dy. */
-#include "core/lower_emit.h"
-#include "core/precision.h"
+#include "core/lower_linker.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-struct tensors { /* buffers of one micro-batch, -1 until made */
-    int *y;      /* per layer: its output, or its image from another stage */
-    int *x, *dx,
-        *dxr; /* per edge: changed input, gradient as made, gradient after its layout change (or as received) */
-    int *saved; /* per layer */
-    int *stats; /* per layer, 2: forward, backward */
-    int *y2, *x2,
-        *saved2; /* made again for the backward part, and then read in place of the first */
-    int labels;
-    int named; /* layers from here on have names for their input gradients */
-};
-
-struct linker {
-    const struct ghp_lowering *how;
-    const struct ghp_split *splits;
-    const struct ghp_bucket_plan *buckets;
-    struct ghp_program *program;
-    struct ghp_seat seat;
-    struct tensors *micro;              /* one a micro-batch */
-    struct tensors *now;                /* of the present instruction's */
-    bool again;                         /* the present instruction makes something again */
-    int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
-    int *states, *drifts;               /* per layer, GHP_MAX_STATES */
-    bool *x_changed, *dx_changed; /* per edge: has a layout change, or comes from another stage */
-    int metrics, receive;
-    int between; /* buffer between two steps of one layout change */
-    int partial
-        [GHP_MAX_PARAMS]; /* a further micro-batch's weight gradients, until they are added */
-};
-
-static int add_buffer(struct linker *k, struct ghp_buffer buffer)
-{
-    struct ghp_program *program = k->program;
-    if (program->n_buffers == program->max_buffers) {
-        int max = program->max_buffers > 0 ? 2 * program->max_buffers : 64;
-        struct ghp_buffer *grown = realloc(program->buffers, (size_t)max * sizeof *grown);
-        if (grown == NULL) return -1;
-        program->buffers = grown;
-        program->max_buffers = max;
-    }
-    int id = program->n_buffers++;
-    buffer.bytes = ghp_align(buffer.bytes);
-    buffer.first_point = buffer.persistent ? 0 : program->n_points;
-    buffer.last_point = buffer.persistent ? program->n_points - 1 : -1;
-    buffer.storage = id;
-    program->buffers[id] = buffer;
-    return id;
-}
-
-/* The buffer in *slot, made if it is not there. */
-static enum ghp_status demand(struct linker *k, int *slot, struct ghp_buffer buffer)
-{
-    if (*slot < 0) *slot = add_buffer(k, buffer);
-    return *slot < 0 ? GHP_NO_MEMORY() : GHP_OK;
-}
-
-static struct ghp_buffer describe(const struct linker *k, enum ghp_role role, int layer,
-                                  int64_t elements)
-{
-    return (struct ghp_buffer){.role = role,
-                               .layer = layer,
-                               .edge = -1,
-                               .slot = -1,
-                               .elements = elements,
-                               .bytes = elements * k->how->element_bytes};
-}
-
-/* Of a weight, its gradient, a momentum or a statistic. */
-static struct ghp_buffer describe_parameter(const struct linker *k, enum ghp_role role, int layer,
-                                            int64_t elements)
-{
-    struct ghp_buffer buffer = describe(k, role, layer, elements);
-    buffer.bytes = elements * ghp_parameter_bytes(k->how->element_bytes);
-    return buffer;
-}
-
-static struct ghp_buffer describe_bytes(enum ghp_role role, int layer, int64_t bytes)
-{
-    return (struct ghp_buffer){
-        .role = role, .layer = layer, .edge = -1, .slot = -1, .elements = bytes, .bytes = bytes};
-}
-
-static int64_t tensor_elements(const struct linker *k, struct ghp_layout layout,
-                               struct ghp_shape shape)
-{
-    return ghp_layout_samples(layout, k->seat.extent) * ghp_layout_channels(layout, shape.c) *
-           shape.h * shape.w;
-}
-
-static struct ghp_local local_of(const struct linker *k, int layer)
-{
-    return ghp_local_of(k->how->model, layer, k->splits[layer], k->seat.extent);
-}
-
-static bool owns(const struct linker *k, int layer)
-{
-    return layer >= k->seat.first_layer && layer < k->seat.end_layer;
-}
-
-/* ---- where tensors are ---- */
-
-/* The second making where there is one, else the first. */
-static int latest(const int *first, const int *second, int index)
-{
-    return second[index] >= 0 ? second[index] : first[index];
-}
-
-static int output_of(const struct linker *k, int layer)
-{
-    return latest(k->now->y, k->now->y2, layer);
-}
-
-static int input_of(const struct linker *k, int edge)
-{
-    return k->x_changed[edge] ? latest(k->now->x, k->now->x2, edge)
-                              : output_of(k, k->how->model->edges[edge].from);
-}
-
-static int gradient_of_edge(const struct linker *k, int edge)
-{
-    return k->dx_changed[edge] ? k->now->dxr[edge] : k->now->dx[edge];
-}
-
-/* dy of a layer: the gradient of the consumer that comes first in backward order (others are added to it). */
-static int output_gradient_of(const struct linker *k, int layer)
-{
-    int first = ghp_seat_first_gradient(k->how, &k->seat, layer);
-    return first < 0 ? -1 : gradient_of_edge(k, first);
-}
-
-static bool may_overwrite_input(const struct linker *k, int layer)
-{
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    return ghp_lower_overwrites_input(k->how->model, layer) ||
-           (ghp_op_in_place(l) && k->x_changed[l->first_edge]);
-}
-
-static enum ghp_status make_output(struct linker *k, int layer)
-{
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    int *slot = k->again ? &k->now->y2[layer] : &k->now->y[layer];
-    if (*slot < 0 && may_overwrite_input(k, layer)) *slot = input_of(k, l->first_edge);
-    return demand(k, slot,
-                  describe(k, GHP_ROLE_OUTPUT, layer,
-                           tensor_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
-}
-
-/* dx of every in-edge that wants one; in-place operations and the first wanted input of an addition reuse dy. */
-static enum ghp_status make_input_gradients(struct linker *k, int layer)
-{
-    const struct ghp_model *model = k->how->model;
-    const struct ghp_layer *l = &model->layers[layer];
-    bool reuse = ghp_op_in_place(l) || l->op == GHP_OP_ADD;
-    for (int i = 0; i < l->n_inputs; i++) {
-        int edge = l->first_edge + i;
-        if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->how, l->inputs[i])) continue;
-        if (reuse) {
-            k->now->dx[edge] = output_gradient_of(k, layer);
-            reuse = false;
-            continue;
-        }
-        struct ghp_layout layout = ghp_split_layouts(k->splits[layer]).dx;
-        struct ghp_buffer buffer =
-            describe(k, GHP_ROLE_EDGE_GRADIENT, l->inputs[i],
-                     tensor_elements(k, layout, model->layers[l->inputs[i]].out));
-        buffer.edge = edge;
-        GHP_TRY(demand(k, &k->now->dx[edge], buffer));
-    }
-    return GHP_OK;
-}
-
-/* Some operations hand gradients on without an instruction, so names are given layer by layer from the end. */
-static enum ghp_status name_gradients_down_to(struct linker *k, int layer)
-{
-    struct tensors *t = k->now;
-    while (t->named > layer) {
-        t->named--;
-        if (ghp_lower_needs_gradient(k->how, t->named)) GHP_TRY(make_input_gradients(k, t->named));
-    }
-    return GHP_OK;
-}
-
-/* ---- persistent buffers ---- */
-
-static enum ghp_status demand_persistent(struct linker *k, int *slot, struct ghp_buffer buffer,
-                                         int index)
-{
-    buffer.persistent = true;
-    buffer.slot = index;
-    return demand(k, slot, buffer);
-}
-
-static enum ghp_status make_parameters(struct linker *k, int layer)
-{
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    struct ghp_local local = local_of(k, layer);
-    int64_t elements = ghp_param_local_elements(&local, l->n_params);
-    for (int p = 0; p < l->n_params; p++) {
-        int at = layer * GHP_MAX_PARAMS + p;
-        GHP_TRY(demand_persistent(k, &k->weights[at],
-                                  describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements), p));
-        if (!k->how->forward_only)
-            GHP_TRY(demand_persistent(k, &k->momenta[at],
-                                      describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
-    }
-    for (int s = 0; s < l->n_states; s++)
-        GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
-                                  describe_parameter(k, GHP_ROLE_STATE, layer, local.c), s));
-    return GHP_OK;
-}
-
-/* A part of the layer's bucket, behind what it holds so far. */
-static enum ghp_status carve(struct linker *k, int *slot, struct ghp_buffer buffer, int index,
-                             int64_t *filled)
-{
-    struct ghp_program *program = k->program;
-    int bucket = k->buckets->of_layer[buffer.layer];
-    GHP_TRY(demand_persistent(k, slot, buffer, index));
-    program->buffers[*slot].storage = program->buckets[bucket].buffer;
-    program->buffers[*slot].storage_offset = filled[bucket];
-    filled[bucket] += program->buffers[*slot].bytes;
-    return GHP_OK;
-}
-
-/* A layer's gradients, and what moves its statistics. */
-static enum ghp_status carve_layer(struct linker *k, int layer, int64_t *filled)
-{
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    struct ghp_local local = local_of(k, layer);
-    for (int p = 0; p < l->n_params; p++)
-        GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
-                      describe_parameter(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
-                                         ghp_param_local_elements(&local, l->n_params)),
-                      p, filled));
-    for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++)
-        GHP_TRY(carve(k, &k->drifts[layer * GHP_MAX_STATES + s],
-                      describe_parameter(k, GHP_ROLE_DRIFT, layer, local.c), s, filled));
-    return GHP_OK;
-}
-
-/* Bucket buffers, and each layer's gradients inside them in backward order. */
-static enum ghp_status make_buckets(struct linker *k)
-{
-    struct ghp_program *program = k->program;
-    const struct ghp_model *model = k->how->model;
-    int n = k->buckets->n;
-    program->buckets = ghp_alloc((size_t)n + 1, sizeof *program->buckets);
-    if (program->buckets == NULL) return GHP_NO_MEMORY();
-    program->n_buckets = program->max_buckets = n;
-    for (int b = 0; b < n; b++) {
-        const struct ghp_bucket_range *range = &k->buckets->ranges[b];
-        struct ghp_buffer buffer =
-            describe_bytes(GHP_ROLE_BUCKET, range->ready_layer, range->bytes);
-        buffer.elements = range->bytes / ghp_parameter_bytes(k->how->element_bytes);
-        int id = -1;
-        GHP_TRY(demand_persistent(k, &id, buffer, b));
-        struct ghp_ranks alone = {.first = program->rank, .count = 1, .stride = 1};
-        program->buckets[b] = (struct ghp_bucket){
-            .degree = range->degree,
-            .bytes = range->bytes,
-            .buffer = id,
-            .ready_point = ghp_point_backward(model, range->ready_layer),
-            .ranks = range->degree > 0
-                         ? ghp_seat_ranks(&k->seat, ghp_ranks_replica(k->seat.number, range->degree,
-                                                                      k->seat.extent.workers))
-                         : alone};
-    }
-    int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
-    if (filled == NULL) return GHP_NO_MEMORY();
-    enum ghp_status status = GHP_OK;
-    for (int layer = k->seat.end_layer - 1; layer >= k->seat.first_layer && status == GHP_OK;
-         layer--)
-        if (model->layers[layer].n_params > 0) status = carve_layer(k, layer, filled);
-    free(filled);
-    return status;
-}
 
 /* ---- operands ---- */
 
-static enum ghp_status scratch_for(struct linker *k, struct ghp_instr *instr, int64_t bytes,
+static enum ghp_status scratch_for(struct ghp_linker *k, struct ghp_instr *instr, int64_t bytes,
                                    int *operand)
 {
     if (bytes <= 0) return GHP_OK;
     int id = -1;
-    struct ghp_buffer buffer = describe_bytes(GHP_ROLE_SCRATCH, instr->layer, bytes);
+    struct ghp_buffer buffer = ghp_describe_bytes(GHP_ROLE_SCRATCH, instr->layer, bytes);
     buffer.edge = instr->edge;
-    GHP_TRY(demand(k, &id, buffer));
+    GHP_TRY(ghp_linker_demand(k, &id, buffer));
     *operand = id;
     return GHP_OK;
 }
 
-static enum ghp_status link_norm(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_norm(struct ghp_linker *k, struct ghp_instr *instr)
 {
     struct ghp_operands *at = &instr->at;
     bool drifts = ghp_layer_drifts(&k->how->model->layers[instr->layer]) &&
                   instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
     if (!k->how->forward_only) { /* evaluation runs on running statistics */
         int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-        GHP_TRY(demand(k, slot,
-                       describe_bytes(GHP_ROLE_STATS, instr->layer,
-                                      2 * instr->local.c * ghp_local_repeat(&instr->local) *
-                                          (int64_t)sizeof(double))));
+        GHP_TRY(ghp_linker_demand(
+            k, slot,
+            ghp_describe_bytes(GHP_ROLE_STATS, instr->layer,
+                               2 * instr->local.c * ghp_local_repeat(&instr->local) *
+                                   (int64_t)sizeof(double))));
         at->stats = *slot;
     }
     for (int s = 0; s < GHP_MAX_STATES; s++) {
@@ -319,14 +41,14 @@ static enum ghp_status link_norm(struct linker *k, struct ghp_instr *instr)
     return GHP_OK;
 }
 
-static enum ghp_status link_forward(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_forward(struct ghp_linker *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
     for (int i = 0; i < l->n_inputs; i++)
-        at->x[i] = input_of(k, l->first_edge + i);
+        at->x[i] = ghp_linker_input(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_STATS) return GHP_OK;
-    GHP_TRY(make_output(k, instr->layer));
+    GHP_TRY(ghp_linker_make_output(k, instr->layer));
     at->y = k->again ? k->now->y2[instr->layer] : k->now->y[instr->layer];
     for (int p = 0; p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
@@ -338,7 +60,7 @@ static enum ghp_status link_forward(struct linker *k, struct ghp_instr *instr)
 }
 
 /* A layer's weight gradients go where they are reduced; of further micro-batches beside it, to be added. */
-static enum ghp_status link_weight_gradients(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_weight_gradients(struct ghp_linker *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     for (int p = 0; p < l->n_params; p++) {
@@ -346,7 +68,8 @@ static enum ghp_status link_weight_gradients(struct linker *k, struct ghp_instr 
         if (instr->micro > 0) {
             int64_t elements = k->program->buffers[own].elements;
             own = -1;
-            GHP_TRY(demand(k, &own, describe(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
+            GHP_TRY(ghp_linker_demand(
+                k, &own, ghp_linker_describe(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
             k->partial[p] = own;
         }
         instr->at.dw[p] = own;
@@ -354,13 +77,13 @@ static enum ghp_status link_weight_gradients(struct linker *k, struct ghp_instr 
     return GHP_OK;
 }
 
-static enum ghp_status link_backward(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_backward(struct ghp_linker *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
-    at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : output_gradient_of(k, instr->layer);
+    at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_linker_output_gradient(k, instr->layer);
     for (int i = 0; ghp_pass_reads_input(l->op, instr->pass) && i < l->n_inputs; i++)
-        at->x[i] = input_of(k, l->first_edge + i);
+        at->x[i] = ghp_linker_input(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
         if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
         GHP_TRY(link_weight_gradients(k, instr));
@@ -370,27 +93,27 @@ static enum ghp_status link_backward(struct linker *k, struct ghp_instr *instr)
         at->dx[i] = k->now->dx[l->first_edge + i];
     for (int p = 0; p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
-    if (ghp_op_needs_output(l->op)) at->y = output_of(k, instr->layer);
+    if (ghp_op_needs_output(l->op)) at->y = ghp_linker_output(k, instr->layer);
     if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->now->labels;
     return GHP_OK;
 }
 
 /* What a pass keeps for later passes, beside its tensors. */
-static enum ghp_status link_saved(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_saved(struct ghp_linker *k, struct ghp_instr *instr)
 {
     int64_t saved = ghp_local_saved_bytes(&instr->local, k->how->element_bytes);
     bool uses_saved = instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_BACKWARD_DATA ||
                       instr->pass == GHP_PASS_BACKWARD_STATS;
-    struct tensors *t = k->now;
+    struct ghp_linked_tensors *t = k->now;
     int *slot = k->again ? &t->saved2[instr->layer] : &t->saved[instr->layer];
     if (saved <= 0 || !uses_saved) return GHP_OK;
     if (instr->backward && t->saved2[instr->layer] >= 0) slot = &t->saved2[instr->layer];
-    GHP_TRY(demand(k, slot, describe_bytes(GHP_ROLE_SAVED, instr->layer, saved)));
+    GHP_TRY(ghp_linker_demand(k, slot, ghp_describe_bytes(GHP_ROLE_SAVED, instr->layer, saved)));
     instr->at.saved = *slot;
     return GHP_OK;
 }
 
-static enum ghp_status link_compute(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_compute(struct ghp_linker *k, struct ghp_instr *instr)
 {
     const struct ghp_local *local = &instr->local;
     int64_t scratch = 0;
@@ -402,14 +125,14 @@ static enum ghp_status link_compute(struct linker *k, struct ghp_instr *instr)
     return scratch_for(k, instr, scratch + ghp_instr_sums_bytes(instr), &instr->at.scratch);
 }
 
-static int64_t layout_elements_of_step(const struct linker *k, const struct ghp_instr *instr)
+static int64_t layout_elements_of_step(const struct ghp_linker *k, const struct ghp_instr *instr)
 {
     struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
-    return tensor_elements(k, instr->step.to, shape);
+    return ghp_linker_elements(k, instr->step.to, shape);
 }
 
 /* Scratch through which a step packs or unpacks, and receives. */
-static enum ghp_status link_step_scratch(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_step_scratch(struct ghp_linker *k, struct ghp_instr *instr)
 {
     switch (instr->step.op) {
     case GHP_RESHARD_GATHER_CHANNEL:
@@ -428,12 +151,13 @@ static enum ghp_status link_step_scratch(struct linker *k, struct ghp_instr *ins
     }
 }
 
-static enum ghp_status link_reshard(struct linker *k, struct ghp_instr *instr, bool first,
+static enum ghp_status link_reshard(struct ghp_linker *k, struct ghp_instr *instr, bool first,
                                     bool last)
 {
     int edge = instr->edge;
-    struct tensors *t = k->now;
-    int source = instr->backward ? t->dx[edge] : output_of(k, k->how->model->edges[edge].from);
+    struct ghp_linked_tensors *t = k->now;
+    int source =
+        instr->backward ? t->dx[edge] : ghp_linker_output(k, k->how->model->edges[edge].from);
     int *result = instr->backward ? &t->dxr[edge] : k->again ? &t->x2[edge] : &t->x[edge];
     enum ghp_role role = instr->backward ? GHP_ROLE_EDGE_GRADIENT_OUT : GHP_ROLE_EDGE_INPUT;
     instr->at.x[0] = first ? source : k->between;
@@ -442,33 +166,33 @@ static enum ghp_status link_reshard(struct linker *k, struct ghp_instr *instr, b
         result = &k->between;
         role = GHP_ROLE_SCRATCH;
     }
-    struct ghp_buffer buffer =
-        describe(k, role, k->how->model->edges[edge].from, layout_elements_of_step(k, instr));
+    struct ghp_buffer buffer = ghp_linker_describe(k, role, k->how->model->edges[edge].from,
+                                                   layout_elements_of_step(k, instr));
     buffer.edge = edge;
-    GHP_TRY(demand(k, result, buffer));
+    GHP_TRY(ghp_linker_demand(k, result, buffer));
     instr->at.y = *result;
     return link_step_scratch(k, instr);
 }
 
 /* Samples in the first stage, labels in the last. */
-static enum ghp_status link_load(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_load(struct ghp_linker *k, struct ghp_instr *instr)
 {
     int loss = k->how->model->n_layers - 1;
     if (instr->layer == 0) {
-        GHP_TRY(make_output(k, 0));
+        GHP_TRY(ghp_linker_make_output(k, 0));
         instr->at.y = k->now->y[0];
     }
-    if (!owns(k, loss)) return GHP_OK;
+    if (!ghp_linker_owns(k, loss)) return GHP_OK;
     struct ghp_layout layout = ghp_split_layouts(k->splits[loss]).x;
-    GHP_TRY(demand(
+    GHP_TRY(ghp_linker_demand(
         k, &k->now->labels,
-        describe_bytes(GHP_ROLE_LABELS, loss,
-                       ghp_layout_samples(layout, k->seat.extent) * (int64_t)sizeof(int32_t))));
+        ghp_describe_bytes(GHP_ROLE_LABELS, loss,
+                           ghp_layout_samples(layout, k->seat.extent) * (int64_t)sizeof(int32_t))));
     instr->at.labels = k->now->labels;
     return GHP_OK;
 }
 
-static enum ghp_status link_update(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_update(struct ghp_linker *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     for (int p = 0; p < l->n_params; p++) {
@@ -486,12 +210,12 @@ static enum ghp_status link_update(struct linker *k, struct ghp_instr *instr)
 }
 
 /* A gradient into an output's, or (without an edge) a micro-batch's weight gradients into the sum. */
-static enum ghp_status link_accumulate(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_accumulate(struct ghp_linker *k, struct ghp_instr *instr)
 {
     int n = k->how->model->layers[instr->layer].n_params;
     if (instr->edge >= 0) {
-        instr->at.dy = output_gradient_of(k, instr->layer);
-        instr->at.x[0] = gradient_of_edge(k, instr->edge);
+        instr->at.dy = ghp_linker_output_gradient(k, instr->layer);
+        instr->at.x[0] = ghp_linker_edge_gradient(k, instr->edge);
         return GHP_OK;
     }
     for (int p = 0; p < n; p++) {
@@ -501,33 +225,36 @@ static enum ghp_status link_accumulate(struct linker *k, struct ghp_instr *instr
     return GHP_OK;
 }
 
-static enum ghp_status link_send(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_send(struct ghp_linker *k, struct ghp_instr *instr)
 {
     int layer = k->how->model->edges[instr->edge].from;
-    instr->at.x[0] = instr->backward ? output_gradient_of(k, layer) : output_of(k, layer);
+    instr->at.x[0] =
+        instr->backward ? ghp_linker_output_gradient(k, layer) : ghp_linker_output(k, layer);
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
 }
 
 /* Into the image of a tensor, or the gradient of one that was sent. */
-static enum ghp_status link_receive(struct linker *k, struct ghp_instr *instr)
+static enum ghp_status link_receive(struct ghp_linker *k, struct ghp_instr *instr)
 {
     int layer = k->how->model->edges[instr->edge].from;
     const struct ghp_layer *l = &k->how->model->layers[layer];
-    int64_t elements = tensor_elements(k, instr->transfer.to, l->out);
+    int64_t elements = ghp_linker_elements(k, instr->transfer.to, l->out);
     if (instr->backward) {
-        struct ghp_buffer buffer = describe(k, GHP_ROLE_EDGE_GRADIENT_OUT, layer, elements);
+        struct ghp_buffer buffer =
+            ghp_linker_describe(k, GHP_ROLE_EDGE_GRADIENT_OUT, layer, elements);
         buffer.edge = instr->edge;
-        GHP_TRY(demand(k, &k->now->dxr[instr->edge], buffer));
+        GHP_TRY(ghp_linker_demand(k, &k->now->dxr[instr->edge], buffer));
         instr->at.y = k->now->dxr[instr->edge];
     } else {
-        GHP_TRY(demand(k, &k->now->y[layer], describe(k, GHP_ROLE_OUTPUT, layer, elements)));
+        GHP_TRY(ghp_linker_demand(k, &k->now->y[layer],
+                                  ghp_linker_describe(k, GHP_ROLE_OUTPUT, layer, elements)));
         instr->at.y = k->now->y[layer];
     }
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
 }
 
 /* What a transfer touches lives until it is waited for. */
-static void link_wait(struct linker *k, struct ghp_instr *instr)
+static void link_wait(struct ghp_linker *k, struct ghp_instr *instr)
 {
     const struct ghp_instr *what = &k->program->instrs[instr->after];
     instr->at.x[0] = what->at.x[0];
@@ -536,19 +263,19 @@ static void link_wait(struct linker *k, struct ghp_instr *instr)
 }
 
 /* The layer down to which gradients have to have names, at an instruction of the backward part. */
-static int named_layer(const struct linker *k, const struct ghp_instr *instr)
+static int named_layer(const struct ghp_linker *k, const struct ghp_instr *instr)
 {
     return instr->edge < 0 ? instr->layer : k->how->model->edges[instr->edge].to;
 }
 
-static enum ghp_status link_instr(struct linker *k, int index)
+static enum ghp_status link_instr(struct ghp_linker *k, int index)
 {
     struct ghp_program *program = k->program;
     struct ghp_instr *instr = &program->instrs[index];
     k->now = &k->micro[instr->micro];
     k->again = instr->again;
     if (instr->backward && instr->stream != GHP_STREAM_COMM)
-        GHP_TRY(name_gradients_down_to(k, named_layer(k, instr)));
+        GHP_TRY(ghp_linker_name_gradients(k, named_layer(k, instr)));
     switch (instr->kind) {
     case GHP_INSTR_LOAD: return link_load(k, instr);
     case GHP_INSTR_COMPUTE: return link_compute(k, instr);
@@ -633,100 +360,18 @@ static void set_waits(struct ghp_program *program, int loss_layer)
 
 /* ---- the whole ---- */
 
-static void note_changes(struct linker *k)
-{
-    for (int i = 0; i < k->program->n_instrs; i++) {
-        const struct ghp_instr *instr = &k->program->instrs[i];
-        if (instr->kind == GHP_INSTR_RESHARD)
-            (instr->backward ? k->dx_changed : k->x_changed)[instr->edge] = true;
-        if (instr->kind == GHP_INSTR_RECEIVE && instr->backward) k->dx_changed[instr->edge] = true;
-    }
-}
-
-/* One block of ids for every table of the linker, all -1. */
-static int *carve_tables(struct linker *k, int micro_batches)
-{
-    size_t layers = (size_t)k->how->model->n_layers, edges = (size_t)k->how->model->n_edges;
-    size_t shared = layers * (3 * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
-    size_t each = layers * 6 + 4 * edges, n = shared + (size_t)micro_batches * each;
-    int *block = ghp_alloc(n, sizeof *block);
-    if (block == NULL) return NULL;
-    memset(block, 0xff, n * sizeof *block);
-    int *at = block;
-    k->weights = at, at += layers * GHP_MAX_PARAMS;
-    k->gradients = at, at += layers * GHP_MAX_PARAMS;
-    k->momenta = at, at += layers * GHP_MAX_PARAMS;
-    k->states = at, at += layers * GHP_MAX_STATES;
-    k->drifts = at, at += layers * GHP_MAX_STATES;
-    for (int t = 0; t < micro_batches; t++) {
-        struct tensors *m = &k->micro[t];
-        m->y = at, at += layers;
-        m->y2 = at, at += layers;
-        m->saved = at, at += layers;
-        m->saved2 = at, at += layers;
-        m->stats = at, at += 2 * layers;
-        m->x = at, at += edges;
-        m->x2 = at, at += edges;
-        m->dx = at, at += edges;
-        m->dxr = at, at += edges;
-        m->labels = -1;
-        m->named = k->seat.end_layer;
-    }
-    return block;
-}
-
-static enum ghp_status make_shared(struct linker *k)
-{
-    int64_t receive = 0;
-    for (int i = 0; i < k->program->n_instrs; i++) {
-        const struct ghp_instr *instr = &k->program->instrs[i];
-        if (instr->stream == GHP_STREAM_COMM &&
-            ghp_receive_bytes(instr->bytes, instr->ranks) > receive)
-            receive = ghp_receive_bytes(instr->bytes, instr->ranks);
-    }
-    if (receive > 0)
-        GHP_TRY(demand_persistent(k, &k->receive, describe_bytes(GHP_ROLE_COMM, -1, receive), -1));
-    GHP_TRY(demand_persistent(
-        k, &k->metrics,
-        describe_bytes(GHP_ROLE_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)), -1));
-    for (int layer = k->seat.first_layer; layer < k->seat.end_layer; layer++)
-        GHP_TRY(make_parameters(k, layer));
-    return k->how->forward_only ? GHP_OK : make_buckets(k);
-}
-
 enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
                          const struct ghp_bucket_plan *buckets, struct ghp_program *program)
 {
-    int micro_batches = ghp_staging_micro_batches(how->staging);
-    struct linker k = {.how = how,
-                       .splits = splits,
-                       .buckets = buckets,
-                       .program = program,
-                       .seat = program->seat,
-                       .metrics = -1,
-                       .receive = -1,
-                       .between = -1};
+    struct ghp_linker k;
     enum ghp_status status = GHP_OK;
-    int *tables = NULL;
-    k.micro = ghp_alloc((size_t)micro_batches, sizeof *k.micro);
-    if (k.micro != NULL) tables = carve_tables(&k, micro_batches);
-    k.x_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k.x_changed);
-    k.dx_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k.dx_changed);
-    if (tables == NULL || k.x_changed == NULL || k.dx_changed == NULL) {
-        status = GHP_NO_MEMORY();
-        goto done;
-    }
-    note_changes(&k);
-    GHP_TRY_GOTO(status, make_shared(&k), done);
-    for (int i = 0; i < program->n_instrs; i++) {
-        GHP_TRY_GOTO(status, link_instr(&k, i), done);
-    }
+
+    GHP_TRY(ghp_linker_open(how, splits, buckets, program, &k));
+    for (int i = 0; i < program->n_instrs && status == GHP_OK; i++)
+        status = link_instr(&k, i);
+    ghp_linker_close(&k);
+    if (status != GHP_OK) return status;
     touch_all(program);
     set_waits(program, how->model->n_layers - 1);
-done:
-    free(tables);
-    free(k.micro);
-    free(k.x_changed);
-    free(k.dx_changed);
-    return status;
+    return GHP_OK;
 }

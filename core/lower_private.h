@@ -1,12 +1,8 @@
-/* core/lower_emit.h - private to core/lower*.c: what the emitting and the linking half share. */
-#ifndef GHP_CORE_LOWER_EMIT_H
-#define GHP_CORE_LOWER_EMIT_H
+/* core/lower_private.h - private to core/lower*.c: what the emitting and the linking half share. */
+#ifndef GHP_CORE_LOWER_PRIVATE_H
+#define GHP_CORE_LOWER_PRIVATE_H
 
 #include "core/lower.h"
-
-/* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
-struct ghp_instr *ghp_emit(struct ghp_program *program, enum ghp_instr_kind kind, int point,
-                           int rank);
 
 /* Which layers' gradients are reduced together. */
 struct ghp_bucket_plan {
