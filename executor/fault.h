@@ -1,7 +1,7 @@
 /* executor/fault.h - deliberate mistakes in the training, one for each way in which a parallel training usually goes
  * wrong: they prove that verification sees what it should see. Never on unless asked for by name.
  *
- * To add one: a row here, and its place in worker.c or call.c. */
+ * To add one: a row here, and its place in worker_*.c or call.c. */
 #ifndef GHP_EXECUTOR_FAULT_H
 #define GHP_EXECUTOR_FAULT_H
 

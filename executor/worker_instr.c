@@ -1,0 +1,182 @@
+/* executor/worker_instr.c - runs one instruction of a program, whatever its kind. */
+#include "executor/worker_private.h"
+
+#include "executor/call.h"
+#include "executor/exchange.h"
+
+#include <string.h>
+
+/* Samples where the input is owned, labels where the loss is. */
+static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_step *step = &w->step;
+    const int64_t *samples = step->samples + instr->micro * w->program.seat.micro_batch;
+    struct ghp_load load = ghp_worker_load(w);
+    struct ghp_batch batch = {.set = step->set,
+                              .samples = samples + load.first_image,
+                              .n = load.images,
+                              .first_channel = load.first_channel,
+                              .channels = load.channels,
+                              .element_bytes = load.element_bytes};
+
+    if (w->flight != NULL)
+        return ghp_flight_load(w->flight, w->address[instr->at.y], w->address[instr->at.labels]);
+    if (instr->at.y >= 0) {
+        batch.images = w->address[instr->at.y];
+        GHP_TRY(ghp_data_images(step->data, &batch));
+    }
+    if (instr->at.labels < 0) return GHP_OK;
+    return ghp_data_labels(step->data, step->set, samples + load.first_label, load.labels,
+                           w->address[instr->at.labels]);
+}
+
+/* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
+static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_call *call)
+{
+    const struct ghp_layer *layer = &w->work.model->layers[ghp_worker_instr(w, i)->layer];
+    struct ghp_split before = w->work.splits[layer->inputs[0]];
+
+    if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
+    call->at.x[0] = call->at.y;
+    for (int again = 1; again < before.degree; again++)
+        GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
+    return GHP_OK;
+}
+
+/* Without a reduction of the metrics they are complete behind the loss. */
+static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_call *call)
+{
+    GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
+    if (w->flight == NULL || ghp_worker_instr(w, i)->wait >= 0) return GHP_OK;
+    return ghp_flight_metrics(w->flight, ghp_flight_bank(w->flight), GHP_QUEUE_COMPUTE,
+                              w->address[w->metrics]);
+}
+
+/* The sums of all ghost batches' statistics, at the start of the scratch. */
+static void sum_ghosts(const struct ghp_instr *instr, struct ghp_call *call)
+{
+    int64_t n = 2 * instr->local.c;
+    double *sum = call->at.scratch;
+
+    memcpy(sum, call->at.stats, (size_t)n * sizeof(*sum));
+    for (int g = 1; g < instr->local.repeat; g++)
+        for (int64_t i = 0; i < n; i++)
+            sum[i] += call->at.stats[g * n + i];
+    call->at.stats = sum;
+    call->at.scratch = (char *)call->at.scratch + ghp_instr_sums_bytes(instr);
+}
+
+static void *moved(const void *at, int64_t bytes)
+{
+    return at == NULL ? NULL : (char *)(uintptr_t)at + bytes;
+}
+
+/* A batch_norm pass over ghost batches: one after the other; their weight gradients come from the sums of all. */
+static enum ghp_status run_ghosts(struct ghp_worker *w, int i, const struct ghp_call *all)
+{
+    const struct ghp_local *local = &ghp_worker_instr(w, i)->local;
+    int64_t e = w->work.element_bytes, tensor = ghp_local_in_elements(local) * e;
+
+    for (int g = 0; g < local->repeat; g++) {
+        struct ghp_call call = *all;
+
+        call.at.x[0] = moved(all->at.x[0], g * tensor);
+        call.at.dx[0] = moved(all->at.dx[0], g * tensor);
+        call.at.y = moved(all->at.y, g * tensor);
+        call.at.dy = moved(all->at.dy, g * tensor);
+        call.at.saved = moved(all->at.saved, g * 2 * local->c * e);
+        call.at.stats = moved(all->at.stats, g * 2 * local->c * (int64_t)sizeof(double));
+        call.first_sample += g * local->n;
+        call.drift_adds = all->drift_adds || g > 0;
+        GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status run_compute(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    struct ghp_call call = ghp_call_of(&w->work, &w->program.seat, instr, &w->step);
+
+    call.at = ghp_call_tensors(instr, w->address);
+    if (w->flight != NULL) call.numbers = ghp_flight_numbers(w->flight);
+    if (instr->at.metrics >= 0) return run_loss(w, i, &call);
+    if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
+        return run_ghosts(w, i, &call);
+    if (instr->local.repeat > 1) sum_ghosts(instr, &call);
+    GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
+    if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
+        GHP_TRY(repeat_bias(w, i, &call));
+    return GHP_OK;
+}
+
+static enum ghp_status run_reshard(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_operands *at = &instr->at;
+    struct ghp_exchange exchange = {.instr = instr,
+                                    .extent = w->program.seat.extent,
+                                    .rank = w->program.seat.number,
+                                    .element_bytes = w->work.element_bytes,
+                                    .transport_ops = w->team.carrier_ops,
+                                    .comm = w->comm[i],
+                                    .x = w->address[at->x[0]],
+                                    .y = w->address[at->y],
+                                    .device = w->arena.device};
+
+    if (at->scratch >= 0) exchange.scratch = w->address[at->scratch];
+    if (at->saved >= 0) {
+        exchange.receive = w->address[at->saved];
+        exchange.receive_bytes = w->program.buffers[at->saved].bytes;
+    }
+    if (w->comm[i] != NULL) w->team.carrier_ops->label(w->comm[i], w->label[i]);
+    return ghp_exchange_run(&exchange);
+}
+
+/* A further gradient of a tensor, or a further micro-batch's gradients of a layer's weights. */
+static enum ghp_status run_accumulate(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_operands *at = &instr->at;
+
+    if (instr->edge >= 0)
+        return ghp_worker_accumulate(w, at->dy, at->x[0], ghp_local_in_elements(&instr->local));
+    for (int p = 0; p < GHP_MAX_PARAMS; p++)
+        if (at->dw[p] >= 0)
+            GHP_TRY(ghp_worker_accumulate(w, at->dw[p], at->x[p],
+                                          w->program.buffers[at->dw[p]].elements));
+    return GHP_OK;
+}
+
+/* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
+static void keep_metrics(struct ghp_worker *w)
+{
+    int loss = w->work.model->n_layers - 1, degree = w->work.splits[loss].degree;
+
+    if (w->program.seat.n_stages == 1) return;
+    if (ghp_worker_owns(w, loss) && w->program.seat.number % degree == 0) return;
+    memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
+}
+
+enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_operands *at = &instr->at;
+
+    switch (instr->kind) {
+    case GHP_INSTR_LOAD: return run_load(w, instr);
+    case GHP_INSTR_COMPUTE: return run_compute(w, i);
+    case GHP_INSTR_RESHARD: return run_reshard(w, i);
+    case GHP_INSTR_ACCUMULATE: return run_accumulate(w, instr);
+    case GHP_INSTR_STAT_REDUCE:
+        if (w->comm[i] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
+        return ghp_worker_sum(w, i, at->stats, instr->bytes);
+    case GHP_INSTR_UPDATE: return ghp_worker_update(w, i, previous);
+    case GHP_INSTR_METRIC_REDUCE: keep_metrics(w); /* fall through */
+    case GHP_INSTR_ALL_REDUCE:
+    case GHP_INSTR_SEND:
+    case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
+    case GHP_INSTR_WAIT: return ghp_courier_wait(w->courier, w->parcel[instr->after]);
+    case GHP_INSTR_COUNT: break;
+    }
+    return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);
+}

@@ -1,0 +1,94 @@
+/* executor/worker_private.h - private to executor/worker*.c: what a worker has, and what its parts do for each other. */
+#ifndef GHP_EXECUTOR_WORKER_PRIVATE_H
+#define GHP_EXECUTOR_WORKER_PRIVATE_H
+
+#include "executor/courier.h"
+#include "executor/flight.h"
+#include "executor/kernels.h"
+#include "executor/lane.h"
+#include "executor/worker.h"
+
+enum { GHP_WORKER_LABEL_BYTES = 96 };
+
+struct ghp_origin {  /* of a job of another stream */
+    int64_t step;    /* of the stopwatch */
+    double start_s;  /* of that step */
+    double posted_s; /* after that */
+    int bank;        /* of that step, on a device */
+};
+
+struct ghp_worker {
+    struct ghp_team team;
+    struct ghp_work work;
+    struct ghp_kernels kernels;
+    struct ghp_program program;
+    struct ghp_arena arena;
+    struct ghp_lane *lane;     /* NULL: nothing runs beside the compute stream */
+    struct ghp_flight *flight; /* NULL: tensors lie in host memory */
+    struct ghp_stopwatch *watch;
+    struct ghp_kernel **kernel;            /* of each COMPUTE, else NULL */
+    struct ghp_comm **comm;                /* of each instruction that sends, else NULL */
+    char (*label)[GHP_WORKER_LABEL_BYTES]; /* of each instruction, for the watchdog */
+    void **address;                        /* of each buffer */
+    bool *blocked;                         /* each buffer's format */
+    bool *updated;                         /* of each UPDATE: done in this step */
+    struct ghp_update *updates;            /* those that run at once */
+    struct ghp_mailbox *mailbox;           /* NULL: no other stages */
+    struct ghp_courier *courier;
+    struct ghp_parcel *parcels; /* sends and receives, in list order */
+    int n_parcels;
+    int *parcel_instr; /* of each parcel */
+    int *parcel;       /* of each instruction, -1: it is none */
+    int metrics;       /* buffer */
+    int turning;       /* instruction before which the last step's metrics are taken */
+    int dropped;       /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
+    bool updates_pending, result_pending;
+    struct ghp_step step;      /* whose updates or result are pending, or that runs */
+    struct ghp_origin *origin; /* of each instruction of another stream: the step that posted it */
+    bool has_result;
+    struct ghp_result result;
+};
+
+static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *w, int i)
+{
+    return &w->program.instrs[i];
+}
+
+static inline bool ghp_instr_sends(const struct ghp_instr *instr)
+{
+    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+}
+
+/* What of a micro-batch this worker loads. */
+struct ghp_load ghp_worker_load(const struct ghp_worker *w);
+
+/* ---- worker_step.c ---- */
+
+/* Keeps the metrics of a step that is done. */
+void ghp_worker_take_result(struct ghp_worker *w, uint64_t step, const double *metrics);
+
+/* ---- worker_instr.c ---- */
+
+/* Runs instruction i, or hands it to its stream; updates by the rates of `previous`. */
+enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous);
+
+/* ---- worker_update.c ---- */
+
+/* An UPDATE, by the rates of the step whose gradient it is. */
+enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
+/* Buffer `sum` += buffer `more`. */
+enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more, int64_t elements);
+
+/* ---- worker_beside.c ---- */
+
+/* Hands an instruction to the stream that runs it. */
+enum ghp_status ghp_worker_post(struct ghp_worker *w, int i);
+/* The lane's job: on its thread, or at once where the carrier enqueues. */
+enum ghp_status ghp_worker_reduce(void *worker, int i);
+/* Sums `bytes` of buffer `data` over the ranks of instruction i. */
+enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes);
+/* The mailbox between stages; the parcels at their addresses, and the thread that carries them. */
+enum ghp_status ghp_worker_open_mailbox(struct ghp_worker *w);
+enum ghp_status ghp_worker_open_courier(struct ghp_worker *w);
+
+#endif
