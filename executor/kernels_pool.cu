@@ -21,6 +21,49 @@ __device__ __forceinline__ int64_t output_at(int64_t i, int64_t r, int64_t pad, 
     return corner / stride;
 }
 
+// take(place, pixel) for each input pixel in the window of output `out`; both count over the whole batch.
+template <typename Take>
+__device__ __forceinline__ void each_input(const ghp_pool_job &j, int64_t out, Take take)
+{
+    int64_t q = out % j.q, p = out / j.q % j.p, sample = out / j.q / j.p;
+
+    for (int64_t r = 0; r < j.r; r++) {
+        int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
+
+        if (y < 0 || y >= j.h) continue;
+        for (int64_t s = 0; s < j.s; s++) {
+            int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
+
+            if (x < 0 || x >= j.w) continue;
+            take(r * j.s + s, (sample * j.h + y) * j.w + x);
+        }
+    }
+}
+
+struct window {       // that an input pixel is in
+    int64_t place;    // of the pixel in it
+    int64_t p, q, at; // its output, `at` counted over the whole batch
+};
+
+// take(window) for each that input pixel `in` is in.
+template <typename Take>
+__device__ __forceinline__ void each_window(const ghp_pool_job &j, int64_t in, Take take)
+{
+    int64_t x = in % j.w, y = in / j.w % j.h, sample = in / j.w / j.h;
+
+    for (int64_t r = 0; r < j.r; r++) {
+        int64_t p = output_at(y, r, j.pad_top, j.dilation_h, j.stride_h, j.p);
+
+        if (p < 0) continue;
+        for (int64_t s = 0; s < j.s; s++) {
+            int64_t q = output_at(x, s, j.pad_left, j.dilation_w, j.stride_w, j.q);
+
+            if (q < 0) continue;
+            take(window{r * j.s + s, p, q, (sample * j.p + p) * j.q + q});
+        }
+    }
+}
+
 template <typename P, int V>
 __device__ __forceinline__ void store_places(P *places, int64_t at, const int (&from)[V])
 {
@@ -37,9 +80,7 @@ template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job
     int64_t columns = j.c / V, n = j.n * j.p * j.q * columns;
 
     for (int64_t g = first_item(); g < n; g += item_stride()) {
-        int64_t channel = g % columns * V, pixel = g / columns;
-        int64_t q = pixel % j.q, p = pixel / j.q % j.p, sample = pixel / j.q / j.p;
-        const T *image = (const T *)j.x + sample * j.h * j.w * j.c + channel;
+        int64_t channel = g % columns * V, out = g / columns;
         float best[V];
         int place[V];
 
@@ -48,26 +89,19 @@ template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job
             best[i] = 0;
             place[i] = kNoPlace;
         }
-        for (int64_t r = 0; r < j.r; r++) {
-            int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
+        each_input(j, out, [&](int64_t here, int64_t in) {
+            float value[V];
 
-            if (y < 0 || y >= j.h) continue;
-            for (int64_t s = 0; s < j.s; s++) {
-                int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
-                float value[V];
-
-                if (x < 0 || x >= j.w) continue;
-                load<T, V>(image, (y * j.w + x) * j.c, value);
+            load<T, V>((const T *)j.x, in * j.c + channel, value);
 #pragma unroll
-                for (int i = 0; i < V; i++)
-                    if (place[i] == kNoPlace || value[i] > best[i]) {
-                        best[i] = value[i];
-                        place[i] = (int)(r * j.s + s);
-                    }
-            }
-        }
-        store<T, V>((T *)j.y, pixel * j.c + channel, best);
-        if (j.places != nullptr) store_places<P, V>((P *)j.places, pixel * j.c + channel, place);
+            for (int i = 0; i < V; i++)
+                if (place[i] == kNoPlace || value[i] > best[i]) {
+                    best[i] = value[i];
+                    place[i] = (int)here;
+                }
+        });
+        store<T, V>((T *)j.y, out * j.c + channel, best);
+        if (j.places != nullptr) store_places<P, V>((P *)j.places, out * j.c + channel, place);
     }
 }
 
@@ -76,32 +110,23 @@ template <typename T, typename P, int V> __global__ void max_back_kernel(ghp_poo
     int64_t columns = j.c / V, n = j.n * j.h * j.w * columns;
 
     for (int64_t g = first_item(); g < n; g += item_stride()) {
-        int64_t channel = g % columns * V, pixel = g / columns;
-        int64_t x = pixel % j.w, y = pixel / j.w % j.h, sample = pixel / j.w / j.h;
+        int64_t channel = g % columns * V, in = g / columns;
         float sum[V];
 
 #pragma unroll
         for (int i = 0; i < V; i++)
             sum[i] = 0;
-        for (int64_t r = 0; r < j.r; r++) {
-            int64_t p = output_at(y, r, j.pad_top, j.dilation_h, j.stride_h, j.p);
+        each_window(j, in, [&](const window &w) {
+            int64_t at = w.at * j.c + channel;
+            Vector<P, V> place = *reinterpret_cast<const Vector<P, V> *>((const P *)j.places + at);
+            float dy[V];
 
-            if (p < 0) continue;
-            for (int64_t s = 0; s < j.s; s++) {
-                int64_t q = output_at(x, s, j.pad_left, j.dilation_w, j.stride_w, j.q);
-                Vector<P, V> place;
-                float dy[V];
-
-                if (q < 0) continue;
-                int64_t at = ((sample * j.p + p) * j.q + q) * j.c + channel;
-                place = *reinterpret_cast<const Vector<P, V> *>((const P *)j.places + at);
-                load<T, V>((const T *)j.dy, at, dy);
+            load<T, V>((const T *)j.dy, at, dy);
 #pragma unroll
-                for (int i = 0; i < V; i++)
-                    if (place.v[i] == (P)(r * j.s + s)) sum[i] += dy[i];
-            }
-        }
-        store<T, V>((T *)j.dx, pixel * j.c + channel, sum);
+            for (int i = 0; i < V; i++)
+                if (place.v[i] == (P)w.place) sum[i] += dy[i];
+        });
+        store<T, V>((T *)j.dx, in * j.c + channel, sum);
     }
 }
 
@@ -116,6 +141,7 @@ __device__ __forceinline__ int64_t inside(int64_t corner, int64_t dilation, int6
     return end > first ? end - first : 0;
 }
 
+// Of an output: one over the places that count.
 __device__ __forceinline__ float mean_scale(const ghp_pool_job &j, int64_t p, int64_t q)
 {
     int64_t down = inside(p * j.stride_h - j.pad_top, j.dilation_h, j.r, j.h);
@@ -130,33 +156,24 @@ template <typename T, int V> __global__ void avg_kernel(ghp_pool_job j)
     int64_t columns = j.c / V, n = j.n * j.p * j.q * columns;
 
     for (int64_t g = first_item(); g < n; g += item_stride()) {
-        int64_t channel = g % columns * V, pixel = g / columns;
-        int64_t q = pixel % j.q, p = pixel / j.q % j.p, sample = pixel / j.q / j.p;
-        const T *image = (const T *)j.x + sample * j.h * j.w * j.c + channel;
-        float sum[V], scale = mean_scale(j, p, q);
+        int64_t channel = g % columns * V, out = g / columns;
+        float sum[V], scale = mean_scale(j, out / j.q % j.p, out % j.q);
 
 #pragma unroll
         for (int i = 0; i < V; i++)
             sum[i] = 0;
-        for (int64_t r = 0; r < j.r; r++) {
-            int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
+        each_input(j, out, [&](int64_t, int64_t in) {
+            float value[V];
 
-            if (y < 0 || y >= j.h) continue;
-            for (int64_t s = 0; s < j.s; s++) {
-                int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
-                float value[V];
-
-                if (x < 0 || x >= j.w) continue;
-                load<T, V>(image, (y * j.w + x) * j.c, value);
+            load<T, V>((const T *)j.x, in * j.c + channel, value);
 #pragma unroll
-                for (int i = 0; i < V; i++)
-                    sum[i] += value[i];
-            }
-        }
+            for (int i = 0; i < V; i++)
+                sum[i] += value[i];
+        });
 #pragma unroll
         for (int i = 0; i < V; i++)
             sum[i] *= scale;
-        store<T, V>((T *)j.y, pixel * j.c + channel, sum);
+        store<T, V>((T *)j.y, out * j.c + channel, sum);
     }
 }
 
@@ -165,30 +182,21 @@ template <typename T, int V> __global__ void avg_back_kernel(ghp_pool_job j)
     int64_t columns = j.c / V, n = j.n * j.h * j.w * columns;
 
     for (int64_t g = first_item(); g < n; g += item_stride()) {
-        int64_t channel = g % columns * V, pixel = g / columns;
-        int64_t x = pixel % j.w, y = pixel / j.w % j.h, sample = pixel / j.w / j.h;
+        int64_t channel = g % columns * V, in = g / columns;
         float sum[V];
 
 #pragma unroll
         for (int i = 0; i < V; i++)
             sum[i] = 0;
-        for (int64_t r = 0; r < j.r; r++) {
-            int64_t p = output_at(y, r, j.pad_top, j.dilation_h, j.stride_h, j.p);
+        each_window(j, in, [&](const window &w) {
+            float dy[V], scale = mean_scale(j, w.p, w.q);
 
-            if (p < 0) continue;
-            for (int64_t s = 0; s < j.s; s++) {
-                int64_t q = output_at(x, s, j.pad_left, j.dilation_w, j.stride_w, j.q);
-                float dy[V], scale;
-
-                if (q < 0) continue;
-                scale = mean_scale(j, p, q);
-                load<T, V>((const T *)j.dy, ((sample * j.p + p) * j.q + q) * j.c + channel, dy);
+            load<T, V>((const T *)j.dy, w.at * j.c + channel, dy);
 #pragma unroll
-                for (int i = 0; i < V; i++)
-                    sum[i] += dy[i] * scale;
-            }
-        }
-        store<T, V>((T *)j.dx, pixel * j.c + channel, sum);
+            for (int i = 0; i < V; i++)
+                sum[i] += dy[i] * scale;
+        });
+        store<T, V>((T *)j.dx, in * j.c + channel, sum);
     }
 }
 
