@@ -11,3 +11,24 @@ fail() {
 
 # number KEY FILE: the first value of a key in a JSON file of one key a line
 number() { sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$2" | head -n 1; }
+
+larger() { awk -v a="$1" -v b="$2" 'BEGIN { print (b + 0 > a + 0) ? b : a }'; }
+
+# denied CODE 'TEXT' COMMAND...: exits with CODE, says TEXT (a regular expression) on stderr, and nothing on stdout
+denied() {
+    local code=$1 text=$2 got=0
+    shift 2
+    "$@" >out 2>err </dev/null || got=$?
+    [ "$got" = "$code" ] || fail "$*: exit $got, expected $code: $(cat err)"
+    grep -qE -e "$text" err || fail "$*: does not say '$text', but: $(cat err)"
+    [ ! -s out ] || fail "$*: chatter on stdout"
+}
+
+# denied_once CODE TEXT COMMAND...: several processes exit with CODE; one of them says TEXT (as it is), within a minute
+denied_once() {
+    local code=$1 text=$2 got=0
+    shift 2
+    timeout 60 "$@" >out 2>err </dev/null || got=$?
+    [ "$got" = "$code" ] || fail "exit $got, not $code: $* : $(cat err)"
+    [ "$(grep -cF -e "$text" err)" = 1 ] || fail "not once '$text' in: $(cat err)"
+}

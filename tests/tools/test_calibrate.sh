@@ -10,17 +10,6 @@ run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}
 plan() { "$GHP_BIN/ghp-plan" "$@" >out 2>err; }
 says() { grep -qE -e "$2" "$1" || { fail "$1 lacks '$2':"; head -30 "$1" >&2; }; }
 
-# refused CODE 'TEXT' COMMAND...
-refused() {
-    local code=$1 text=$2 got
-    shift 2
-    "$@" >out 2>err
-    got=$?
-    [ "$got" = "$code" ] || fail "$*: exit $got, expected $code: $(cat err)"
-    grep -qE -e "$text" err || fail "$*: does not say '$text', but: $(cat err)"
-    [ -s out ] && fail "$*: chatter on stdout"
-}
-
 mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 16 --budget 5 -o measured.json >out 2>err ||
     fail "profiling: $(cat err)"
 for s in data owt model; do
@@ -80,16 +69,16 @@ says again.run.json '"phase": "between", "predicted_s": [0-9]'
 
 # what does not fit
 calibrate=("$GHP_BIN/ghp-plan" --calibrate --profile measured.json -o refused.json)
-refused 1 'calibrated already' "$GHP_BIN/ghp-plan" "$model" data.run.json --calibrate --profile corrected.json
-refused 1 'is not the model' "${calibrate[@]}" "$GHP_SOURCE/models/vgg-a-32.json" data.run.json
-refused 1 'give runs of 2 workers' "${calibrate[@]}" "$model" <(sed 's/"workers": 2/"workers": 4/' data.run.json)
-refused 1 'not of 4; leave --workers out' "${calibrate[@]}" "$model" data.run.json --workers 4
-refused 1 'ghp-run --run' "${calibrate[@]}" "$model" <(grep -v '"measured_own_s"' data.run.json | sed 's/, "measured_own_s": [-0-9.e]*//')
-refused 2 'no run given' "${calibrate[@]}" "$model"
-refused 2 'add --calibrate' "$GHP_BIN/ghp-plan" "$model" data.run.json --profile measured.json
-refused 2 'needs --calibrate' "$GHP_BIN/ghp-plan" "$model" --force-calibrate --profile measured.json --workers 2 --batch 16
-refused 2 'makes no plan' "${calibrate[@]}" "$model" data.run.json --memory 1GiB
-refused 2 'only runs are shown together' "$GHP_BIN/ghp-inspect" data.run.json owt.run.json "$model"
+denied 1 'calibrated already' "$GHP_BIN/ghp-plan" "$model" data.run.json --calibrate --profile corrected.json
+denied 1 'is not the model' "${calibrate[@]}" "$GHP_SOURCE/models/vgg-a-32.json" data.run.json
+denied 1 'give runs of 2 workers' "${calibrate[@]}" "$model" <(sed 's/"workers": 2/"workers": 4/' data.run.json)
+denied 1 'not of 4; leave --workers out' "${calibrate[@]}" "$model" data.run.json --workers 4
+denied 1 'ghp-run --run' "${calibrate[@]}" "$model" <(grep -v '"measured_own_s"' data.run.json | sed 's/, "measured_own_s": [-0-9.e]*//')
+denied 2 'no run given' "${calibrate[@]}" "$model"
+denied 2 'add --calibrate' "$GHP_BIN/ghp-plan" "$model" data.run.json --profile measured.json
+denied 2 'needs --calibrate' "$GHP_BIN/ghp-plan" "$model" --force-calibrate --profile measured.json --workers 2 --batch 16
+denied 2 'makes no plan' "${calibrate[@]}" "$model" data.run.json --memory 1GiB
+denied 2 'only runs are shown together' "$GHP_BIN/ghp-inspect" data.run.json owt.run.json "$model"
 "$GHP_BIN/ghp-plan" "$model" data.run.json --calibrate --profile measured.json -o refused.json >out 2>err
 [ $? = 3 ] || fail "one run alone does not exit 3"
 says err 'one run cannot show'

@@ -7,15 +7,7 @@ set -u
 lab=$GHP_SOURCE/bench/lab
 
 # refused CODE TEXT COMMAND...
-refused() {
-    local code=$1 text=$2
-    shift 2
-    timeout 60 "$@" >out 2>err </dev/null
-    local got=$?
-    [ "$got" = "$code" ] || fail "exit $got, not $code: $* : $(cat err)"
-    grep -qF -e "$text" err || fail "no '$text' in: $(cat err)"
-    [ -s out ] && fail "something on standard output: $(cat out)"
-}
+refused() { denied "$1" "$2" timeout 60 "${@:3}"; }
 
 # an interpreter without PyTorch: clear words and exit code 3
 printf '#!/bin/sh\nexit 1\n' >bare && chmod +x bare

@@ -11,8 +11,6 @@ turned=0
 worst_w=0
 worst_g=0
 
-larger() { awk -v a="$1" -v b="$2" 'BEGIN { print (b + 0 > a + 0) ? b : a }'; }
-
 fail() {
     echo "FAILED: $*" >&2
     head -3 err >&2

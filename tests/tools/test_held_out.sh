@@ -7,16 +7,6 @@ profile=$GHP_BIN/ghp-profile
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=(mpirun --oversubscribe --bind-to none -n)
 
-# refused CODE TEXT COMMAND...
-refused() {
-    local code=$1 text=$2
-    shift 2
-    timeout 60 "$@" >out 2>err </dev/null
-    local got=$?
-    [ "$got" = "$code" ] || fail "exit $got, not $code: $* : $(cat err)"
-    [ "$(grep -cF -e "$text" err)" = 1 ] || fail "not once '$text' in: $(cat err)"
-}
-
 "${run[@]}" 2 "$profile" --model "$GHP_SOURCE/models/lenet5.json" --batch 16 --backend reference --sample 0.001 \
     -o p.json >out 2>err || fail "profiling: $(cat err)"
 cp p.json before.json
@@ -33,9 +23,9 @@ done
 cmp p.json before.json || fail "trying changed the profile"
 [ "$(ls)" = "$(printf 'before.json\nerr\nout\np.json')" ] || fail "files were left: $(ls)"
 
-refused 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" --held-out p.json
-refused 1 "no-such.json" "${run[@]}" 2 "$profile" --held-out no-such.json
-refused 2 "--output has no use with --held-out" "${run[@]}" 2 "$profile" --held-out p.json -o q.json
-refused 2 "--held-out has no use" "${run[@]}" 2 "$profile" --machine-only --held-out p.json -o q.json
+denied_once 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" --held-out p.json
+denied_once 1 "no-such.json" "${run[@]}" 2 "$profile" --held-out no-such.json
+denied_once 2 "--output has no use with --held-out" "${run[@]}" 2 "$profile" --held-out p.json -o q.json
+denied_once 2 "--held-out has no use" "${run[@]}" 2 "$profile" --machine-only --held-out p.json -o q.json
 
 [ "$failures" = 0 ] || exit 1

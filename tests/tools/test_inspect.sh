@@ -17,15 +17,7 @@ says() {
 }
 
 # refused CODE 'TEXT' ARGS...
-refused() {
-    local code=$1 text=$2
-    shift 2
-    inspect "$@" >out 2>err
-    local got=$?
-    [ "$got" = "$code" ] || fail "$*: exit $got, expected $code"
-    grep -qe "$text" err || fail "$*: does not say '$text', but: $(cat err)"
-    [ -s out ] && fail "$*: chatter on stdout"
-}
+refused() { denied "$1" "$2" inspect "${@:3}"; }
 
 # models: published weights and operations
 says '^# weights 138357544 .* norms 138344128; forward 30\.9[0-9]* GFLOP' "$models/vgg16.json"

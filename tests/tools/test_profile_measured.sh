@@ -10,16 +10,6 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=(mpirun --oversubscribe --bind-to none -n)
 quick=(--model "$model" --workers 2 --batch 16 --backend reference --sample 0.001)
 
-# refused CODE TEXT COMMAND...
-refused() {
-    local code=$1 text=$2
-    shift 2
-    timeout 60 "$@" >out 2>err </dev/null
-    local got=$?
-    [ "$got" = "$code" ] || fail "exit $got, not $code: $* : $(cat err)"
-    [ "$(grep -cF -e "$text" err)" = 1 ] || fail "not once '$text' in: $(cat err)"
-}
-
 # count KEY: the number behind the first "KEY": in the last --json
 count() {
     grep -m1 "\"$1\": [0-9]" out | tr -dc 0-9
@@ -46,13 +36,13 @@ grep -q '"key": "conv2d n8 ' p.json || fail "batch 16 is gone"
 
 # otherwise measured: refused, and the file stays
 cp p.json before.json
-refused 1 "precision float, not double" "${run[@]}" 2 "$profile" "${quick[@]}" --precision double -o p.json
-refused 1 "ranks 2, not 1" "$profile" "${quick[@]}" -o p.json
-refused 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" "${quick[@]}" -o q.json
-refused 1 "multiple of" "${run[@]}" 2 "$profile" --model "$model" --workers 3 --batch 16 -o q.json
-refused 1 "no-such.json" "${run[@]}" 2 "$profile" --model no-such.json --batch 16 -o q.json
-refused 1 "no folder" "${run[@]}" 2 "$profile" "${quick[@]}" -o no/such/q.json
-refused 2 "unknown option" "${run[@]}" 2 "$profile" "${quick[@]}" --no-such-option -o q.json
+denied_once 1 "precision float, not double" "${run[@]}" 2 "$profile" "${quick[@]}" --precision double -o p.json
+denied_once 1 "ranks 2, not 1" "$profile" "${quick[@]}" -o p.json
+denied_once 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" "${quick[@]}" -o q.json
+denied_once 1 "multiple of" "${run[@]}" 2 "$profile" --model "$model" --workers 3 --batch 16 -o q.json
+denied_once 1 "no-such.json" "${run[@]}" 2 "$profile" --model no-such.json --batch 16 -o q.json
+denied_once 1 "no folder" "${run[@]}" 2 "$profile" "${quick[@]}" -o no/such/q.json
+denied_once 2 "unknown option" "${run[@]}" 2 "$profile" "${quick[@]}" --no-such-option -o q.json
 cmp p.json before.json || fail "a refusal changed the profile"
 [ -e q.json ] && fail "a refusal left a file"
 

@@ -9,15 +9,7 @@ models=$GHP_SOURCE/models
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }
 
 # refused CODE 'TEXT' ARGS...
-refused() {
-    local code=$1 text=$2
-    shift 2
-    inspect "$@" >out 2>err
-    local got=$?
-    [ "$got" = "$code" ] || fail "$*: exit $got, expected $code"
-    grep -qe "$text" err || fail "$*: does not say '$text', but: $(cat err)"
-    [ -s out ] && fail "$*: chatter on stdout"
-}
+refused() { denied "$1" "$2" inspect "${@:3}"; }
 
 # has FILE 'TEXT': a fixed text
 has() { grep -qF -e "$2" "$1" || fail "$1 has no '$2'"; }

@@ -11,8 +11,6 @@ worst_w=0
 worst_g=0
 runs=0
 
-larger() { awk -v a="$1" -v b="$2" 'BEGIN { print (b + 0 > a + 0) ? b : a }'; }
-
 # refuse CODE TEXT COMMAND...: fails with that exit code, and says so
 refuse() {
     local code=$1 text=$2

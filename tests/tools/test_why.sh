@@ -16,14 +16,7 @@ says() {
 }
 
 # refused 'TEXT' ARGS...: bad usage
-refused() {
-    local text=$1 got=0
-    shift
-    "$GHP_BIN/ghp-inspect" "$@" >out 2>err || got=$?
-    [ "$got" = 2 ] || fail "$*: exit $got, not 2"
-    grep -qe "$text" err || fail "$*: does not say '$text', but: $(cat err)"
-    [ -s out ] && fail "$*: chatter on stdout"
-}
+refused() { denied 2 "$1" "$GHP_BIN/ghp-inspect" "${@:2}"; }
 
 "$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$models/vgg16.json" -o p.json >/dev/null 2>&1 ||
     fail "cannot make a profile"
