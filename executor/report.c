@@ -41,8 +41,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                    plan->model.name, plan->strategy, run->plan_path, plan->extent.workers,
                    plan->groups, plan->group_size, plan->extent.global_batch);
     ghp_table_note(t, "%s, %s, numerics %s, %d thread(s) a worker; %s", run->backend,
-                   ghp_precision_name(run->precision), run->numerics, run->threads,
-                   run->data);
+                   ghp_precision_name(run->precision), run->numerics, run->threads, run->data);
     if (run->oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
     if (plan->what_if.n > 0) {
@@ -55,7 +54,8 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "
                        "backend and numerics",
-                       plan->profile.backend, ghp_precision_name(ghp_profile_precision(&plan->profile)),
+                       plan->profile.backend,
+                       ghp_precision_name(ghp_profile_precision(&plan->profile)),
                        plan->profile.numerics);
 }
 
@@ -238,9 +238,10 @@ enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out)
     fprintf(out, "\n");
     GHP_TRY(print_losses(run, out));
     fprintf(out, "\nreplicas %s\n", run->different < 0 ? "hold the same bits" : "differ");
-    fprintf(out, "%s: e_w %.2e (limit %.0e), e_g %.2e (limit %.0e)\n",
+    fprintf(out, "%s: e_w %.2e (limit %.1e), e_g %.2e (limit %.1e), of all %.2e (limit %.1e)\n",
             v->passed && run->different < 0 ? "PASS" : "FAIL", v->weight_difference,
-            v->weight_limit, v->gradient_difference, v->gradient_limit);
+            v->weight_limit, v->gradient_difference, v->gradient_limit, v->gradient_rms,
+            v->gradient_rms_limit);
     return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
                        : GHP_OK;
 }

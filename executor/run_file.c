@@ -95,6 +95,7 @@ static void put_verification(json_t *o, const struct ghp_run *run)
     put(o, "max_relative_difference", v != NULL ? real(v->weight_difference) : json_null());
     put(o, "max_relative_gradient_difference",
         v != NULL ? real(v->gradient_difference) : json_null());
+    if (v != NULL) put(o, "rms_relative_gradient_difference", real(v->gradient_rms));
     put(o, "verified", v != NULL ? json_boolean(v->passed && run->different < 0) : json_null());
     if (v != NULL) put(o, "losses_of_one_worker", reals(run->lone_losses, run->n_lone_losses));
 }

@@ -52,11 +52,12 @@ struct ghp_verification {
     int n;
     struct ghp_verdict *verdicts;                  /* owned */
     double weight_difference, gradient_difference; /* greatest of all */
-    double weight_limit, gradient_limit;
-    bool passed; /* both within their limits; NaN is not */
+    double gradient_rms;                           /* root of the mean of the squares of all e_g */
+    double weight_limit, gradient_limit, gradient_rms_limit;
+    bool passed; /* all within their limits; NaN is not */
 };
 
-/* Limits of e_w and e_g: docs/exactness.md. Local. */
+/* Limits: docs/exactness.md. Local. */
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
                                    struct ghp_precision precision,
                                    struct ghp_verification *verification);
