@@ -74,7 +74,14 @@ PY
 "$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=4,16 --batch 512 --set nodes=2 --json >object
 python3 -c 'import json; assert [p["nodes"] for p in json.load(open("object"))["points"]] == [2, 2]' || fail "--set nodes in a sweep"
 
-refused() { denied "$1" "$2" sweep "${@:3}"; }
+refused() {
+    local code=$1 text=$2 got=0
+    shift 2
+    sweep "$@" >out 2>err || got=$?
+    [ $got = "$code" ] || fail "$* : exit $got, not $code: $(cat err)"
+    grep -qe "$text" err || fail "$* : '$(cat err)' does not say '$text'"
+    [ ! -s out ] || fail "$* : chatter on stdout"
+}
 refused 2 'one batch' --sweep workers=1,2
 refused 2 'one batch' --sweep workers=1,2 --batch 8 --batch-per-worker 2
 refused 2 'leave --workers' --sweep workers=1,2 --batch 8 --workers 4
