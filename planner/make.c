@@ -19,6 +19,8 @@
 enum { BASELINES = 3, BUCKET_SIZES = 11, RUNNER_UP_ROUNDS = 3 };
 
 /* What travels through the making. */
+enum by_trial { KEPT, REMADE, UNEVEN };
+
 struct making {
     const struct ghp_wishes *wishes;
     struct ghp_plan *plan;
@@ -31,7 +33,7 @@ struct making {
     struct ghp_allocation outer;                  /* the search over stages and micro-batches */
     bool searches_outer;                          /* there was one */
     bool staged;                                  /* its plan is taken */
-    enum { KEPT, REMADE, UNEVEN } by_trial;       /* what it has that no proof is about */
+    enum by_trial by_trial;                       /* what it has that no proof is about */
     struct ghp_domain domain;                     /* what it may choose from */
     struct ghp_prediction fastest;                /* before a simpler plan was taken */
     bool kept_fits;                               /* a plan with all layers kept does */
@@ -594,7 +596,7 @@ static double best_so_far(const struct making *m)
 }
 
 /* Takes what was found by trial in the place of the best so far, where it is surely faster. */
-static void take_trial(struct making *m, struct ghp_allocation *found, int by_trial)
+static void take_trial(struct making *m, struct ghp_allocation *found, enum by_trial by_trial)
 {
     double before_s = best_so_far(m);
     double margin_s = m->wishes->simplify ? m->plan->baselines[0].predicted.error_s : 0;

@@ -69,8 +69,8 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
 static enum ghp_status visit_comm(void *context, const struct ghp_space_comm *item)
 {
     const struct collecting *c = context;
-    struct ghp_agenda_comm comm = {.op = item->op, .count = item->count, .stride = item->stride,
-                                   .bytes = item->bytes};
+    struct ghp_agenda_comm comm = {
+        .op = item->op, .count = item->count, .stride = item->stride, .bytes = item->bytes};
 
     if ((int64_t)item->count * item->stride > c->request->ranks) return GHP_OK;
     GHP_TRY(add_comm(c->agenda, &comm));
@@ -111,7 +111,8 @@ static enum ghp_status collect_shares(struct collecting *c, int64_t batch)
     for (int r = 0; r < workers && status == GHP_OK; ++r) {
         bool known = false;
 
-        for (int i = 0; i < r && !known; ++i) known = shares[i] == shares[r];
+        for (int i = 0; i < r && !known; ++i)
+            known = shares[i] == shares[r];
         c->extent = (struct ghp_extent){.workers = 1, .global_batch = shares[r]};
         if (!known) status = collect_extent(c);
     }
@@ -190,7 +191,8 @@ static void mark_seconds(struct ghp_agenda *agenda)
         struct ghp_agenda_op *family = &agenda->ops[first];
 
         if (i < agenda->n_ops && same_family(family, &agenda->ops[i])) continue;
-        if (i - first >= 2 && family[0].value != GHP_VALUE_REST && family[1].value == GHP_VALUE_REST)
+        if (i - first >= 2 && family[0].value != GHP_VALUE_REST &&
+            family[1].value == GHP_VALUE_REST)
             family[1].value = GHP_VALUE_SECOND;
         first = i;
     }

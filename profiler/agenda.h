@@ -16,7 +16,13 @@
 #include "profiler/measure.h"
 
 /* How much a plan hangs on an operation. */
-enum ghp_value { GHP_VALUE_DATA, GHP_VALUE_SPLIT, GHP_VALUE_SECOND, GHP_VALUE_REST, GHP_VALUE_COUNT };
+enum ghp_value {
+    GHP_VALUE_DATA,
+    GHP_VALUE_SPLIT,
+    GHP_VALUE_SECOND,
+    GHP_VALUE_REST,
+    GHP_VALUE_COUNT
+};
 
 /* One pass of a local operation to measure. */
 struct ghp_agenda_op {
@@ -24,11 +30,12 @@ struct ghp_agenda_op {
     enum ghp_pass pass;
     char key[GHP_KEY_BYTES];
     enum ghp_value value;
-    double flops; /* of one run; 0 for ops that only move memory */
-    double bytes; /* least memory traffic of one run */
+    double flops;      /* of one run; 0 for ops that only move memory */
+    double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
-    bool kept;    /* an earlier file has it: not measured again */
-    char algorithm[GHP_ALGORITHM_BYTES]; /* the quickest of the backend's, once tried; "": not yet */
+    bool kept;         /* an earlier file has it: not measured again */
+    char
+        algorithm[GHP_ALGORITHM_BYTES]; /* the quickest of the backend's, once tried; "": not yet */
     struct ghp_samples samples;
 };
 
@@ -54,11 +61,13 @@ struct ghp_agenda_request {
     int n_models;
     const int64_t *batches; /* n_batches, each a multiple of `workers` */
     int n_batches;
-    int workers;       /* N */
-    int ranks;         /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
+    int workers; /* N */
+    int ranks;   /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
     int element_bytes; /* 4 or 8 */
-    int64_t bucket_bytes; /* gradients that are reduced together make messages up to this size, >= 0 */
-    const struct ghp_speeds *speeds; /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
+    int64_t
+        bucket_bytes; /* gradients that are reduced together make messages up to this size, >= 0 */
+    const struct ghp_speeds *
+        speeds; /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
 };
 
 /* Collects and orders.

@@ -43,67 +43,173 @@ static struct {
 
 static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "What to measure"},
-    {.name = "model", .letter = 'm', .kind = GHP_OPT_LIST, .target = &set.models, .argument = "MODEL",
+    {.name = "model",
+     .letter = 'm',
+     .kind = GHP_OPT_LIST,
+     .target = &set.models,
+     .argument = "MODEL",
      .help = "network whose operations and collectives are wanted"},
-    {.name = "workers", .letter = 'n', .kind = GHP_OPT_INT, .target = &set.workers, .min = 1,
-     .max = 1 << 20, .help = "plans for up to this many workers; without it as many as ranks"},
-    {.name = "batch", .letter = 'b', .kind = GHP_OPT_TEXT, .target = &set.batch, .argument = "B[,B2]",
+    {.name = "workers",
+     .letter = 'n',
+     .kind = GHP_OPT_INT,
+     .target = &set.workers,
+     .min = 1,
+     .max = 1 << 20,
+     .help = "plans for up to this many workers; without it as many as ranks"},
+    {.name = "batch",
+     .letter = 'b',
+     .kind = GHP_OPT_TEXT,
+     .target = &set.batch,
+     .argument = "B[,B2]",
      .help = "global batches, each a multiple of the workers"},
     {.kind = GHP_OPT_HEADING, .help = "How to measure"},
-    {.name = "backend", .kind = GHP_OPT_CHOICE, .target = &set.backend, .choices = backend_names,
+    {.name = "backend",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.backend,
+     .choices = backend_names,
      .help = "who computes"},
-    {.name = "numerics", .kind = GHP_OPT_CHOICE, .target = &set.numerics, .choices = numerics_names,
+    {.name = "numerics",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.numerics,
+     .choices = numerics_names,
      .help = "algorithms: the quickest, or those that repeat bit for bit"},
-    {.name = "precision", .kind = GHP_OPT_CHOICE, .target = &set.precision,
-     .choices = ghp_precision_names, .help = "numbers; double is reference's alone, tf32 and bf16 are cuda's"},
-    {.name = "transport", .kind = GHP_OPT_CHOICE, .target = &set.carrier, .choices = ghp_carrier_names,
-     .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each rank has a GPU of its own"},
-    {.name = "threads", .kind = GHP_OPT_INT, .target = &set.threads, .min = 1, .max = 65536,
+    {.name = "precision",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.precision,
+     .choices = ghp_precision_names,
+     .help = "numbers; double is reference's alone, tf32 and bf16 are cuda's"},
+    {.name = "transport",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.carrier,
+     .choices = ghp_carrier_names,
+     .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each rank has a "
+             "GPU of its own"},
+    {.name = "threads",
+     .kind = GHP_OPT_INT,
+     .target = &set.threads,
+     .min = 1,
+     .max = 65536,
      .help = "threads of one worker; without it the cores of its place"},
-    {.name = "bind", .kind = GHP_OPT_CHOICE, .target = &set.bind, .choices = ghp_bind_names,
+    {.name = "bind",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.bind,
+     .choices = ghp_bind_names,
      .help = "ranks to the cores of their places"},
-    {.name = "budget", .kind = GHP_OPT_REAL, .target = &set.budget_s, .min = 1, .max = 1e7,
-     .argument = "SECONDS", .help = "what is not reached in this time is left to the laws"},
-    {.name = "sample", .kind = GHP_OPT_REAL, .target = &set.sample_s, .min = 1e-4, .max = 100,
-     .argument = "SECONDS", .help = "least length of one sample; twice that where ranks share cores"},
-    {.name = "bucket", .kind = GHP_OPT_BYTES, .target = &set.bucket_bytes, .min = 1,
-     .max = 1LL << 40, .help = "reductions are measured up to this size at least"},
-    {.name = "like", .kind = GHP_OPT_TEXT, .target = &set.like, .argument = "PROFILE",
-     .help = "take operations over from a profile of the same processors, ranks and threads; only what crosses links "
+    {.name = "budget",
+     .kind = GHP_OPT_REAL,
+     .target = &set.budget_s,
+     .min = 1,
+     .max = 1e7,
+     .argument = "SECONDS",
+     .help = "what is not reached in this time is left to the laws"},
+    {.name = "sample",
+     .kind = GHP_OPT_REAL,
+     .target = &set.sample_s,
+     .min = 1e-4,
+     .max = 100,
+     .argument = "SECONDS",
+     .help = "least length of one sample; twice that where ranks share cores"},
+    {.name = "bucket",
+     .kind = GHP_OPT_BYTES,
+     .target = &set.bucket_bytes,
+     .min = 1,
+     .max = 1LL << 40,
+     .help = "reductions are measured up to this size at least"},
+    {.name = "like",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.like,
+     .argument = "PROFILE",
+     .help = "take operations over from a profile of the same processors, ranks and threads; only "
+             "what crosses links "
              "is measured"},
-    {.name = "alike", .kind = GHP_OPT_FLAG, .target = &set.alike,
-     .help = "take all workers to be equally fast; else a slow one is noted (once a file), and gets fewer samples from ghp-plan"},
-    {.name = "fresh", .kind = GHP_OPT_FLAG, .target = &set.fresh,
+    {.name = "alike",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.alike,
+     .help = "take all workers to be equally fast; else a slow one is noted (once a file), and "
+             "gets fewer samples from ghp-plan"},
+    {.name = "fresh",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.fresh,
      .help = "measure anew, where the output file would be continued"},
-    {.name = "watchdog", .kind = GHP_OPT_REAL, .target = &set.watchdog_s, .min = 1, .max = 1e6,
-     .argument = "SECONDS", .help = "longest wait for another rank"},
+    {.name = "watchdog",
+     .kind = GHP_OPT_REAL,
+     .target = &set.watchdog_s,
+     .min = 1,
+     .max = 1e6,
+     .argument = "SECONDS",
+     .help = "longest wait for another rank"},
     {.kind = GHP_OPT_HEADING, .help = "Trying a profile"},
-    {.name = "held-out", .kind = GHP_OPT_TEXT, .target = &set.held_out, .argument = "PROFILE",
-     .help = "measure collectives that it does not have, beside its prices for them; writes no file"},
+    {.name = "held-out",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.held_out,
+     .argument = "PROFILE",
+     .help =
+         "measure collectives that it does not have, beside its prices for them; writes no file"},
     {.kind = GHP_OPT_HEADING, .help = "Without measuring"},
-    {.name = "analytic", .kind = GHP_OPT_TEXT, .target = &set.analytic, .argument = "KEY=VALUE,...",
+    {.name = "analytic",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.analytic,
+     .argument = "KEY=VALUE,...",
      .help = "a profile by law"},
-    {.name = "machine-only", .kind = GHP_OPT_FLAG, .target = &set.machine_only,
+    {.name = "machine-only",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.machine_only,
      .help = "a machine file, no profile"},
-    {.name = "hwloc", .kind = GHP_OPT_TEXT, .target = &set.hwloc, .argument = "XML|SYNTHETIC",
-     .help = "the node, in place of this machine: a file of lstopo, or like 'package:2 core:8 pu:2'"},
-    {.name = "nodes", .kind = GHP_OPT_INT, .target = &set.nodes, .min = 1, .max = 1 << 20,
+    {.name = "hwloc",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.hwloc,
+     .argument = "XML|SYNTHETIC",
+     .help =
+         "the node, in place of this machine: a file of lstopo, or like 'package:2 core:8 pu:2'"},
+    {.name = "nodes",
+     .kind = GHP_OPT_INT,
+     .target = &set.nodes,
+     .min = 1,
+     .max = 1 << 20,
      .help = "equal nodes of the machine; without it one"},
     {.kind = GHP_OPT_HEADING, .help = "The machine, where it is not measured"},
-    {.name = "memory", .kind = GHP_OPT_BYTES, .target = &set.memory_bytes, .min = 1, .max = 1LL << 60,
+    {.name = "memory",
+     .kind = GHP_OPT_BYTES,
+     .target = &set.memory_bytes,
+     .min = 1,
+     .max = 1LL << 60,
      .help = "of one node; without it as hwloc says, 1 TiB where a synthetic one says nothing"},
-    {.name = "intra-latency", .kind = GHP_OPT_REAL, .target = &set.intra_latency_s, .max = 10,
-     .argument = "SECONDS", .help = "between two workers of a node"},
-    {.name = "intra-bandwidth", .kind = GHP_OPT_REAL, .target = &set.intra_Bps, .min = 1, .max = 1e15,
-     .argument = "BYTES/S", .help = "between two workers of a node"},
-    {.name = "inter-latency", .kind = GHP_OPT_REAL, .target = &set.inter_latency_s, .max = 10,
-     .argument = "SECONDS", .help = "between two nodes"},
-    {.name = "inter-bandwidth", .kind = GHP_OPT_REAL, .target = &set.inter_Bps, .min = 1, .max = 1e15,
-     .argument = "BYTES/S", .help = "of one node's link to the others"},
+    {.name = "intra-latency",
+     .kind = GHP_OPT_REAL,
+     .target = &set.intra_latency_s,
+     .max = 10,
+     .argument = "SECONDS",
+     .help = "between two workers of a node"},
+    {.name = "intra-bandwidth",
+     .kind = GHP_OPT_REAL,
+     .target = &set.intra_Bps,
+     .min = 1,
+     .max = 1e15,
+     .argument = "BYTES/S",
+     .help = "between two workers of a node"},
+    {.name = "inter-latency",
+     .kind = GHP_OPT_REAL,
+     .target = &set.inter_latency_s,
+     .max = 10,
+     .argument = "SECONDS",
+     .help = "between two nodes"},
+    {.name = "inter-bandwidth",
+     .kind = GHP_OPT_REAL,
+     .target = &set.inter_Bps,
+     .min = 1,
+     .max = 1e15,
+     .argument = "BYTES/S",
+     .help = "of one node's link to the others"},
     {.kind = GHP_OPT_HEADING, .help = "Output"},
-    {.name = "output", .letter = 'o', .kind = GHP_OPT_TEXT, .target = &set.output, .argument = "FILE",
+    {.name = "output",
+     .letter = 'o',
+     .kind = GHP_OPT_TEXT,
+     .target = &set.output,
+     .argument = "FILE",
      .help = "profile or machine file; an earlier profile is continued"},
-    {.name = "json", .kind = GHP_OPT_FLAG, .target = &set.json,
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.json,
      .help = "print the summary as a JSON object"},
 };
 
@@ -177,7 +283,8 @@ static void take_value(const char *name, const char *value, void *context)
     struct snapshot *snapshot = context;
 
     (void)name;
-    if (snapshot->at < N_OPTIONS) snapshot->values[snapshot->at++] = strdup(value != NULL ? value : "");
+    if (snapshot->at < N_OPTIONS)
+        snapshot->values[snapshot->at++] = strdup(value != NULL ? value : "");
 }
 
 /* Refuses an option that was changed and that this way has no use for. */
@@ -208,7 +315,7 @@ static enum ghp_status parse(int argc, char **argv, int *way)
 
     ghp_opts_each(&tool, take_value, &snapshot);
     status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
-    *way = set.machine_only           ? MACHINE_ONLY
+    *way = set.machine_only       ? MACHINE_ONLY
            : set.analytic != NULL ? ANALYTIC
            : set.held_out != NULL ? HELD_OUT
                                   : MEASURING;
@@ -218,7 +325,8 @@ static enum ghp_status parse(int argc, char **argv, int *way)
         ghp_opts_each(&tool, check_value, &snapshot);
         status = snapshot.status;
     }
-    for (int i = 0; i < N_OPTIONS; ++i) free(snapshot.values[i]);
+    for (int i = 0; i < N_OPTIONS; ++i)
+        free(snapshot.values[i]);
     if (status != GHP_OK || ghp_opts_done()) return status;
     if (set.output == NULL && *way != HELD_OUT)
         return GHP_FAIL(GHP_ERR_USAGE, "no output file; give -o FILE");
@@ -240,8 +348,9 @@ static enum ghp_status read_batches(int64_t *batches, int *n)
         errno = 0;
         batches[*n] = strtoll(at, &end, 10);
         if (end == at || (*end != ',' && *end != '\0') || errno == ERANGE || batches[*n] < 1)
-            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --batch '%s'; give whole numbers above 0, "
-                                           "like 64 or 64,128",
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "cannot read --batch '%s'; give whole numbers above 0, "
+                            "like 64 or 64,128",
                             set.batch);
         *n += 1;
         if (*end == '\0') return GHP_OK;
@@ -254,20 +363,23 @@ static enum ghp_status read_batches(int64_t *batches, int *n)
 
 static enum ghp_status load_models(struct ghp_model *models)
 {
-    for (int i = 0; i < set.models.n; ++i) GHP_TRY(ghp_model_load(set.models.item[i], &models[i]));
+    for (int i = 0; i < set.models.n; ++i)
+        GHP_TRY(ghp_model_load(set.models.item[i], &models[i]));
     return GHP_OK;
 }
 
 static void release_models(struct ghp_model *models)
 {
-    for (int i = 0; i < set.models.n; ++i) ghp_model_release(&models[i]);
+    for (int i = 0; i < set.models.n; ++i)
+        ghp_model_release(&models[i]);
 }
 
 /* ---- saying what was done ---- */
 
 static json_t *link_json(struct ghp_link link)
 {
-    return json_pack("{s:f, s:f}", "latency_s", link.latency_s, "bandwidth_Bps", link.bandwidth_Bps);
+    return json_pack("{s:f, s:f}", "latency_s", link.latency_s, "bandwidth_Bps",
+                     link.bandwidth_Bps);
 }
 
 static enum ghp_status report_machine(const struct ghp_machine *machine)
@@ -296,8 +408,7 @@ static enum ghp_status report_machine(const struct ghp_machine *machine)
     ghp_table_cell(table, "%d", machine->packages);
     ghp_table_cell(table, "%d", machine->cores);
     ghp_table_cell(table, "%d", machine->threads);
-    ghp_table_cell(table, "%s",
-                   ghp_bytes_text((double)machine->memory_bytes, bytes, sizeof bytes));
+    ghp_table_cell(table, "%s", ghp_bytes_text((double)machine->memory_bytes, bytes, sizeof bytes));
     status = ghp_table_print(table, stdout);
     ghp_table_close(table);
     return status;
@@ -335,8 +446,8 @@ static json_t *measured_json(const struct ghp_measured_result *r)
                      r->profile.backend, "numerics", r->profile.numerics, "precision",
                      ghp_precision_name(precision()), "workers", r->workers, "ranks", r->ranks,
                      "nodes", r->nodes, "threads", r->threads, "oversubscribed", r->oversubscribed,
-                     "binding", r->binding, "seconds", r->seconds, "operations", ops, "collectives", comms, "intra",
-                     link_json(r->profile.machine.intra), "inter",
+                     "binding", r->binding, "seconds", r->seconds, "operations", ops, "collectives",
+                     comms, "intra", link_json(r->profile.machine.intra), "inter",
                      link_json(r->profile.machine.inter), "overlap", "compute",
                      r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
                      r->profile.overlap.link);
@@ -360,7 +471,8 @@ static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds
     for (int i = 0; i < speeds->n; ++i)
         if (speeds->of[i] > most) most = speeds->of[i];
     if (speeds->n > 0)
-        ghp_table_note(table, "workers are not equally fast: up to %.3g times as fast as the slowest", most);
+        ghp_table_note(
+            table, "workers are not equally fast: up to %.3g times as fast as the slowest", most);
 }
 
 static enum ghp_status report_measured(const struct ghp_measured_result *r)
@@ -381,8 +493,10 @@ static enum ghp_status report_measured(const struct ghp_measured_result *r)
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
     ghp_table_column(table, "what", "", 'l');
-    for (int i = 0; i < 4; ++i) ghp_table_column(table, columns[i], "", 'r');
-    measured_row(table, "operations", r->ops.measured, r->ops.kept, r->ops.interpolated, r->ops.law);
+    for (int i = 0; i < 4; ++i)
+        ghp_table_column(table, columns[i], "", 'r');
+    measured_row(table, "operations", r->ops.measured, r->ops.kept, r->ops.interpolated,
+                 r->ops.law);
     measured_row(table, "collectives", r->comms_measured, r->comms_kept, 0, r->comms_left);
     status = ghp_table_print(table, stdout);
     ghp_table_close(table);
@@ -421,8 +535,9 @@ static enum ghp_status write_law(void)
     for (int i = 0; i < n_batches && set.workers > 0; ++i)
         GHP_TRY(ghp_extent_check((struct ghp_extent){(int)set.workers, batches[i]}));
     GHP_TRY_GOTO(status, load_models(models), done);
-    GHP_TRY_GOTO(status, ghp_analytic_profile(&analytic, numerics_names[set.numerics],
-                                              precision().element_bytes, &profile),
+    GHP_TRY_GOTO(status,
+                 ghp_analytic_profile(&analytic, numerics_names[set.numerics],
+                                      precision().element_bytes, &profile),
                  done);
     profile.tf32 = precision().tf32;
     GHP_TRY_GOTO(status, ghp_profile_seal(&profile), done);

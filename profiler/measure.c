@@ -79,13 +79,13 @@ static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status,
                             struct word *all)
 {
     struct word mine = {.value = value, .status = status};
-    enum ghp_status result = m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
+    enum ghp_status result =
+        m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
 
     for (int r = 0; r < m->size && result == GHP_OK; ++r)
         if (all[r].status != GHP_OK)
-            result = status != GHP_OK
-                         ? status
-                         : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
+            result =
+                status != GHP_OK ? status : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
     return result;
 }
 
@@ -111,7 +111,8 @@ enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status st
 
     if (all == NULL) return GHP_NO_MEMORY();
     result = hear(m, status, *value, all);
-    for (int r = 0; r < m->size && result == GHP_OK; ++r) sum += all[r].value;
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+        sum += all[r].value;
     if (result == GHP_OK) *value = sum / m->size;
     free(all);
     return result;
@@ -254,7 +255,8 @@ enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task ta
         GHP_TRY(sample(m, task, 1, &once_s));
     for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
         GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
-        once_s = samples->values[samples->n++]; /* a first run may have had a shared core to itself */
+        once_s =
+            samples->values[samples->n++]; /* a first run may have had a shared core to itself */
     }
     return GHP_OK;
 }

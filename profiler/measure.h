@@ -19,12 +19,14 @@ struct ghp_measure {
     int rank, size;
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
-    const struct ghp_transport_ops *carrier_ops; /* of tensors; NULL: the transport carries them too */
+    const struct ghp_transport_ops
+        *carrier_ops; /* of tensors; NULL: the transport carries them too */
     struct ghp_transport *carrier;
     int element_bytes; /* 2, 4 or 8 */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
-    bool shares_cores;   /* more ranks than cores */
-    double speed, fastest; /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */
+    bool shares_cores; /* more ranks than cores */
+    double speed,
+        fastest; /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */
     int64_t cache_bytes; /* the largest cache: a step that moves more finds nothing there again */
 };
 
@@ -41,7 +43,8 @@ struct ghp_task {
     void *context;
     enum ghp_clock clock;
     enum ghp_queue queue; /* of GHP_CLOCK_COMM */
-    bool alone; /* no rank waits for another in it: what unlike workers take counts by their speeds */
+    bool
+        alone; /* no rank waits for another in it: what unlike workers take counts by their speeds */
 };
 
 /* Where the backend's tensors lie. */
@@ -85,8 +88,9 @@ struct ghp_effort {
 
 /* What came out. */
 struct ghp_timed {
-    double seconds; /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
-    double spread;  /* (third quartile - first quartile) / seconds */
+    double
+        seconds; /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
+    double spread; /* (third quartile - first quartile) / seconds */
     int samples;
 };
 
@@ -114,7 +118,8 @@ enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status sta
 
 /* The mean of all ranks' values, the same bits on all; fails as ghp_measure_max does.
  * Collective over m->world */
-enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value);
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status,
+                                 double *value);
 
 /* Whether this thread's message only says that another rank failed. */
 bool ghp_measure_is_echo(void);

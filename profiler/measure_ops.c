@@ -122,8 +122,8 @@ static enum ghp_status choose_algorithm(const struct ghp_measure *m, struct ghp_
     return ghp_opbench_switch(bench, m->backend, op->algorithm, formats);
 }
 
-static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op, int samples,
-                                   struct outcome *outcome)
+static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op,
+                                   int samples, struct outcome *outcome)
 {
     struct ghp_opbench *bench = NULL;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
@@ -257,7 +257,8 @@ void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *pr
         const struct ghp_agenda_op *op = &agenda->ops[i];
         const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
 
-        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED) pace_add(&pace, op, entry->seconds);
+        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED)
+            pace_add(&pace, op, entry->seconds);
     }
     if (pace.flop_s > 0) profile->law.flops_per_s = pace.flops / pace.flop_s;
     if (pace.byte_s > 0) profile->law.memory_Bps = pace.bytes / pace.byte_s;
@@ -306,8 +307,8 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
                                              GHP_ALGORITHM_UNTIMED, &kernel)
                 : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
-    entry->seconds = price.source == GHP_SOURCE_LAW ? law_s(rates, op, price.seconds)
-                                                    : price.seconds;
+    entry->seconds =
+        price.source == GHP_SOURCE_LAW ? law_s(rates, op, price.seconds) : price.seconds;
     entry->spread = price.spread;
     entry->source = price.source;
     status = ghp_formats_scratch(m->backend_ops, m->backend, &task,

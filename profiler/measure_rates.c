@@ -8,7 +8,8 @@
 
 enum {
     SMALL_BYTES = 16 << 10,
-    LARGE_BYTES = 16 << 20, /* of each tensor: beyond the caches, as weights are when their update comes */
+    LARGE_BYTES =
+        16 << 20, /* of each tensor: beyond the caches, as weights are when their update comes */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
     COPY_PARTS = 4
 };
@@ -60,8 +61,7 @@ static enum ghp_status run_update(void *context, int64_t repeats)
     struct ghp_update update = {.w = job->a,
                                 .v = job->b,
                                 .dw = job->c,
-                                .elements =
-                                    job->bytes / ghp_parameter_bytes(job->m->element_bytes),
+                                .elements = job->bytes / ghp_parameter_bytes(job->m->element_bytes),
                                 .learning_rate = 0.01,
                                 .momentum = 0.9,
                                 .weight_decay = 1e-4};
@@ -128,7 +128,8 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
     if (ghp_measure_device(m).ops != NULL)
         status = measure_memory(&job, run_place, 1, &profile->load);
 done:
-    for (int i = 0; i < 3; ++i) ghp_device_release(ghp_measure_device(m), *tensors[i]);
+    for (int i = 0; i < 3; ++i)
+        ghp_device_release(ghp_measure_device(m), *tensors[i]);
     return status;
 }
 
@@ -193,8 +194,8 @@ static void load_close(struct load *load)
 static enum ghp_status measure_load(const struct ghp_measure *m, const struct ghp_model *model,
                                     int64_t samples, struct ghp_rate *rate)
 {
-    int64_t sample_bytes = ghp_shape_elements(model->layers[0].out) * m->element_bytes +
-                           (int64_t)sizeof(int32_t);
+    int64_t sample_bytes =
+        ghp_shape_elements(model->layers[0].out) * m->element_bytes + (int64_t)sizeof(int32_t);
     int64_t large = samples > 1 ? samples : 2;
     struct load load = {0};
     struct ghp_task task = {.run = run_load, .context = &load, .alone = true};

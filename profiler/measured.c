@@ -25,8 +25,9 @@ enum {
     ROUNDS = 3, /* through everything: what drifts with time then touches all alike */
     ROUND_SAMPLES = 2
 };
-static const double comm_share = 0.35;   /* of the time left: what collectives may take of a round */
-static const double memory_share = 0.5;  /* of a node's or a device's memory: what measuring may take */
+static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
+static const double memory_share =
+    0.5; /* of a node's or a device's memory: what measuring may take */
 
 /* Everything of one run. */
 struct run {
@@ -53,8 +54,9 @@ static enum ghp_status check_output(const char *path)
     memcpy(copy, path, strlen(path) + 1);
     folder = dirname(copy);
     if (access(folder, F_OK) != 0)
-        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': there is no folder '%s'; make it, or give "
-                                    "another -o",
+        return GHP_FAIL(GHP_ERR_IO,
+                        "cannot write '%s': there is no folder '%s'; make it, or give "
+                        "another -o",
                         path, folder);
     if (access(folder, W_OK) != 0)
         return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': folder '%s' is read-only; give another -o",
@@ -68,18 +70,20 @@ static enum ghp_status check_request(const struct run *run)
     int workers = run->result->workers;
 
     if (run->m.size > workers)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
-                        "disturb; use mpirun -n %d, or --workers %d",
-                        run->m.size, workers, workers, run->m.size);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
+            "disturb; use mpirun -n %d, or --workers %d",
+            run->m.size, workers, workers, run->m.size);
     for (int i = 0; i < request->n_batches; ++i) {
         struct ghp_extent extent = {.workers = workers, .global_batch = request->batches[i]};
 
         GHP_TRY(ghp_extent_check(extent));
     }
     if (!ghp_backend_has(request->backend_ops, request->precision))
-        return GHP_FAIL(GHP_ERR_INPUT, "backend '%s' cannot compute in %s; use --backend %s, or "
-                                       "--precision float",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "backend '%s' cannot compute in %s; use --backend %s, or "
+                        "--precision float",
                         request->backend_ops->name, ghp_precision_name(request->precision),
                         request->precision.element_bytes == 8 ? "reference" : "cuda");
     return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
@@ -137,8 +141,8 @@ static enum ghp_status note_device(struct run *run)
     struct ghp_device_memory memory = {0};
     struct ghp_device_about about = {0};
 
-    run->memory_bytes = (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) /
-                        run->ranks_per_node;
+    run->memory_bytes =
+        (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
     if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);
     GHP_TRY(device.ops->memory(device.backend, &memory));
@@ -182,7 +186,8 @@ static enum ghp_status note_beside(struct run *run)
 /* Binds this rank as a training worker is bound, and opens the backend with the threads it would have. */
 static enum ghp_status settle(struct run *run)
 {
-    struct ghp_crew crew = {.workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
+    struct ghp_crew crew = {
+        .workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
     struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
                                         .tf32 = run->request->precision.tf32,
                                         .threads = run->request->threads,
@@ -211,11 +216,13 @@ static enum ghp_status share_kept(struct run *run)
     unsigned char *flags = ghp_alloc(n, 1);
     enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) flags[i] = agenda->ops[i].kept;
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
+        flags[i] = agenda->ops[i].kept;
     for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
         flags[agenda->n_ops + i] = agenda->comms[i].kept;
     status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) agenda->ops[i].kept = flags[i] != 0;
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
+        agenda->ops[i].kept = flags[i] != 0;
     for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
         agenda->comms[i].kept = flags[agenda->n_ops + i] != 0;
     free(flags);
@@ -233,9 +240,11 @@ static enum ghp_status share_speeds(struct run *run)
     if (n != m->size) return GHP_OK;
     of = ghp_alloc((size_t)n, sizeof *of);
     if (of != NULL && m->rank == 0) memcpy(of, run->profile->speeds.of, (size_t)n * sizeof *of);
-    GHP_TRY(ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
+    GHP_TRY(
+        ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
     m->speed = of[m->rank];
-    for (int r = 0; r < n; ++r) m->fastest = fmax(m->fastest, of[r]);
+    for (int r = 0; r < n; ++r)
+        m->fastest = fmax(m->fastest, of[r]);
     free(of);
     return GHP_OK;
 }
@@ -295,7 +304,8 @@ static int typical(const struct ghp_agenda *agenda, const struct ghp_agenda_op *
         passed += agenda->ops[i].flops;
         if (n == GHP_OVERLAP_TASKS || passed < all * drawn / GHP_OVERLAP_TASKS) continue;
         ops[n++] = &agenda->ops[i];
-        while (passed >= all * drawn / GHP_OVERLAP_TASKS) drawn += 1;
+        while (passed >= all * drawn / GHP_OVERLAP_TASKS)
+            drawn += 1;
     }
     return n;
 }
@@ -319,7 +329,8 @@ static enum ghp_status measure_overlap(struct run *run)
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
     status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
 done:
-    for (int i = 0; i < n; ++i) ghp_opbench_close(benches[i]);
+    for (int i = 0; i < n; ++i)
+        ghp_opbench_close(benches[i]);
     return status;
 }
 
@@ -327,7 +338,8 @@ done:
 static enum ghp_status measure_rates(struct run *run)
 {
     const struct ghp_profile *old = run->profile;
-    unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED && old->update.bandwidth_Bps > 0,
+    unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED &&
+                                  old->update.bandwidth_Bps > 0,
                               old->overlap.compute >= 1};
     int64_t samples = run->request->batches[0] / run->result->workers;
 
@@ -476,7 +488,8 @@ enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport
 
 enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
                                  const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport, struct ghp_measured_result *result)
+                                 struct ghp_transport *transport,
+                                 struct ghp_measured_result *result)
 {
     struct run run = {.request = request, .result = result, .start_s = ghp_measure_now_s()};
     enum ghp_status status = GHP_OK;

@@ -26,18 +26,18 @@ struct ghp_measured_request {
     bool exact;
     struct ghp_precision precision;
     enum ghp_carrier_choice carrier; /* between GPUs */
-    double watchdog_s;     /* longest wait of what carries between them */
-    int threads;           /* of one worker; 0: the cores of its place */
-    enum ghp_bind_mode bind; /* of a rank to the cores of its place */
-    double sample_s;       /* how long one sample lasts, > 0; twice as long where workers share cores */
-    double budget_s;       /* for everything, > 0 */
-    bool alike;            /* the workers count as equally fast: no speeds are measured */
-    bool fresh;            /* an existing file is replaced, not continued */
-    const char *like;      /* profile whose operations are taken over; NULL: none */
-    const char *output;    /* profile file */
+    double watchdog_s;               /* longest wait of what carries between them */
+    int threads;                     /* of one worker; 0: the cores of its place */
+    enum ghp_bind_mode bind;         /* of a rank to the cores of its place */
+    double sample_s;  /* how long one sample lasts, > 0; twice as long where workers share cores */
+    double budget_s;  /* for everything, > 0 */
+    bool alike;       /* the workers count as equally fast: no speeds are measured */
+    bool fresh;       /* an existing file is replaced, not continued */
+    const char *like; /* profile whose operations are taken over; NULL: none */
+    const char *output;           /* profile file */
     struct ghp_link intra, inter; /* where no collective tells */
-    int64_t memory_bytes;  /* of a node; 0: as hwloc says */
-    int64_t bucket_bytes;  /* gradients reduced together, >= 0 */
+    int64_t memory_bytes;         /* of a node; 0: as hwloc says */
+    int64_t bucket_bytes;         /* gradients reduced together, >= 0 */
 };
 
 /* What was done. */
@@ -59,7 +59,8 @@ struct ghp_measured_result {
  * Collective over all ranks */
 enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
                                  const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport, struct ghp_measured_result *result);
+                                 struct ghp_transport *transport,
+                                 struct ghp_measured_result *result);
 
 /* The worst of all ranks' statuses, as ghp_measure_max gives it, before anything is measured.
  * Collective over all ranks */

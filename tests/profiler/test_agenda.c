@@ -21,7 +21,8 @@ static int count_value(const struct ghp_agenda *agenda, enum ghp_value value)
 {
     int n = 0;
 
-    for (int i = 0; i < agenda->n_ops; ++i) n += agenda->ops[i].value == value;
+    for (int i = 0; i < agenda->n_ops; ++i)
+        n += agenda->ops[i].value == value;
     return n;
 }
 
@@ -48,7 +49,8 @@ static void test_order(void)
         if (a->value == b->value) CHECK(a->flops >= b->flops);
         CHECK(a->pass != b->pass || strcmp(a->key, b->key) != 0);
     }
-    for (int v = 0; v < GHP_VALUE_COUNT; ++v) CHECK(count_value(&agenda, (enum ghp_value)v) > 0);
+    for (int v = 0; v < GHP_VALUE_COUNT; ++v)
+        CHECK(count_value(&agenda, (enum ghp_value)v) > 0);
     CHECK_EQ(agenda.ops[0].value, GHP_VALUE_DATA);
     CHECK_EQ(agenda.ops[0].local.n, 32 / 4);
     CHECK_EQ(agenda.ops[0].local.op, GHP_OP_CONV2D);
@@ -70,7 +72,8 @@ static void test_grows(void)
         const struct ghp_agenda_op *same = find(&b, &a.ops[i]);
 
         CHECK(same != NULL);
-        if (same != NULL) CHECK(same->value <= a.ops[i].value || a.ops[i].value == GHP_VALUE_SECOND);
+        if (same != NULL)
+            CHECK(same->value <= a.ops[i].value || a.ops[i].value == GHP_VALUE_SECOND);
     }
     ghp_agenda_release(&a);
     ghp_agenda_release(&b);
@@ -129,7 +132,8 @@ static void test_shares(void)
     CHECK_STATUS(ghp_agenda_collect(&wanted, &equal), GHP_OK);
     wanted.speeds = &speeds;
     CHECK_STATUS(ghp_agenda_collect(&wanted, &own), GHP_OK);
-    for (int i = 0; i < equal.n_ops; ++i) CHECK(find(&own, &equal.ops[i]) != NULL);
+    for (int i = 0; i < equal.n_ops; ++i)
+        CHECK(find(&own, &equal.ops[i]) != NULL);
     for (int i = 0; i < own.n_ops; ++i) {
         if (find(&equal, &own.ops[i]) != NULL) continue;
         CHECK_EQ(own.ops[i].value, GHP_VALUE_DATA);

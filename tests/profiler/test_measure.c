@@ -50,7 +50,9 @@ static void test_task(void)
     struct ghp_timed timed = {0};
     double runs = 0, seconds = 0;
 
-    CHECK_STATUS(ghp_measure_task(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, effort, &timed), GHP_OK);
+    CHECK_STATUS(
+        ghp_measure_task(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, effort, &timed),
+        GHP_OK);
     CHECK(timed.seconds >= 2e-3);
     CHECK(timed.samples >= 3 && timed.samples <= 5);
     CHECK(nap.runs >= 2 + timed.samples && nap.runs <= 2 + timed.samples * 11);
@@ -68,13 +70,20 @@ static void test_more(void)
     struct nap nap = {.seconds = 1e-3, .fails_on = -1};
     struct ghp_samples samples = {0};
 
-    CHECK_STATUS(ghp_measure_more(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, 2e-3, 2, &samples), GHP_OK);
+    CHECK_STATUS(ghp_measure_more(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, 2e-3,
+                                  2, &samples),
+                 GHP_OK);
     CHECK_EQ(samples.n, 2);
-    CHECK_STATUS(ghp_measure_more(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, 2e-3, 3, &samples), GHP_OK);
+    CHECK_STATUS(ghp_measure_more(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, 2e-3,
+                                  3, &samples),
+                 GHP_OK);
     CHECK_EQ(samples.n, 5);
-    CHECK_STATUS(ghp_measure_more(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, 2e-3, 9, &samples), GHP_OK);
+    CHECK_STATUS(ghp_measure_more(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, 2e-3,
+                                  9, &samples),
+                 GHP_OK);
     CHECK_EQ(samples.n, GHP_MAX_SAMPLES);
-    for (int i = 0; i < samples.n; ++i) CHECK(samples.values[i] >= 1e-3);
+    for (int i = 0; i < samples.n; ++i)
+        CHECK(samples.values[i] >= 1e-3);
 }
 
 static void test_failure(void)
@@ -84,7 +93,9 @@ static void test_failure(void)
     struct ghp_timed timed = {0};
     enum ghp_status expected = m.rank == m.size - 1 ? GHP_ERR_BACKEND : GHP_ERR_COMM;
 
-    CHECK_STATUS(ghp_measure_task(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, effort, &timed), expected);
+    CHECK_STATUS(
+        ghp_measure_task(&m, (struct ghp_task){.run = sleep_some, .context = &nap}, effort, &timed),
+        expected);
     CHECK_EQ(ghp_measure_is_echo(), m.rank != m.size - 1);
     CHECK_MESSAGE(m.rank == m.size - 1 ? "worn out" : "see its message");
 }
@@ -104,8 +115,10 @@ static void test_unlike(void)
     task.alone = false;
     CHECK_STATUS(ghp_measure_more(&m, task, 2e-3, 2, &waited), GHP_OK);
     m.speed = m.fastest = 0;
-    for (int i = 0; i < samples.n; ++i) CHECK(samples.values[i] >= 2e-3);
-    for (int i = 0; i < waited.n; ++i) CHECK(waited.values[i] >= 1e-3);
+    for (int i = 0; i < samples.n; ++i)
+        CHECK(samples.values[i] >= 2e-3);
+    for (int i = 0; i < waited.n; ++i)
+        CHECK(waited.values[i] >= 1e-3);
 }
 
 static void test_share(void)
@@ -117,9 +130,9 @@ static void test_share(void)
     CHECK_EQ(words[1], 10);
     CHECK_EQ(words[2], 20);
     if (m.rank == 0) (void)GHP_FAIL(GHP_ERR_IO, "disk full; empty it");
-    CHECK_STATUS(ghp_measure_share(&m, m.rank == 0 ? GHP_ERR_IO : GHP_OK, words,
-                                   (int64_t)sizeof words),
-                 m.rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
+    CHECK_STATUS(
+        ghp_measure_share(&m, m.rank == 0 ? GHP_ERR_IO : GHP_OK, words, (int64_t)sizeof words),
+        m.rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
 }
 
 int main(int argc, char **argv)
