@@ -169,16 +169,17 @@ static int by_family(const void *a, const void *b)
     return (x->local.n > y->local.n) - (x->local.n < y->local.n); /* the cheapest second size */
 }
 
-static bool same_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y)
+bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y)
 {
     struct ghp_local u = x->local, v = y->local;
     char ku[GHP_KEY_BYTES], kv[GHP_KEY_BYTES];
 
+    if (x->pass != y->pass || u.op != v.op || u.c != v.c || u.k != v.k) return false;
     u.n = 0;
     v.n = 0;
     ghp_local_key(&u, ku);
     ghp_local_key(&v, kv);
-    return x->pass == y->pass && strcmp(ku, kv) == 0;
+    return strcmp(ku, kv) == 0;
 }
 
 /* Raises one more member of families that N workers alone would know at one batch size. */
@@ -190,7 +191,7 @@ static void mark_seconds(struct ghp_agenda *agenda)
     for (int i = 1; i <= agenda->n_ops; ++i) {
         struct ghp_agenda_op *family = &agenda->ops[first];
 
-        if (i < agenda->n_ops && same_family(family, &agenda->ops[i])) continue;
+        if (i < agenda->n_ops && ghp_agenda_is_family(family, &agenda->ops[i])) continue;
         if (i - first >= 2 && family[0].value != GHP_VALUE_REST &&
             family[1].value == GHP_VALUE_REST)
             family[1].value = GHP_VALUE_SECOND;

@@ -77,6 +77,9 @@ struct ghp_agenda_request {
 enum ghp_status ghp_agenda_collect(const struct ghp_agenda_request *request,
                                    struct ghp_agenda *agenda);
 
+/* Whether the two differ in the samples only. */
+bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y);
+
 /* Frees it; accepts a zeroed one. */
 void ghp_agenda_release(struct ghp_agenda *agenda);
 

@@ -242,6 +242,19 @@ static int64_t repeats_for(double sample_s, double once_s)
     return wanted < (double)max_repeats ? (int64_t)fmax(wanted, 1) : max_repeats;
 }
 
+enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                               int more, struct ghp_samples *samples)
+{
+    double once_s = ghp_measure_summary(samples).seconds;
+
+    for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
+        GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
+        once_s =
+            samples->values[samples->n++]; /* a first run may have had a shared core to itself */
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples)
 {
@@ -249,16 +262,14 @@ enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task ta
 
     GHP_TRY(m->transport_ops->barrier(m->world));
     GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
-    if (samples->n > 0)
-        once_s = ghp_measure_summary(samples).seconds;
-    else
+    if (samples->n == 0 && more > 0) {
         GHP_TRY(sample(m, task, 1, &once_s));
-    for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
-        GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
-        once_s =
-            samples->values[samples->n++]; /* a first run may have had a shared core to itself */
+        if (repeats_for(sample_s, once_s) > 1) /* else it is a sample itself */
+            GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &once_s));
+        samples->values[samples->n++] = once_s;
+        --more;
     }
-    return GHP_OK;
+    return ghp_measure_on(m, task, sample_s, more, samples);
 }
 
 enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,

@@ -111,6 +111,10 @@ enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task ta
 enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples);
 
+/* The same right behind a call that took the first samples: nothing is warmed up. samples->n > 0. */
+enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                               int more, struct ghp_samples *samples);
+
 /* The largest of all ranks' values; fails on every rank where any rank's status is a failure (which that rank returns;
  * the others GHP_ERR_COMM).
  * Collective over m->world */

@@ -2,8 +2,10 @@
 #include "profiler/measure_ops.h"
 #include "core/log.h"
 #include "executor/formats.h"
+#include "profiler/op_law.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,8 @@ struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
         .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
 }
 
-enum { TRIAL_SAMPLES = 3 }; /* of each algorithm */
+enum { TRIAL_SAMPLES = 3 };          /* of each algorithm that may be the quickest */
+static const double hopeless = 1.25; /* times the quickest one's seconds in the first sample */
 
 /* What rank 0 decides about an operation. */
 enum decision { MEASURE, LEAVE };
@@ -76,6 +79,19 @@ static double least(const struct ghp_samples *samples)
     return value;
 }
 
+/* Times the bench's algorithm, and no longer than it takes to see that another one is quicker (best_s; 0: none yet). */
+static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench,
+                               double best_s, double *seconds)
+{
+    struct ghp_samples trial = {0};
+
+    GHP_TRY(ghp_measure_more(m, task_of(m, bench), m->sample_s, 1, &trial));
+    if (!(best_s > 0) || least(&trial) < hopeless * best_s)
+        GHP_TRY(ghp_measure_on(m, task_of(m, bench), m->sample_s, TRIAL_SAMPLES - 1, &trial));
+    *seconds = least(&trial);
+    return GHP_OK;
+}
+
 /* Times each algorithm in the likely formats, and notes the name of the quickest; all ranks see the same times. */
 static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *bench,
                                const struct ghp_algorithms *list, struct ghp_agenda_op *op)
@@ -84,14 +100,13 @@ static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *
     double best_s = 0;
 
     for (int i = 0; i < list->n; i++) {
-        struct ghp_samples trial = {0};
         enum ghp_status status = ghp_opbench_switch(bench, m->backend, list->names[i], formats);
-        double unused = 0;
+        double unused = 0, seconds;
 
         GHP_TRY(ghp_measure_max(m, status, &unused));
-        GHP_TRY(ghp_measure_more(m, task_of(m, bench), m->sample_s, TRIAL_SAMPLES, &trial));
-        if (i > 0 && least(&trial) >= best_s) continue;
-        best_s = least(&trial);
+        GHP_TRY(try_one(m, bench, best_s, &seconds));
+        if (i > 0 && seconds >= best_s) continue;
+        best_s = seconds;
         snprintf(op->algorithm, sizeof op->algorithm, "%s", list->names[i]);
     }
     return GHP_OK;
@@ -264,51 +279,100 @@ void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *pr
     if (pace.byte_s > 0) profile->law.memory_Bps = pace.bytes / pace.byte_s;
 }
 
-/* Rates of each kind of pass: a law that knows a pooling from a convolution. */
-struct rates {
-    struct pace of[GHP_OP_COUNT][GHP_PASS_COUNT];
+/* What the entries of operations that the budget did not reach are made from. */
+struct filling {
+    const struct ghp_measure *m;
+    const struct ghp_agenda *agenda;
+    const struct ghp_profile *profile;
+    struct ghp_op_laws laws;
 };
 
-static void rates_of(const struct ghp_agenda *agenda, const struct ghp_profile *profile,
-                     struct rates *rates)
+static struct ghp_op_work work_of(const struct ghp_agenda_op *op)
+{
+    return (struct ghp_op_work){op->local.op, op->pass, op->flops, op->bytes};
+}
+
+static void note_laws(const struct ghp_agenda *agenda, const struct ghp_profile *profile,
+                      struct ghp_op_laws *laws)
 {
     for (int i = 0; i < agenda->n_ops; ++i) {
         const struct ghp_agenda_op *op = &agenda->ops[i];
         const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
+        const struct ghp_op_work work = work_of(op);
 
-        if (entry != NULL) pace_add(&rates->of[op->local.op][op->pass], op, entry->seconds);
+        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0)
+            ghp_op_laws_add(laws, &work, entry->seconds);
     }
 }
 
-/* Seconds by the law of the operation's own kind, where that was measured at all. */
-static double law_s(const struct rates *rates, const struct ghp_agenda_op *op, double otherwise_s)
+/* The same operation over the samples nearest to these in proportion, measured; NULL: none. */
+static const struct ghp_agenda_op *sibling_of(const struct ghp_agenda *agenda,
+                                              const struct ghp_profile *profile,
+                                              const struct ghp_agenda_op *op)
 {
-    const struct pace *pace = &rates->of[op->local.op][op->pass];
+    const struct ghp_agenda_op *best = NULL;
+    double nearest = 0;
 
-    if (op->flops > 0 && pace->flop_s > 0) return op->flops * pace->flop_s / pace->flops;
-    if (!(op->flops > 0) && pace->byte_s > 0 && pace->bytes > 0)
-        return op->bytes * pace->byte_s / pace->bytes;
-    return otherwise_s;
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        const struct ghp_agenda_op *other = &agenda->ops[i];
+        double apart = fabs(log((double)other->local.n / (double)op->local.n));
+        const struct ghp_op_entry *entry;
+
+        if ((best != NULL && apart >= nearest) || !ghp_agenda_is_family(op, other)) continue;
+        entry = ghp_profile_find(profile, other->key, other->pass);
+        if (entry == NULL || entry->source != GHP_SOURCE_MEASURED) continue;
+        best = other;
+        nearest = apart;
+    }
+    return best;
+}
+
+/* Seconds by the law of the operation's own kind, through a sibling's where there is one. */
+static double law_s(const struct filling *f, const struct ghp_agenda_op *op,
+                    const struct ghp_agenda_op *sibling, double otherwise_s)
+{
+    const struct ghp_op_work work = work_of(op);
+    double seconds = ghp_op_laws_seconds(&f->laws, &work), known;
+
+    if (!(seconds > 0)) return otherwise_s;
+    if (sibling == NULL) return seconds;
+    const struct ghp_op_work sibling_work = work_of(sibling);
+    known = ghp_op_laws_seconds(&f->laws, &sibling_work);
+    return known > 0
+               ? seconds / known * ghp_profile_find(f->profile, sibling->key, op->pass)->seconds
+               : seconds;
+}
+
+/* The sibling's algorithm, or the one that the backend's rules choose. */
+static const char *algorithm_of(const struct filling *f, const struct ghp_agenda_op *sibling)
+{
+    const struct ghp_op_entry *entry =
+        sibling != NULL ? ghp_profile_find(f->profile, sibling->key, sibling->pass) : NULL;
+
+    return entry != NULL && entry->algorithm != NULL && entry->algorithm[0] != '\0'
+               ? entry->algorithm
+               : GHP_ALGORITHM_UNTIMED;
 }
 
 /* One entry that was not measured; its strings are owned by the caller. */
-static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                                const struct ghp_profile *profile, const struct rates *rates,
+static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda_op *op,
                                 struct ghp_op_entry *entry)
 {
+    const struct ghp_measure *m = f->m;
+    const struct ghp_agenda_op *sibling = sibling_of(f->agenda, f->profile, op);
+    const char *algorithm = algorithm_of(f, sibling);
     struct ghp_kernel *kernel = NULL;
     struct ghp_opbench_task task = {.local = op->local, .pass = op->pass};
     struct ghp_price price = {0};
-    enum ghp_status status = ghp_profile_op(profile, &op->local, op->pass, &price);
+    enum ghp_status status = ghp_profile_op(f->profile, &op->local, op->pass, &price);
 
     GHP_TRY(status);
     GHP_TRY(m->backend_ops->prepare_as != NULL
-                ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass,
-                                             GHP_ALGORITHM_UNTIMED, &kernel)
+                ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass, algorithm, &kernel)
                 : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
     entry->seconds =
-        price.source == GHP_SOURCE_LAW ? law_s(rates, op, price.seconds) : price.seconds;
+        price.source == GHP_SOURCE_LAW ? law_s(f, op, sibling, price.seconds) : price.seconds;
     entry->spread = price.spread;
     entry->source = price.source;
     status = ghp_formats_scratch(m->backend_ops, m->backend, &task,
@@ -323,18 +387,18 @@ static enum ghp_status fill_one(const struct ghp_measure *m, const struct ghp_ag
 enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
                                  struct ghp_profile *profile, struct ghp_ops_count *count)
 {
-    struct rates rates = {0};
+    struct filling f = {.m = m, .agenda = agenda, .profile = profile};
     struct ghp_op_entry *entries = ghp_alloc((size_t)agenda->n_ops, sizeof *entries);
     enum ghp_status status = entries != NULL ? ghp_profile_seal(profile) : GHP_NO_MEMORY();
     int n = 0;
 
-    if (status == GHP_OK) rates_of(agenda, profile, &rates);
+    if (status == GHP_OK) note_laws(agenda, profile, &f.laws);
     /* all prices before the first entry: what is filled in must not become a source itself */
     for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
         const struct ghp_agenda_op *op = &agenda->ops[i];
 
         if (ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
-        status = fill_one(m, op, profile, &rates, &entries[n++]);
+        status = fill_one(&f, op, &entries[n++]);
     }
     for (int i = 0; i < n && status == GHP_OK; ++i) {
         count->interpolated += entries[i].source == GHP_SOURCE_INTERPOLATED;
