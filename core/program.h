@@ -122,6 +122,12 @@ struct ghp_instr {
                                 SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch */
 };
 
+/* Whether workers exchange anything in it among `ranks`: SEND and RECEIVE have other stages' workers instead. */
+static inline bool ghp_instr_sends(const struct ghp_instr *instr)
+{
+    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+}
+
 struct ghp_bucket {
     int degree;    /* reduced over the N / degree ranks that hold the same shard */
     int64_t bytes; /* with padding */

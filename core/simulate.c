@@ -107,11 +107,6 @@ static bool ready(const struct actor *a, enum ghp_stream stream)
     return compute->at >= compute->n || compute->list[compute->at] > index;
 }
 
-static bool sends(const struct ghp_instr *instr)
-{
-    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
-}
-
 /* How much the compute stream's running instruction slows what runs beside it, and is slowed. */
 struct friction {
     double compute, other;
@@ -121,7 +116,7 @@ static struct friction friction_of(const struct machine_state *s, const struct a
 {
     const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
     if (!compute->running) return (struct friction){1.0, 1.0};
-    if (sends(&a->program->instrs[compute->list[compute->at]]))
+    if (ghp_instr_sends(&a->program->instrs[compute->list[compute->at]]))
         return (struct friction){s->overlap->link, s->overlap->link};
     return (struct friction){s->overlap->compute, s->overlap->comm};
 }

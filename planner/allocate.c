@@ -201,8 +201,7 @@ struct allocating {
 
 static bool in_line(const struct ghp_instr *instr)
 {
-    return instr->stream == GHP_STREAM_COMPUTE &&
-           !(instr->comm != GHP_COMM_NONE && instr->ranks.count > 1);
+    return instr->stream == GHP_STREAM_COMPUTE && !ghp_instr_sends(instr);
 }
 
 /* The least over a layer's splits, updates apart. */
