@@ -105,6 +105,9 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_extent extent,
 /* B must be a positive multiple of N; the message names the nearest values that are. */
 enum ghp_status ghp_extent_check(struct ghp_extent extent);
 
+/* The greatest common divisor of two numbers >= 0: the largest degree or block that comes out even in both. 0 of 0 and 0. */
+int64_t ghp_gcd(int64_t a, int64_t b);
+
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b);
 bool ghp_split_same(struct ghp_split a, struct ghp_split b);
 int64_t ghp_layout_samples(struct ghp_layout layout,

@@ -47,23 +47,12 @@ static enum ghp_status visit_pipelines(struct walk *w)
 
 static enum ghp_status visit_stages(struct walk *w, int stage, int left);
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take fewer
  * degrees. */
 static enum ghp_status visit_grain(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];
-    int grain = (int)common_divisor(s->workers, w->samples);
+    int grain = (int)ghp_gcd(s->workers, w->samples);
 
     if (w->samples < s->workers || (grain < s->workers && w->ghosts)) return GHP_OK;
     s->grain = grain < s->workers ? grain : 0;
