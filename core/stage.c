@@ -57,6 +57,12 @@ int ghp_stage_end(const struct ghp_staging *s, int stage, int n_layers)
     return stage + 1 < ghp_staging_stages(s) ? s->stage[stage + 1].first_layer : n_layers;
 }
 
+bool ghp_stage_may_recompute(const struct ghp_layer *layer)
+{
+    return layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
+           layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
+}
+
 bool ghp_stage_may_start(const struct ghp_model *model, int layer)
 {
     return layer > 0 && layer < model->n_layers && !ghp_op_in_place(&model->layers[layer]);
@@ -514,14 +520,11 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
         GHP_TRY(ghp_extent_check(
             (struct ghp_extent){.workers = whole.workers, .global_batch = whole.global_batch / u}));
     for (int l = 0; l < model->n_layers && s->recompute != NULL; l++) {
-        enum ghp_op op = model->layers[l].op;
-
-        if (s->recompute[l] && (op == GHP_OP_INPUT || op == GHP_OP_BATCH_NORM ||
-                                op == GHP_OP_SOFTMAX_CE || ghp_op_in_place(&model->layers[l])))
+        if (s->recompute[l] && !ghp_stage_may_recompute(&model->layers[l]))
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' (%s) cannot be made again going backward; mark only layers "
                             "that make a tensor of their own, no input, batch_norm or loss",
-                            model->layers[l].name, ghp_op_name(op));
+                            model->layers[l].name, ghp_op_name(model->layers[l].op));
     }
     return check_norms(s, model, whole);
 }

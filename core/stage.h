@@ -88,6 +88,9 @@ int ghp_stage_end(const struct ghp_staging *staging, int stage,
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
 
+/* Whether the layer can be made again going backward: it makes a tensor of its own, and is no input, batch norm or loss. */
+bool ghp_stage_may_recompute(const struct ghp_layer *layer);
+
 /* Micro-batches of a stage that are between their forward and their backward part at once, at most. */
 int ghp_stage_in_flight(const struct ghp_staging *staging, int stage);
 

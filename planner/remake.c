@@ -98,12 +98,6 @@ static enum ghp_status judge(struct sets *s, int64_t *peak_bytes)
 
 /* ---- options ---- */
 
-static bool may_remake(const struct ghp_layer *l)
-{
-    return l->op != GHP_OP_INPUT && l->op != GHP_OP_BATCH_NORM && l->op != GHP_OP_SOFTMAX_CE &&
-           !ghp_op_in_place(l);
-}
-
 /* The first instruction of the backward part; -1: there is none. */
 static int first_backward(const struct ghp_program *program)
 {
@@ -192,7 +186,7 @@ static enum ghp_status weigh(struct sets *s)
         read_stage(s, k, &programs.of[k], &timings[k], of_layer);
     if (fits(s, peak_bytes)) status = keep(s, timings[0].step_s, peak_bytes);
     for (int v = 0; v < layers; ++v) {
-        if (!may_remake(&s->how.model->layers[v])) continue;
+        if (!ghp_stage_may_recompute(&s->how.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
         if (!(of_layer[v].bytes > 0))
             s->options[s->n].again_s = 0; /* nothing going backward reads it */
