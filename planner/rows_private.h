@@ -11,14 +11,14 @@ static inline const struct ghp_hop_price *ghp_rows_hop_price(const struct ghp_in
     return &in->hop_price[in->hop[in->hop_of[e]].first_pair + pair - in->first_pair[e]];
 }
 
-struct ghp_range { /* of slots, both included; none where first > last */
+struct ghp_slot_range { /* of slots, both included; none where first > last */
     int first, last;
 };
 
 /* What a path covers: at most two ranges a stage, a middle, and hops both ways. */
 struct ghp_cover {
     int n;
-    struct ghp_range range[2 * GHP_MAX_STAGES + 1];
+    struct ghp_slot_range range[2 * GHP_MAX_STAGES + 1];
     int n_hops, hop[GHP_MAX_STAGES];
 };
 

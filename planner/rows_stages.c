@@ -28,10 +28,11 @@ struct ghp_cover ghp_cover_of(const struct ghp_instance *in, const struct ghp_ro
     for (int stage = row->base;; stage = in->route[stage].next) {
         const struct ghp_route *route = &in->route[stage];
 
-        c.range[c.n++] = (struct ghp_range){from, ghp_rows_forward_end(in, stage)};
-        c.range[c.n++] = (struct ghp_range){ghp_rows_backward_begin(in, stage), to};
+        c.range[c.n++] = (struct ghp_slot_range){from, ghp_rows_forward_end(in, stage)};
+        c.range[c.n++] = (struct ghp_slot_range){ghp_rows_backward_begin(in, stage), to};
         if (stage == row->turn) {
-            c.range[c.n++] = (struct ghp_range){in->first_middle + stage, in->first_middle + stage};
+            c.range[c.n++] =
+                (struct ghp_slot_range){in->first_middle + stage, in->first_middle + stage};
             return c;
         }
         c.hop[c.n_hops++] = route->hop;
@@ -40,7 +41,7 @@ struct ghp_cover ghp_cover_of(const struct ghp_instance *in, const struct ghp_ro
     }
 }
 
-static double work_in(const struct ghp_load *load, struct ghp_range r)
+static double work_in(const struct ghp_load *load, struct ghp_slot_range r)
 {
     if (r.first > r.last) return 0;
     return load->work[0][r.last + 1] - load->work[0][r.first] + load->work[1][r.last + 1] -
@@ -104,15 +105,15 @@ static struct excursion excursions(const struct ghp_instance *in, const struct g
         int edge;
 
         x.seconds[i] =
-            work_in(load, (struct ghp_range){in->first_middle + i, in->first_middle + i});
+            work_in(load, (struct ghp_slot_range){in->first_middle + i, in->first_middle + i});
         x.turn[i] = i;
         if (route->next < 0) continue;
         edge = in->hop[route->hop].edge;
         through = hop_in(load, route->hop) + x.seconds[route->next] +
-                  work_in(load, (struct ghp_range){in->edge_slot[2 * edge],
-                                                   ghp_rows_forward_end(in, route->next)}) +
-                  work_in(load, (struct ghp_range){ghp_rows_backward_begin(in, route->next),
-                                                   in->edge_slot[2 * edge + 1]});
+                  work_in(load, (struct ghp_slot_range){in->edge_slot[2 * edge],
+                                                        ghp_rows_forward_end(in, route->next)}) +
+                  work_in(load, (struct ghp_slot_range){ghp_rows_backward_begin(in, route->next),
+                                                        in->edge_slot[2 * edge + 1]});
         if (through <= x.seconds[i]) continue;
         x.seconds[i] = through;
         x.turn[i] = x.turn[route->next];
@@ -128,12 +129,12 @@ static double longest_wait_in(const struct ghp_instance *in, const struct ghp_lo
         end = in->n_layers - in->route[base].first_layer, start = first;
     int begin = entry_slot(in, in->route[base].first_layer);
     double longest = -INFINITY, finish = -INFINITY;
-    double forward = work_in(load, (struct ghp_range){begin, ghp_rows_forward_end(in, base)});
+    double forward = work_in(load, (struct ghp_slot_range){begin, ghp_rows_forward_end(in, base)});
 
     for (int i = first; i < end; ++i) {
-        double ready =
-            work_in(load, (struct ghp_range){ghp_rows_backward_begin(in, base), in->ready_slot[i]});
-        double before = work_in(load, (struct ghp_range){begin, in->wait_slot[i] - 1}), length;
+        double ready = work_in(
+            load, (struct ghp_slot_range){ghp_rows_backward_begin(in, base), in->ready_slot[i]});
+        double before = work_in(load, (struct ghp_slot_range){begin, in->wait_slot[i] - 1}), length;
 
         if (finish < ready) {
             finish = ready;

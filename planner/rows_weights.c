@@ -52,7 +52,7 @@ static void weigh_row(const struct ghp_charge *c, const struct ghp_row *row, dou
     w->reduce[0] += weight * c->reduce_off;
 }
 
-static void weigh_range(struct ghp_range r, double weight, struct ghp_weights *w)
+static void weigh_range(struct ghp_slot_range r, double weight, struct ghp_weights *w)
 {
     for (int k = 0; k < GHP_WORK_COUNT && r.first <= r.last; ++k) {
         w->work[k][r.first] += weight;
