@@ -29,8 +29,8 @@ struct ghp_onnx_base { /* a constant's elements, in order */
 
 struct ghp_onnx_array {
     const char *name; /* NULL: not made yet */
-    const struct ghp_onnx_base
-        *base; /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
+    /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
+    const struct ghp_onnx_base *base;
     int layer;
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
@@ -53,8 +53,8 @@ struct ghp_onnx_options {
     int n_bindings;
     const struct ghp_onnx_binding *bindings;
     const char *output; /* NULL: the last one of two dimensions, else the first */
-    bool
-        open_end; /* no loss at the end: the output as a vector, and a model that is not connected */
+    /* no loss at the end: the output as a vector, and a model that is not connected */
+    bool open_end;
 };
 
 struct ghp_onnx_import {
@@ -192,11 +192,12 @@ enum ghp_status ghp_onnx_conv_bias(struct ghp_onnx_import *im, const struct ghp_
 #define GHP_ONNX_OP_FUNCTIONS(X)                                                                   \
     X(conv)                                                                                        \
     X(gemm)                                                                                        \
-    X(matmul) X(activation) X(clip) X(max_pool) X(average_pool) X(global_pool) X(batch_norm)       \
-        X(lrn) X(dropout) X(concat) X(split) X(slice) X(add) X(mul) X(flatten) X(reshape_to)       \
-            X(transpose) X(squeeze) X(unsqueeze) X(pad) X(identity) X(constant)                    \
-                X(constant_of_shape) X(shape_of) X(reduce_mean) X(softmax) X(expand_to) X(gather)  \
-                    X(cast)
+    X(matmul)                                                                                      \
+    X(activation)                                                                                  \
+    X(clip) X(max_pool) X(average_pool) X(global_pool) X(batch_norm) X(lrn) X(dropout) X(concat)   \
+        X(split) X(slice) X(add) X(mul) X(flatten) X(reshape_to) X(transpose) X(squeeze)           \
+            X(unsqueeze) X(pad) X(identity) X(constant) X(constant_of_shape) X(shape_of)           \
+                X(reduce_mean) X(softmax) X(expand_to) X(gather) X(cast)
 
 #define GHP_ONNX_DECLARE(name) ghp_onnx_op_fn ghp_onnx_##name;
 GHP_ONNX_OP_FUNCTIONS(GHP_ONNX_DECLARE)

@@ -26,8 +26,8 @@ enum ghp_split_kind {
 };
 
 struct ghp_split { /* of one layer */
-    enum ghp_split_kind
-        kind; /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */
+    /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */
+    enum ghp_split_kind kind;
     int degree; /* 1 for data, else > 1, divides N */
 };
 

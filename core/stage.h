@@ -42,8 +42,8 @@ struct ghp_staging {
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
     const double *speeds;  /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
-    const bool
-        *recompute; /* NULL, or for each layer whether it is made again going backward; borrowed */
+    /* NULL, or for each layer whether it is made again going backward; borrowed */
+    const bool *recompute;
 };
 
 /* Ranks of workers with the numbers first, first + stride, ...  Plain where held is 0: numbers are ranks. */

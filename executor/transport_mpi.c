@@ -21,8 +21,8 @@ enum {
     TIMER_SLACK_NS = 1000, /* sleeps end when they should: the default adds 50 us to each */
     SLEEP_FIRST_NS = 5000
 };
-static const double testing_s =
-    20e-6; /* tests without a pause at most this long before it sleeps */
+/* tests without a pause at most this long before it sleeps */
+static const double testing_s = 20e-6;
 
 /* Longest pause between tests [ns]: an exchange's end is waited for; reductions run beside a computing thread of the
  * same core, which each test interrupts, and what arrives meanwhile waits in the socket. */

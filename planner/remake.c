@@ -10,8 +10,8 @@
 
 struct option { /* a layer that may be made again */
     int layer, stage;
-    double
-        again_s; /* its forward passes of a step: the set's step grows by no less where computation binds */
+    /* its forward passes of a step: the set's step grows by no less where computation binds */
+    double again_s;
     double bytes; /* of its own that are kept between forward and backward */
 };
 
@@ -25,9 +25,9 @@ struct sets {
     int n;
     double least_s;                   /* of any set */
     double compute_s[GHP_MAX_STAGES]; /* each stage's computation, all kept */
-    double
-        kept_bytes[GHP_MAX_STAGES]; /* each stage's bytes between forward and backward, all kept */
-    int most;                       /* sets that are tried beyond the first */
+    /* each stage's bytes between forward and backward, all kept */
+    double kept_bytes[GHP_MAX_STAGES];
+    int most; /* sets that are tried beyond the first */
     struct ghp_remake *result;
 };
 

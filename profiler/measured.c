@@ -26,8 +26,8 @@ enum {
     ROUND_SAMPLES = 2
 };
 static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
-static const double memory_share =
-    0.5; /* of a node's or a device's memory: what measuring may take */
+/* of a node's or a device's memory: what measuring may take */
+static const double memory_share = 0.5;
 
 /* Everything of one run. */
 struct run {
