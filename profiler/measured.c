@@ -208,7 +208,57 @@ static enum ghp_status settle(struct run *run)
     return note_device(run);
 }
 
-/* What rank 0 knows from the earlier file, to all. */
+/* ---- what is known, and what is to be measured ---- */
+
+/* An earlier file's measurements on rank 0 in the place of the blank profile; whether there are any, to all. */
+static enum ghp_status take_earlier(struct run *run, bool *taken)
+{
+    const struct ghp_measured_request *request = run->request;
+    enum ghp_status status = GHP_OK;
+    bool resumed = false;
+
+    *taken = false;
+    if (run->m.rank == 0 && !request->fresh)
+        status = ghp_resume_load(request->output, run->profile, &resumed);
+    if (status == GHP_OK && run->m.rank == 0 && !resumed && request->like != NULL)
+        status = ghp_resume_like(request->like, run->profile);
+    if (status == GHP_OK && resumed) ghp_note("continuing '%s'", request->output);
+    *taken = resumed || request->like != NULL;
+    return ghp_measure_share(&run->m, status, taken, (int64_t)sizeof *taken);
+}
+
+/* Whether the workers are equally fast: where each has a place of its own, and all are there. */
+static enum ghp_status measure_speeds(struct run *run)
+{
+    const struct ghp_measure *m = &run->m;
+
+    if (run->request->alike || m->shares_cores || m->size < 2 || m->size != run->result->workers)
+        return GHP_OK;
+    return ghp_measure_speed(m, &run->profile->speeds);
+}
+
+/* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
+static enum ghp_status share_speeds(struct run *run)
+{
+    struct ghp_measure *m = &run->m;
+    const struct ghp_speeds *own = &run->profile->speeds;
+    int n = own->n;
+    double *of;
+
+    GHP_TRY(ghp_measure_share(m, GHP_OK, &n, (int64_t)sizeof n));
+    if (n != m->size) return GHP_OK;
+    of = ghp_alloc((size_t)n, sizeof *of);
+    if (of != NULL && m->rank == 0) memcpy(of, own->of, (size_t)n * sizeof *of);
+    run->speeds = (struct ghp_speeds){.n = of != NULL ? n : 0, .of = of};
+    GHP_TRY(
+        ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
+    m->speed = of[m->rank];
+    for (int r = 0; r < n; ++r)
+        m->fastest = fmax(m->fastest, of[r]);
+    return GHP_OK;
+}
+
+/* What rank 0's profile has, to all. */
 static enum ghp_status share_kept(struct run *run)
 {
     struct ghp_agenda *agenda = &run->agenda;
@@ -216,6 +266,7 @@ static enum ghp_status share_kept(struct run *run)
     unsigned char *flags = ghp_alloc(n, 1);
     enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
 
+    if (run->m.rank == 0) ghp_resume_mark(run->profile, agenda);
     for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
         flags[i] = agenda->ops[i].kept;
     for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
@@ -229,26 +280,7 @@ static enum ghp_status share_kept(struct run *run)
     return status;
 }
 
-/* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
-static enum ghp_status share_speeds(struct run *run)
-{
-    struct ghp_measure *m = &run->m;
-    int n = run->profile->speeds.n;
-    double *of;
-
-    GHP_TRY(ghp_measure_share(m, GHP_OK, &n, (int64_t)sizeof n));
-    if (n != m->size) return GHP_OK;
-    of = ghp_alloc((size_t)n, sizeof *of);
-    if (of != NULL && m->rank == 0) memcpy(of, run->profile->speeds.of, (size_t)n * sizeof *of);
-    GHP_TRY(
-        ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
-    m->speed = of[m->rank];
-    for (int r = 0; r < n; ++r)
-        m->fastest = fmax(m->fastest, of[r]);
-    free(of);
-    return GHP_OK;
-}
-
+/* An earlier file first: its entries are by its workers' speeds, so the agenda must be by these too. */
 static enum ghp_status collect(struct run *run)
 {
     const struct ghp_measured_request *request = run->request;
@@ -261,22 +293,13 @@ static enum ghp_status collect(struct run *run)
                                         .element_bytes = request->precision.element_bytes,
                                         .bucket_bytes = request->bucket_bytes,
                                         .speeds = &run->speeds};
-    enum ghp_status status = ghp_agenda_collect(&wanted, &run->agenda);
-    bool resumed = false;
     double unused = 0;
+    bool taken;
 
-    if (status == GHP_OK && run->m.rank == 0 && !request->fresh)
-        status = ghp_resume_load(request->output, run->profile, &resumed);
-    if (status == GHP_OK && run->m.rank == 0 && !resumed && request->like != NULL) {
-        status = ghp_resume_like(request->like, run->profile);
-        if (status == GHP_OK) ghp_resume_mark(run->profile, &run->agenda);
-    }
-    GHP_TRY(ghp_measure_max(&run->m, status, &unused));
-    if (resumed) {
-        ghp_resume_mark(run->profile, &run->agenda);
-        ghp_note("continuing '%s'", request->output);
-    }
+    GHP_TRY(take_earlier(run, &taken));
+    if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(share_speeds(run));
+    GHP_TRY(ghp_measure_max(&run->m, ghp_agenda_collect(&wanted, &run->agenda), &unused));
     return share_kept(run);
 }
 
@@ -431,17 +454,6 @@ static enum ghp_status measure_all(struct run *run)
     return finish(run);
 }
 
-/* Whether the workers are equally fast: where each has a place of its own, and all are there. */
-static enum ghp_status measure_speeds(struct run *run)
-{
-    struct ghp_measure *m = &run->m;
-
-    if (run->request->alike || m->shares_cores || m->size < 2 || m->size != run->result->workers)
-        return GHP_OK;
-    GHP_TRY(ghp_measure_speed(m, &run->speeds));
-    return ghp_speeds_copy(&run->speeds, &run->profile->speeds);
-}
-
 static enum ghp_status prepare(struct run *run)
 {
     double unused = 0;
@@ -457,7 +469,6 @@ static enum ghp_status prepare(struct run *run)
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
     run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
     GHP_TRY(ghp_measure_max(&run->m, open_carrier(run), &unused));
-    GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     return collect(run);
 }
 
