@@ -1,6 +1,6 @@
 /* executor/transport_mpi.c - the transport over MPI: start, communicators, waiting, the end.
  *
- * MPI carries single messages only; every collective is ghp's own (transport_mpi_levels.c, transport_mpi_collectives.c), because MPI promises
+ * MPI carries single messages only; every collective is ghp's own (transport_mpi_reduce.c, transport_mpi_gather.c, transport_mpi_collectives.c), because MPI promises
  * neither the order of a reduction nor the same bits on all ranks. Two threads use it at once, one a stream, each on
  * communicators of its own. */
 #include "executor/transport_mpi_private.h"
