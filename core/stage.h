@@ -35,6 +35,12 @@ struct ghp_stage {
     int grain; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
 };
 
+/* Workers that a block of a stage has. */
+static inline int ghp_stage_grain(const struct ghp_stage *stage)
+{
+    return stage->grain > 0 ? stage->grain : stage->workers;
+}
+
 struct ghp_staging {
     int n; /* stages; 0 and 1: every worker owns every layer */
     struct ghp_stage stage[GHP_MAX_STAGES];
