@@ -5,7 +5,7 @@
  * layer's inputs come before it.
  *
  * Call order: ghp_model_load -> read fields -> ghp_model_release.
- * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model_read.c, its shape rule in model.c,
+ * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model_attributes.c, its shape rule in model_shape.c,
  * its splits in split.c, its instructions in lower_layer.c, its loops in each backend, its keys in model_write.c, and what it
  * is in ONNX in onnx_export.c.
  *
