@@ -7,8 +7,8 @@
  *
  * The first axis of a layer's array is the batch: it may be symbolic, has no stride, and every operation must keep it.
  *
- * To add an operation: a row in the table of onnx_graph.c and its function in onnx_layers.c, onnx_pools.c or
- * onnx_arrays.c. */
+ * To add an operation: a row in the table of onnx_graph.c and its function in onnx_layers.c, onnx_windows.c,
+ * onnx_joins.c or onnx_shapes.c. */
 #ifndef GHP_CORE_ONNX_IMPORT_H
 #define GHP_CORE_ONNX_IMPORT_H
 
@@ -169,7 +169,7 @@ void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order);
 /* Dimensions that broadcasting gives: stride 0 where 1 becomes more, new ones in front. False where they do not fit. */
 bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
-/* ---- layers (onnx_graph.c) ---- */
+/* ---- layers (onnx_emit.c) ---- */
 
 /* A further layer: op, inputs and attributes as in `like`; hint: names it where it can. */
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
