@@ -194,10 +194,27 @@ enum ghp_status ghp_onnx_conv_bias(struct ghp_onnx_import *im, const struct ghp_
     X(gemm)                                                                                        \
     X(matmul)                                                                                      \
     X(activation)                                                                                  \
-    X(clip) X(max_pool) X(average_pool) X(global_pool) X(batch_norm) X(lrn) X(dropout) X(concat)   \
-        X(split) X(slice) X(add) X(mul) X(flatten) X(reshape_to) X(transpose) X(squeeze)           \
-            X(unsqueeze) X(pad) X(identity) X(constant) X(constant_of_shape) X(shape_of)           \
-                X(reduce_mean) X(softmax) X(expand_to) X(gather) X(cast)
+    X(clip)                                                                                        \
+    X(max_pool)                                                                                    \
+    X(average_pool)                                                                                \
+    X(global_pool)                                                                                 \
+    X(batch_norm)                                                                                  \
+    X(lrn)                                                                                         \
+    X(dropout)                                                                                     \
+    X(concat)                                                                                      \
+    X(split)                                                                                       \
+    X(slice)                                                                                       \
+    X(add)                                                                                         \
+    X(mul)                                                                                         \
+    X(flatten)                                                                                     \
+    X(reshape_to)                                                                                  \
+    X(transpose)                                                                                   \
+    X(squeeze)                                                                                     \
+    X(unsqueeze)                                                                                   \
+    X(pad)                                                                                         \
+    X(identity)                                                                                    \
+    X(constant)                                                                                    \
+    X(constant_of_shape) X(shape_of) X(reduce_mean) X(softmax) X(expand_to) X(gather) X(cast)
 
 #define GHP_ONNX_DECLARE(name) ghp_onnx_op_fn ghp_onnx_##name;
 GHP_ONNX_OP_FUNCTIONS(GHP_ONNX_DECLARE)

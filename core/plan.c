@@ -312,9 +312,8 @@ enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_pr
                         "the plan was made for %s, %s, %s, but this profile is of %s, %s, %s; "
                         "give the profile that the plan was made with",
                         plan->profile.backend, plan->profile.numerics,
-                        ghp_precision_name(ghp_profile_precision(&plan->profile)),
-                        profile->backend, profile->numerics,
-                        ghp_precision_name(ghp_profile_precision(profile)));
+                        ghp_precision_name(ghp_profile_precision(&plan->profile)), profile->backend,
+                        profile->numerics, ghp_precision_name(ghp_profile_precision(profile)));
     GHP_TRY(check_cost(plan, profile));
     if (profile != &plan->profile) {
         /* the prices that ghp-run will compare with are the same */

@@ -156,7 +156,7 @@ struct ghp_program {
 void ghp_program_release(struct ghp_program *program);
 
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
- * Greedy by size, best fit. Local. Tested tests/core/test_program.c */
+ * Greedy by size, best fit. Local. Tested tests/core/test_lower.c */
 enum ghp_status ghp_program_place(struct ghp_program *program);
 
 /* Every read is written before, no two live buffers overlap, every wait names a reduction: GHP_ERR_INTERNAL if not. */

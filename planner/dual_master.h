@@ -5,7 +5,7 @@
  *     1 + over >= sum of w_p bytes_k(p)     every memory row k   (dual: the price of memory)
  *     sum of w_p = 1, w >= 0, over >= 0 */
 **A column is a plan, added as sweeps find it;
-rows are added as the mean of the plans breaks them.* /
+rows are added as the mean of the plans breaks them.*/
 #ifndef GHP_PLANNER_DUAL_MASTER_H
 #define GHP_PLANNER_DUAL_MASTER_H
 

@@ -7,7 +7,6 @@
 
 enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };
 
-
 /* What one worker holds of the global BATCH x CHANNELS tensor: 0 where it holds nothing. */
 struct held {
     double value[BATCH][CHANNELS];
