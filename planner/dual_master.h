@@ -3,15 +3,15 @@
  *     minimise z + penalty * over
  *     z >= sum of w_p value_k(p)            every time row k     (dual: the row's weight)
  *     1 + over >= sum of w_p bytes_k(p)     every memory row k   (dual: the price of memory)
- *     sum of w_p = 1, w >= 0, over >= 0 */
-**A column is a plan, added as sweeps find it;
-rows are added as the mean of the plans breaks them.*/
+ *     sum of w_p = 1, w >= 0, over >= 0
+ *
+ * A column is a plan, added as sweeps find it; rows are added as the mean of the plans breaks them. */
 #ifndef GHP_PLANNER_DUAL_MASTER_H
 #define GHP_PLANNER_DUAL_MASTER_H
 
 #include "planner/dual.h"
 
-    struct glp_prob;
+struct glp_prob;
 
 struct ghp_master {
     struct ghp_dual *dual;
