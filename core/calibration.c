@@ -81,7 +81,7 @@ double ghp_calibration_between_s(const struct ghp_calibration *c, const struct g
 
 double ghp_calibration_partners_s(const struct ghp_calibration *c, const struct ghp_instr *instr)
 {
-    if (c == NULL || instr->comm == GHP_COMM_NONE || instr->ranks.count <= 1) return 0;
+    if (c == NULL || !ghp_instr_sends(instr)) return 0;
     return instr->stream == GHP_STREAM_COMPUTE ? c->exchange_s : c->reduction_s;
 }
 

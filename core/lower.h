@@ -19,15 +19,15 @@ struct ghp_lowering {
     const struct ghp_model *model;
     struct ghp_extent extent;
     int element_bytes; /* 2, 4 or 8: core/precision.h */
-    int64_t
-        bucket_bytes; /* gradients of one degree are reduced together up to this size; 0: each layer alone */
+    /* gradients of one degree are reduced together up to this size; 0: each layer alone */
+    int64_t bucket_bytes;
     struct ghp_scratch_source scratch;
-    bool
-        input_gradient; /* count the gradient with respect to the input too (closed forms' premise) */
-    bool no_metrics;    /* leave METRIC_REDUCE out (closed forms' premise) */
+    /* count the gradient with respect to the input too (closed forms' premise) */
+    bool input_gradient;
+    bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
-    const struct ghp_staging
-        *staging; /* stages and micro-batches; NULL: none; outlives the program */
+    /* stages and micro-batches; NULL: none; outlives the program */
+    const struct ghp_staging *staging;
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
@@ -40,8 +40,8 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
 struct ghp_programs {
     int n;
     struct ghp_program of[GHP_MAX_STAGES];
-    int64_t
-        fullest_bytes; /* the arena of a worker with more samples than the one that stands for its stage; 0: none */
+    /* the arena of a worker with more samples than the one that stands for its stage; 0: none */
+    int64_t fullest_bytes;
 };
 enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
                               struct ghp_programs *programs);

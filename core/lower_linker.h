@@ -35,8 +35,8 @@ struct ghp_linker {
     bool *x_changed, *dx_changed; /* per edge: has a layout change, or comes from another stage */
     int metrics, receive;
     int between; /* buffer between two steps of one layout change */
-    int partial
-        [GHP_MAX_PARAMS]; /* a further micro-batch's weight gradients, until they are added */
+    /* a further micro-batch's weight gradients, until they are added */
+    int partial[GHP_MAX_PARAMS];
 };
 
 /* Notes which tensors change their layouts, and makes what is there once for the whole program: parameters, metrics,

@@ -15,7 +15,7 @@ struct ghp_link {         /* seconds for one message = latency_s + bytes / bandw
     double bandwidth_Bps; /* > 0, per direction */
 };
 
-struct ghp_gpus { /* of one node */
+struct ghp_gpus {         /* of one node */
     int count;            /* 0: none */
     char *name;           /* free text; NULL where there are none */
     int64_t memory_bytes; /* of each; 0: unknown */
@@ -28,8 +28,8 @@ struct ghp_machine {
     int nodes;                    /* >= 1 */
     int packages, cores, threads; /* per node */
     int n_pus;
-    int *
-        pus; /* operating-system index of the first hardware thread of each core, in topology order; `cores` entries */
+    /* operating-system index of the first hardware thread of each core, in topology order; `cores` entries */
+    int *pus;
     int64_t memory_bytes;  /* per node */
     struct ghp_gpus gpus;  /* per node */
     struct ghp_link intra; /* between two workers of one node */

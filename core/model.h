@@ -5,7 +5,7 @@
  * layer's inputs come before it.
  *
  * Call order: ghp_model_load -> read fields -> ghp_model_release.
- * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model_read.c, its shape rule in model.c,
+ * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model_attributes.c, its shape rule in model_shape.c,
  * its splits in split.c, its instructions in lower_layer.c, its loops in each backend, its keys in model_write.c, and what it
  * is in ONNX in onnx_export.c.
  *
@@ -102,8 +102,8 @@ struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes *
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;
-    int64_t
-        ghost; /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
+    /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
+    int64_t ghost;
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
     double ratio;          /* dropout: probability of zero, [0, 1) */
@@ -177,8 +177,8 @@ struct ghp_model {
     struct ghp_layer *layers;
     int n_edges;
     struct ghp_edge *edges;
-    int *
-        by_name; /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
+    /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
+    int *by_name;
 };
 
 /* Reads models/NAME.json (or any path; ONNX where it ends in .onnx, see onnx.h) and checks shapes.
@@ -206,7 +206,7 @@ int64_t
 ghp_layer_flops(const struct ghp_layer *layer); /* forward, per sample, multiply and add = 2 */
 bool ghp_op_needs_input(enum ghp_op op);        /* backward reads the forward input */
 bool ghp_op_needs_output(enum ghp_op op);       /* backward reads the forward output */
-bool ghp_op_in_place(
-    const struct ghp_layer *layer); /* output may overwrite input 0, and dx overwrite dy */
+/* output may overwrite input 0, and dx overwrite dy */
+bool ghp_op_in_place(const struct ghp_layer *layer);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/model_private.h - what model.c, model_read.c and the plan's reader share.
+/* core/model_private.h - what model*.c and the plan's reader share.
  *
  * A reader fills in of each layer: name, op, inputs, window, norm, activation, view, border, and out.c of conv2d and
  * linear (the whole `out` of the input layer and of view).  Everything else follows from that, layer by layer. */
@@ -12,6 +12,9 @@
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the layer and what would fit; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int layer);
+
+/* GHP_ERR_INPUT: the layer, its operation, and what is wrong with it. */
+enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *problem);
 
 /* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
 void ghp_model_drop_derived(struct ghp_layer *layer);
@@ -28,6 +31,17 @@ void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, i
  *
  * Returns   GHP_OK; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong);
+
+/* ---- reading ---- */
+
+/* What a file may say at most: channels of one layer, and any other size. */
+enum { GHP_MODEL_CHANNELS = 1 << 24, GHP_MODEL_SIZE = 1 << 20 };
+
+/* Refuses keys that the operation does not take. */
+enum ghp_status ghp_model_check_keys(const struct ghp_node *at, enum ghp_op op);
+/* The keys of the layer's operation, but for its name, op and inputs, which are there. */
+enum ghp_status ghp_model_read_attributes(const struct ghp_node *at, const struct ghp_model *model,
+                                          struct ghp_layer *layer);
 
 /* Reads a model from a place in a document, which may be a part of another file.
  *

@@ -20,8 +20,8 @@ struct ghp_onnx_weight { /* one trained tensor or running statistic */
     int n_dims;
     int64_t dims[GHP_MAX_DIMS]; /* as in struct ghp_param */
     int64_t elements;
-    bool
-        is_filled; /* the file has no values for it, one number is repeated: a network without weights */
+    /* the file has no values for it, one number is repeated: a network without weights */
+    bool is_filled;
 };
 
 struct ghp_onnx_tensors; /* all tensors of a network that its file holds */

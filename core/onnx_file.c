@@ -1,11 +1,10 @@
 /* core/onnx_file.c - reads an ONNX file through protobuf-c, and trusts nothing in it. */
-#include "core/onnx_file.h"
+#include "core/onnx_file_private.h"
+
 #include "core/file.h"
 
 #include <onnx.pb-c.h>
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,229 +139,12 @@ static bool shallow(const uint8_t *at, const uint8_t *end,
     return true;
 }
 
-/* ---- tensors ---- */
-
-bool ghp_onnx_type_whole(int type)
-{
-    return type == GHP_ONNX_INT64 || type == GHP_ONNX_INT32 || type == GHP_ONNX_INT8 ||
-           type == GHP_ONNX_UINT8 || type == GHP_ONNX_BOOL;
-}
-
-bool ghp_onnx_type_real(int type)
-{
-    return type == GHP_ONNX_FLOAT || type == GHP_ONNX_DOUBLE || type == GHP_ONNX_FLOAT16 ||
-           type == GHP_ONNX_BFLOAT16;
-}
-
-static int type_bytes(int type)
-{
-    switch (type) {
-    case GHP_ONNX_INT64:
-    case GHP_ONNX_DOUBLE: return 8;
-    case GHP_ONNX_FLOAT:
-    case GHP_ONNX_INT32: return 4;
-    case GHP_ONNX_FLOAT16:
-    case GHP_ONNX_BFLOAT16: return 2;
-    default: return 1;
-    }
-}
-
-static const char *text_of(const char *text)
-{
-    return text != NULL ? text : "";
-}
-
-/* Values in the field of the tensor's type. */
-static size_t typed_values(const Onnx__TensorProto *t)
-{
-    switch (t->data_type) {
-    case GHP_ONNX_FLOAT: return t->n_float_data;
-    case GHP_ONNX_DOUBLE: return t->n_double_data;
-    case GHP_ONNX_INT64: return t->n_int64_data;
-    default: return t->n_int32_data;
-    }
-}
-
-static enum ghp_status find_location(const Onnx__TensorProto *t, struct ghp_onnx_tensor *out)
-{
-    for (size_t i = 0; i < t->n_external_data; ++i) {
-        const Onnx__StringStringEntryProto *entry = t->external_data[i];
-
-        if (strcmp(text_of(entry->key), "location") == 0) out->location = text_of(entry->value);
-        if (strcmp(text_of(entry->key), "offset") == 0)
-            out->location_offset = strtoll(text_of(entry->value), NULL, 10);
-    }
-    if (out->location == NULL || out->location[0] == '\0' || out->location[0] == '/' ||
-        strstr(out->location, "..") != NULL || out->location_offset < 0)
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "tensor '%s' names no file beside the model for its values; save the model "
-                        "with a relative location",
-                        out->name);
-    return GHP_OK;
-}
-
-static enum ghp_status read_tensor(const Onnx__TensorProto *t, struct ghp_onnx_tensor *out)
-{
-    *out = (struct ghp_onnx_tensor){
-        .name = text_of(t->name), .type = t->data_type, .elements = 1, .message = t};
-    if (t->n_dims > GHP_ONNX_MAX_DIMS)
-        return GHP_FAIL(GHP_ERR_FORMAT, "tensor '%s' has %zu dimensions; use at most %d", out->name,
-                        t->n_dims, GHP_ONNX_MAX_DIMS);
-    out->n_dims = (int)t->n_dims;
-    for (int i = 0; i < out->n_dims; ++i) {
-        out->dims[i] = t->dims[i];
-        if (out->dims[i] < 0 ||
-            (out->dims[i] > 0 && out->elements > (INT64_C(1) << 40) / out->dims[i]))
-            return GHP_FAIL(GHP_ERR_FORMAT,
-                            "dimension %d of tensor '%s' is %" PRId64
-                            ", which is no size of a tensor of at most 2^40 elements; repair it",
-                            i, out->name, out->dims[i]);
-        out->elements *= out->dims[i];
-    }
-    if (!ghp_onnx_type_whole(out->type) && !ghp_onnx_type_real(out->type)) return GHP_OK;
-    if (t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-        return find_location(t, out);
-    if (t->has_raw_data ? (int64_t)t->raw_data.len != out->elements * type_bytes(out->type)
-                        : (int64_t)typed_values(t) != out->elements)
-        return GHP_FAIL(
-            GHP_ERR_FORMAT,
-            "tensor '%s' has not the %" PRId64
-            " values that its shape says; the file is truncated or damaged: get it anew",
-            out->name, out->elements);
-    return GHP_OK;
-}
-
-/* Raw values of a tensor, from the message or from the file beside the model (then *owned is to be freed); NULL where
- * they are in a typed field. */
-static enum ghp_status raw_values(const struct ghp_onnx_file *file,
-                                  const struct ghp_onnx_tensor *tensor, const unsigned char **raw,
-                                  char **owned)
-{
-    const Onnx__TensorProto *t = tensor->message;
-    int64_t bytes = tensor->elements * type_bytes(tensor->type);
-    const char *slash = strrchr(file->path, '/');
-    int folder = slash == NULL ? 0 : (int)(slash - file->path) + 1;
-    char path[4096];
-    size_t n;
-
-    *owned = NULL;
-    *raw = t->has_raw_data ? t->raw_data.data : NULL;
-    if (tensor->location == NULL) return GHP_OK;
-    snprintf(path, sizeof path, "%.*s%s", folder, file->path, tensor->location);
-    GHP_TRY(ghp_file_read(path, owned, &n));
-    if ((int64_t)n < bytes || tensor->location_offset > (int64_t)n - bytes) {
-        free(*owned);
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "%s: has not the values of tensor '%s'; put the file that belongs to the "
-                        "model there",
-                        path, tensor->name);
-    }
-    *raw = (const unsigned char *)*owned + tensor->location_offset;
-    return GHP_OK;
-}
-
-static int64_t whole_number(const unsigned char *raw, int type, int64_t i)
-{
-    int64_t wide;
-    int32_t narrow;
-
-    switch (type) {
-    case GHP_ONNX_INT64: memcpy(&wide, raw + 8 * i, 8); return wide;
-    case GHP_ONNX_INT32: memcpy(&narrow, raw + 4 * i, 4); return narrow;
-    case GHP_ONNX_INT8: return (int8_t)raw[i];
-    default: return raw[i];
-    }
-}
-
-enum ghp_status ghp_onnx_tensor_ints(const struct ghp_onnx_file *file,
-                                     const struct ghp_onnx_tensor *tensor, int64_t *values)
-{
-    const Onnx__TensorProto *t = tensor->message;
-    const unsigned char *raw;
-    char *owned;
-
-    if (!ghp_onnx_type_whole(tensor->type))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "tensor '%s' has elements of type %d, where whole numbers are wanted; use "
-                        "int64",
-                        tensor->name, tensor->type);
-    GHP_TRY(raw_values(file, tensor, &raw, &owned));
-    for (int64_t i = 0; i < tensor->elements; ++i)
-        values[i] = raw != NULL                      ? whole_number(raw, tensor->type, i)
-                    : tensor->type == GHP_ONNX_INT64 ? t->int64_data[i]
-                                                     : t->int32_data[i];
-    free(owned);
-    return GHP_OK;
-}
-
-/* IEEE half precision: sign, 5 bits of exponent, 10 of fraction. */
-static float half_number(uint32_t bits)
-{
-    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023, sign = (bits & 0x8000) << 16,
-             whole;
-    float value;
-
-    if (exponent == 0) {
-        value = (float)fraction * 0x1p-24f;
-        return sign != 0 ? -value : value;
-    }
-    whole = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
-    memcpy(&value, &whole, sizeof value);
-    return value;
-}
-
-static float narrow_number(uint32_t bits, int type)
-{
-    float value;
-
-    if (type == GHP_ONNX_FLOAT16) return half_number(bits);
-    bits <<= 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float real_number(const unsigned char *raw, int type, int64_t i)
-{
-    double wide;
-    float value;
-    uint16_t bits;
-
-    switch (type) {
-    case GHP_ONNX_DOUBLE: memcpy(&wide, raw + 8 * i, 8); return (float)wide;
-    case GHP_ONNX_FLOAT: memcpy(&value, raw + 4 * i, 4); return value;
-    default: memcpy(&bits, raw + 2 * i, 2); return narrow_number(bits, type);
-    }
-}
-
-enum ghp_status ghp_onnx_tensor_floats(const struct ghp_onnx_file *file,
-                                       const struct ghp_onnx_tensor *tensor, float *values)
-{
-    const Onnx__TensorProto *t = tensor->message;
-    const unsigned char *raw;
-    char *owned;
-
-    if (!ghp_onnx_type_real(tensor->type))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "tensor '%s' has elements of type %d, where floating-point numbers are "
-                        "wanted; use float",
-                        tensor->name, tensor->type);
-    GHP_TRY(raw_values(file, tensor, &raw, &owned));
-    for (int64_t i = 0; i < tensor->elements; ++i)
-        values[i] = raw != NULL                      ? real_number(raw, tensor->type, i)
-                    : tensor->type == GHP_ONNX_FLOAT ? t->float_data[i]
-                    : tensor->type == GHP_ONNX_DOUBLE
-                        ? (float)t->double_data[i]
-                        : narrow_number((uint32_t)t->int32_data[i] & 0xffff, tensor->type);
-    free(owned);
-    return GHP_OK;
-}
-
 /* ---- nodes and values ---- */
 
 static enum ghp_status read_attribute(struct owner *owner, const Onnx__AttributeProto *a,
                                       struct ghp_onnx_attribute *out)
 {
-    *out = (struct ghp_onnx_attribute){.name = text_of(a->name)};
+    *out = (struct ghp_onnx_attribute){.name = ghp_onnx_text_of(a->name)};
     if (a->n_ints > INT32_MAX || a->n_floats > INT32_MAX)
         return GHP_FAIL(GHP_ERR_FORMAT, "attribute '%s' has too many values; use fewer", out->name);
     if (a->has_i) out->kind = GHP_ONNX_INT;
@@ -393,7 +175,7 @@ static enum ghp_status read_attribute(struct owner *owner, const Onnx__Attribute
         if (tensor == NULL) return GHP_NO_MEMORY();
         out->kind = GHP_ONNX_TENSOR;
         out->tensor = tensor;
-        return read_tensor(a->t, tensor);
+        return ghp_onnx_tensor_read(a->t, tensor);
     }
     return GHP_OK;
 }
@@ -405,7 +187,7 @@ static enum ghp_status read_names(struct owner *owner, char *const *names, size_
 
     if (copy == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; ++i)
-        copy[i] = text_of(names[i]);
+        copy[i] = ghp_onnx_text_of(names[i]);
     *out = copy;
     *count = (int)n;
     return GHP_OK;
@@ -414,9 +196,9 @@ static enum ghp_status read_names(struct owner *owner, char *const *names, size_
 static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *node,
                                  struct ghp_onnx_node *out)
 {
-    out->name = text_of(node->name);
-    out->op = text_of(node->op_type);
-    out->domain = text_of(node->domain);
+    out->name = ghp_onnx_text_of(node->name);
+    out->op = ghp_onnx_text_of(node->op_type);
+    out->domain = ghp_onnx_text_of(node->domain);
     if (node->n_input > INT32_MAX || node->n_output > INT32_MAX || node->n_attribute > INT32_MAX)
         return GHP_FAIL(GHP_ERR_FORMAT, "node '%s' is too large; the file is damaged", out->name);
     GHP_TRY(read_names(owner, node->input, node->n_input, &out->n_inputs, &out->inputs));
@@ -434,7 +216,7 @@ static enum ghp_status read_value(const Onnx__ValueInfoProto *value, struct ghp_
     const Onnx__TypeProto *type = value->type;
     const Onnx__TensorShapeProto *shape;
 
-    *out = (struct ghp_onnx_value){.name = text_of(value->name)};
+    *out = (struct ghp_onnx_value){.name = ghp_onnx_text_of(value->name)};
     if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
         type->tensor_type == NULL)
         return GHP_OK;
@@ -458,7 +240,7 @@ static enum ghp_status read_value(const Onnx__ValueInfoProto *value, struct ghp_
 static enum ghp_status read_graph(struct owner *owner, const Onnx__GraphProto *graph,
                                   struct ghp_onnx_file *file)
 {
-    file->name = text_of(graph->name);
+    file->name = ghp_onnx_text_of(graph->name);
     if (graph->n_node > INT32_MAX || graph->n_initializer > INT32_MAX ||
         graph->n_input > INT32_MAX || graph->n_output > INT32_MAX)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph is too large; the file is damaged",
@@ -477,7 +259,7 @@ static enum ghp_status read_graph(struct owner *owner, const Onnx__GraphProto *g
     for (int i = 0; i < file->n_nodes; ++i)
         GHP_TRY(read_node(owner, graph->node[i], &file->nodes[i]));
     for (int i = 0; i < file->n_tensors; ++i)
-        GHP_TRY(read_tensor(graph->initializer[i], &file->tensors[i]));
+        GHP_TRY(ghp_onnx_tensor_read(graph->initializer[i], &file->tensors[i]));
     for (int i = 0; i < file->n_inputs; ++i)
         GHP_TRY(read_value(graph->input[i], &file->inputs[i]));
     for (int i = 0; i < file->n_outputs; ++i)
@@ -490,7 +272,7 @@ static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *fil
     const Onnx__ModelProto *model = owner->model;
 
     for (size_t i = 0; i < model->n_opset_import; ++i) {
-        const char *domain = text_of(model->opset_import[i]->domain);
+        const char *domain = ghp_onnx_text_of(model->opset_import[i]->domain);
 
         if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)
             file->opset = model->opset_import[i]->version;
@@ -498,8 +280,8 @@ static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *fil
     file->texts = array(owner, model->n_metadata_props, sizeof *file->texts);
     if (file->texts == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < model->n_metadata_props; ++i)
-        file->texts[i] = (struct ghp_onnx_text){text_of(model->metadata_props[i]->key),
-                                                text_of(model->metadata_props[i]->value)};
+        file->texts[i] = (struct ghp_onnx_text){ghp_onnx_text_of(model->metadata_props[i]->key),
+                                                ghp_onnx_text_of(model->metadata_props[i]->value)};
     file->n_texts = (int)model->n_metadata_props;
     if (model->graph == NULL)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: no graph is in it; give an ONNX model", file->path);
@@ -558,7 +340,7 @@ static enum ghp_status open_file(const char *path, bool tensor, struct ghp_onnx_
     memcpy(copy, path, strlen(path) + 1);
     file->path = copy;
     file->n_tensors = tensor ? 1 : 0;
-    status = tensor ? read_tensor(owner->tensor, file->tensors) : read_model(owner, file);
+    status = tensor ? ghp_onnx_tensor_read(owner->tensor, file->tensors) : read_model(owner, file);
     if (status != GHP_OK && strncmp(ghp_status_message(), path, strlen(path)) != 0)
         ghp_status_prefix("%s", path);
 fail:

@@ -7,8 +7,8 @@
  *
  * The first axis of a layer's array is the batch: it may be symbolic, has no stride, and every operation must keep it.
  *
- * To add an operation: a row in the table of onnx_graph.c and its function in onnx_layers.c, onnx_pools.c or
- * onnx_arrays.c. */
+ * To add an operation: a row in the table of onnx_graph.c and its function in onnx_layers.c, onnx_windows.c,
+ * onnx_joins.c or onnx_shapes.c. */
 #ifndef GHP_CORE_ONNX_IMPORT_H
 #define GHP_CORE_ONNX_IMPORT_H
 
@@ -29,8 +29,8 @@ struct ghp_onnx_base { /* a constant's elements, in order */
 
 struct ghp_onnx_array {
     const char *name; /* NULL: not made yet */
-    const struct ghp_onnx_base
-        *base; /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
+    /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
+    const struct ghp_onnx_base *base;
     int layer;
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
@@ -53,8 +53,8 @@ struct ghp_onnx_options {
     int n_bindings;
     const struct ghp_onnx_binding *bindings;
     const char *output; /* NULL: the last one of two dimensions, else the first */
-    bool
-        open_end; /* no loss at the end: the output as a vector, and a model that is not connected */
+    /* no loss at the end: the output as a vector, and a model that is not connected */
+    bool open_end;
 };
 
 struct ghp_onnx_import {
@@ -169,7 +169,7 @@ void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order);
 /* Dimensions that broadcasting gives: stride 0 where 1 becomes more, new ones in front. False where they do not fit. */
 bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
-/* ---- layers (onnx_graph.c) ---- */
+/* ---- layers (onnx_emit.c) ---- */
 
 /* A further layer: op, inputs and attributes as in `like`; hint: names it where it can. */
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
@@ -192,11 +192,29 @@ enum ghp_status ghp_onnx_conv_bias(struct ghp_onnx_import *im, const struct ghp_
 #define GHP_ONNX_OP_FUNCTIONS(X)                                                                   \
     X(conv)                                                                                        \
     X(gemm)                                                                                        \
-    X(matmul) X(activation) X(clip) X(max_pool) X(average_pool) X(global_pool) X(batch_norm)       \
-        X(lrn) X(dropout) X(concat) X(split) X(slice) X(add) X(mul) X(flatten) X(reshape_to)       \
-            X(transpose) X(squeeze) X(unsqueeze) X(pad) X(identity) X(constant)                    \
-                X(constant_of_shape) X(shape_of) X(reduce_mean) X(softmax) X(expand_to) X(gather)  \
-                    X(cast)
+    X(matmul)                                                                                      \
+    X(activation)                                                                                  \
+    X(clip)                                                                                        \
+    X(max_pool)                                                                                    \
+    X(average_pool)                                                                                \
+    X(global_pool)                                                                                 \
+    X(batch_norm)                                                                                  \
+    X(lrn)                                                                                         \
+    X(dropout)                                                                                     \
+    X(concat)                                                                                      \
+    X(split)                                                                                       \
+    X(slice)                                                                                       \
+    X(add)                                                                                         \
+    X(mul)                                                                                         \
+    X(flatten)                                                                                     \
+    X(reshape_to)                                                                                  \
+    X(transpose)                                                                                   \
+    X(squeeze)                                                                                     \
+    X(unsqueeze)                                                                                   \
+    X(pad)                                                                                         \
+    X(identity)                                                                                    \
+    X(constant)                                                                                    \
+    X(constant_of_shape) X(shape_of) X(reduce_mean) X(softmax) X(expand_to) X(gather) X(cast)
 
 #define GHP_ONNX_DECLARE(name) ghp_onnx_op_fn ghp_onnx_##name;
 GHP_ONNX_OP_FUNCTIONS(GHP_ONNX_DECLARE)

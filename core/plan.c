@@ -45,24 +45,13 @@ void ghp_plan_release(struct ghp_plan *plan)
     *plan = (struct ghp_plan){0};
 }
 
-static int gcd(int a, int b)
-{
-    while (b != 0) {
-        int rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
                               struct ghp_extent extent)
 {
     int multiple = 1; /* least common multiple of the degrees; divides N as they do */
 
     for (int i = 0; i < model->n_layers; ++i)
-        multiple = multiple / gcd(multiple, splits[i].degree) * splits[i].degree;
+        multiple = multiple / (int)ghp_gcd(multiple, splits[i].degree) * splits[i].degree;
     return extent.workers / multiple;
 }
 
@@ -323,9 +312,8 @@ enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_pr
                         "the plan was made for %s, %s, %s, but this profile is of %s, %s, %s; "
                         "give the profile that the plan was made with",
                         plan->profile.backend, plan->profile.numerics,
-                        ghp_precision_name(ghp_profile_precision(&plan->profile)),
-                        profile->backend, profile->numerics,
-                        ghp_precision_name(ghp_profile_precision(profile)));
+                        ghp_precision_name(ghp_profile_precision(&plan->profile)), profile->backend,
+                        profile->numerics, ghp_precision_name(ghp_profile_precision(profile)));
     GHP_TRY(check_cost(plan, profile));
     if (profile != &plan->profile) {
         /* the prices that ghp-run will compare with are the same */

@@ -42,8 +42,8 @@ struct ghp_plan {
     int groups, group_size;   /* G, K: N = G K; canonical unless asked for */
     char *strategy;           /* "auto", "data", "model", "owt", "given" */
     struct ghp_split *splits; /* one a layer */
-    struct ghp_staging
-        staging;     /* stages and micro-batches; zeroed: none. Its lists are the next two */
+    /* stages and micro-batches; zeroed: none. Its lists are the next two */
+    struct ghp_staging staging;
     int64_t *shares; /* one a worker, or NULL; owned */
     bool *recompute; /* one a layer, or NULL; owned */
     int64_t bucket_bytes;

@@ -29,8 +29,8 @@ struct ghp_op_entry {
 
 struct ghp_comm_entry {
     enum ghp_comm_op op;
-    int count,
-        stride; /* ranks of a group, distance between them; all groups of that kind ran at once */
+    /* ranks of a group, distance between them; all groups of that kind ran at once */
+    int count, stride;
     int64_t bytes;
     double seconds, spread;
     enum ghp_source source;
@@ -65,8 +65,8 @@ struct ghp_profile {
     int element_bytes; /* 2, 4 or 8: core/precision.h */
     bool tf32;         /* products of numbers rounded to 10 bits; element_bytes 4 */
     int workers;       /* ranks that ran at once while measuring; 0: analytic */
-    int64_t
-        beside_bytes; /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
+    /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
+    int64_t beside_bytes;
     char *created; /* ISO 8601 UTC, and where: provenance only */
     char *host;
     struct ghp_machine machine; /* links carry the law for collectives */
@@ -74,8 +74,8 @@ struct ghp_profile {
     struct ghp_rate copy, update, load, accumulate; /* bytes written */
     struct ghp_overlap overlap;
     struct ghp_pace pace;
-    struct ghp_speeds
-        speeds; /* of the workers that were measured; entries and rates are the slowest's */
+    /* of the workers that were measured; entries and rates are the slowest's */
+    struct ghp_speeds speeds;
     int n_ops, max_ops;
     struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
     int n_comms, max_comms;

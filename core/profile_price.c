@@ -327,7 +327,7 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
         GHP_TRY(ghp_profile_pick_transfer(profile, &instr->transfer, &pick));
         for (int i = 0; i < pick.n; ++i)
             GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
-    } else if (instr->comm != GHP_COMM_NONE && instr->ranks.count > 1 && instr->bytes > 0) {
+    } else if (ghp_instr_sends(instr) && instr->bytes > 0) {
         struct ghp_pick_comm pick =
             ghp_profile_pick_comm(profile, instr->comm, instr->bytes, instr->ranks, workers);
 

@@ -73,8 +73,8 @@ enum {
 
 struct ghp_buffer {
     enum ghp_role role;
-    int layer, edge,
-        slot; /* slot: which parameter, state, or reshard step; -1 where it does not apply */
+    /* slot: which parameter, state, or reshard step; -1 where it does not apply */
+    int layer, edge, slot;
     int64_t elements;
     int64_t bytes;               /* rounded up to GHP_ALIGN_BYTES */
     int first_point, last_point; /* inclusive; persistent buffers: 0 .. n_points - 1 */
@@ -102,25 +102,32 @@ struct ghp_instr {
     bool backward;
     bool again;         /* COMPUTE, RESHARD: made anew for the backward part */
     enum ghp_pass pass; /* COMPUTE */
-    struct ghp_local
-        local; /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
+    /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
+    struct ghp_local local;
     struct ghp_reshard_step step; /* RESHARD */
     struct ghp_transfer transfer; /* SEND, RECEIVE */
     enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
     struct ghp_ranks ranks;       /* who takes part; count 1: nothing is sent */
-    int64_t
-        bytes; /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
-                                LOAD, UPDATE, ACCUMULATE: bytes written; SEND, RECEIVE: this worker's messages */
+    /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
+     * LOAD, UPDATE, ACCUMULATE: bytes written; SEND, RECEIVE: this worker's messages */
+    int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
     int bucket;         /* ALL_REDUCE, UPDATE; -1: nothing to wait for */
-    int wait;  /* communication instruction of the *previous* step that must be done first, or -1:
-                                UPDATE: its bucket's ALL_REDUCE; the loss layer's forward: METRIC_REDUCE */
+    /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's ALL_REDUCE;
+     * the loss layer's forward: METRIC_REDUCE */
+    int wait;
     int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
-    struct ghp_operands
-        at; /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
-                                SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch */
+    /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
+     * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch */
+    struct ghp_operands at;
 };
+
+/* Whether workers exchange anything in it among `ranks`: SEND and RECEIVE have other stages' workers instead. */
+static inline bool ghp_instr_sends(const struct ghp_instr *instr)
+{
+    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+}
 
 struct ghp_bucket {
     int degree;    /* reduced over the N / degree ranks that hold the same shard */
@@ -149,7 +156,7 @@ struct ghp_program {
 void ghp_program_release(struct ghp_program *program);
 
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
- * Greedy by size, best fit. Local. Tested tests/core/test_program.c */
+ * Greedy by size, best fit. Local. Tested tests/core/test_lower.c */
 enum ghp_status ghp_program_place(struct ghp_program *program);
 
 /* Every read is written before, no two live buffers overlap, every wait names a reduction: GHP_ERR_INTERNAL if not. */
@@ -161,8 +168,8 @@ void ghp_program_live(const struct ghp_program *program, int64_t *live);
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
 
-int64_t ghp_program_sent_bytes(
-    const struct ghp_program *program); /* per step by this worker, pairwise algorithms */
+/* per step by this worker, pairwise algorithms */
+int64_t ghp_program_sent_bytes(const struct ghp_program *program);
 int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);
 
 /* Arena offset of a buffer's first byte (through its storage). */
@@ -172,7 +179,7 @@ int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
 double ghp_instr_speed(const struct ghp_instr *instr, double speed);
 const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
 const char *ghp_role_name(enum ghp_role role);
-extern const char *const
-    ghp_stream_names[GHP_STREAM_COUNT + 1]; /* "compute", "communication", "transfer", NULL */
+/* "compute", "communication", "transfer", NULL */
+extern const char *const ghp_stream_names[GHP_STREAM_COUNT + 1];
 
 #endif

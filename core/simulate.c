@@ -4,7 +4,7 @@
  * slowdowns; a blocking exchange beside a reduction shares the link. Several workers (one a stage) wait for each other
  * through their sends and receives alone; every rule here only asks that certain other instructions are done, so whether
  * all can go on does not depend on how long anything takes. */
-#include "core/simulate.h"
+#include "core/simulate_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,41 +13,6 @@
 enum { MAX_STEPS = 64, RECORDED_AFTER = 3, SPARE_STEPS = 8 };
 
 static const double same_period = 1e-13; /* relative: rounding of sums, not physics */
-
-const char *ghp_phase_name(enum ghp_phase phase)
-{
-    static const char *const names[GHP_PHASE_COUNT] = {
-        "forward", "backward_data", "backward_weight", "reshard", "update", "load", "exposed"};
-    return names[phase];
-}
-
-enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
-{
-    switch (instr->kind) {
-    case GHP_INSTR_LOAD: return GHP_PHASE_LOAD;
-    case GHP_INSTR_UPDATE: return GHP_PHASE_UPDATE;
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: return GHP_PHASE_RESHARD;
-    case GHP_INSTR_ALL_REDUCE:
-    case GHP_INSTR_METRIC_REDUCE:
-    case GHP_INSTR_SEND:
-    case GHP_INSTR_RECEIVE:
-    case GHP_INSTR_WAIT: return GHP_PHASE_EXPOSED;
-    case GHP_INSTR_ACCUMULATE:
-        return instr->edge < 0 ? GHP_PHASE_BACKWARD_WEIGHT : GHP_PHASE_BACKWARD_DATA;
-    case GHP_INSTR_COMPUTE:
-    case GHP_INSTR_COUNT: break;
-    }
-    if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) return GHP_PHASE_BACKWARD_WEIGHT;
-    return instr->backward ? GHP_PHASE_BACKWARD_DATA : GHP_PHASE_FORWARD;
-}
-
-void ghp_timing_release(struct ghp_timing *timing)
-{
-    if (timing == NULL) return;
-    free(timing->instrs);
-    memset(timing, 0, sizeof *timing);
-}
 
 struct lane {        /* one stream, in list order */
     const int *list; /* its instructions, program order */
@@ -107,11 +72,6 @@ static bool ready(const struct actor *a, enum ghp_stream stream)
     return compute->at >= compute->n || compute->list[compute->at] > index;
 }
 
-static bool sends(const struct ghp_instr *instr)
-{
-    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
-}
-
 /* How much the compute stream's running instruction slows what runs beside it, and is slowed. */
 struct friction {
     double compute, other;
@@ -121,7 +81,7 @@ static struct friction friction_of(const struct machine_state *s, const struct a
 {
     const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
     if (!compute->running) return (struct friction){1.0, 1.0};
-    if (sends(&a->program->instrs[compute->list[compute->at]]))
+    if (ghp_instr_sends(&a->program->instrs[compute->list[compute->at]]))
         return (struct friction){s->overlap->link, s->overlap->link};
     return (struct friction){s->overlap->compute, s->overlap->comm};
 }
@@ -353,40 +313,6 @@ static bool record_step(struct machine_state *s, int steps)
     return run_until(s, steps + 2);
 }
 
-/* Fills the timing's sums from its prices. */
-static void sum_prices(const struct ghp_program *program, struct ghp_timing *timing)
-{
-    double measured_s = 0.0, all_s = 0.0, square_s = 0.0;
-    for (int i = 0; i < program->n_instrs; i++) {
-        const struct ghp_instr *instr = &program->instrs[i];
-        const struct ghp_price *price = &timing->instrs[i].price;
-        all_s += price->seconds;
-        measured_s += price->source == GHP_SOURCE_MEASURED ? price->seconds : 0.0;
-        double half = price->spread * price->seconds / 2.0;
-        square_s += half * half;
-        *(instr->stream == GHP_STREAM_COMPUTE ? &timing->compute_s
-          : instr->stream == GHP_STREAM_COMM  ? &timing->comm_s
-                                              : &timing->transfer_s) += price->seconds;
-    }
-    timing->serial_s = timing->compute_s + timing->comm_s + timing->transfer_s;
-    timing->measured_share = all_s > 0.0 ? measured_s / all_s : 0.0;
-    timing->error_s = sqrt(square_s);
-}
-
-static void sum_phases(const struct actor *a, struct ghp_timing *timing)
-{
-    double busy_s = 0.0;
-    for (int i = 0; i < a->program->n_instrs; i++) {
-        struct ghp_instr_time *t = &timing->instrs[i];
-        t->start_s -= a->step_start_s;
-        t->finish_s -= a->step_start_s;
-        if (a->program->instrs[i].stream != GHP_STREAM_COMPUTE) continue;
-        timing->phase_s[ghp_instr_phase(&a->program->instrs[i])] += t->finish_s - t->start_s;
-        busy_s += t->finish_s - t->start_s;
-    }
-    timing->phase_s[GHP_PHASE_EXPOSED] = fmax(0.0, timing->step_s - busy_s);
-}
-
 /* ---- opening ---- */
 
 static void actor_close(struct actor *a)
@@ -425,7 +351,7 @@ static enum ghp_status actor_open(struct actor *a, const struct ghp_program *pro
     a->lanes[GHP_STREAM_COMPUTE].n = count[GHP_STREAM_COMPUTE];
     a->lanes[GHP_STREAM_COMM].n = count[GHP_STREAM_COMM];
     a->mail.n = count[GHP_STREAM_TRANSFER];
-    sum_prices(program, timing);
+    ghp_timing_sum_prices(program, timing);
     return GHP_OK;
 }
 
@@ -487,7 +413,7 @@ static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
     if (!record_step(s, steps)) return GHP_OK; /* reductions that outlast the step are included */
     for (int k = 0; k < s->n_actors; k++) {
         timings[k].origin_s = s->actors[k].step_start_s - s->actors[0].step_start_s;
-        sum_phases(&s->actors[k], &timings[k]);
+        ghp_timing_sum_phases(s->actors[k].program, s->actors[k].step_start_s, &timings[k]);
     }
     return GHP_OK;
 }

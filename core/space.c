@@ -42,7 +42,8 @@ static enum ghp_status set_grow(struct set *set)
     for (size_t i = 0; i < set->n_items; ++i) {
         size_t at = (size_t)set->hashes[i] & (n_slots - 1);
 
-        while (slots[at] != 0) at = (at + 1) & (n_slots - 1);
+        while (slots[at] != 0)
+            at = (at + 1) & (n_slots - 1);
         slots[at] = i + 1;
     }
     free(set->slots);
@@ -112,7 +113,8 @@ struct space {
     struct ghp_split *from, *to; /* GHP_MAX_CHOICES each */
     struct ghp_program piece;    /* the last one lowered */
     struct set set;
-    enum ghp_status (*take)(struct space *space, const struct ghp_instr *instr, struct ghp_split split);
+    enum ghp_status (*take)(struct space *space, const struct ghp_instr *instr,
+                            struct ghp_split split);
 };
 
 static enum ghp_status take_local(struct space *space, const struct ghp_instr *instr,
@@ -145,7 +147,7 @@ static enum ghp_status take_comm(struct space *space, const struct ghp_instr *in
     void *item = NULL;
 
     (void)split;
-    if (instr->comm == GHP_COMM_NONE || instr->ranks.count < 2) return GHP_OK;
+    if (!ghp_instr_sends(instr)) return GHP_OK;
     wanted.op = instr->comm;
     wanted.count = instr->ranks.count;
     wanted.stride = instr->ranks.stride;

@@ -81,37 +81,37 @@ bool ghp_speeds_differ(const double *speed, int workers, int block)
     return false;
 }
 
-/* The block that should have one more: the one whose members are furthest below their due. */
-static int neediest(const double *speed, int workers, int block, double due_per_speed,
-                    const int64_t *shares)
+struct deal {
+    const double *speed;
+    int blocks, block; /* workers of a block */
+    double due;        /* samples of a worker for each unit of speed */
+    int64_t *shares;
+};
+
+static double due_of(const struct deal *d, int b)
 {
-    double most = -INFINITY;
-    int best = 0;
-
-    for (int b = 0; b < workers / block; ++b) {
-        double lacks =
-            due_per_speed * ghp_speeds_block(speed, block, b) - (double)shares[b * block];
-
-        if (lacks <= most) continue;
-        most = lacks;
-        best = b;
-    }
-    return best;
+    return d->due * ghp_speeds_block(d->speed, d->block, b);
 }
 
-/* The block that has most beyond its due, of those that can give one. */
-static int richest(const double *speed, int workers, int block, double due_per_speed,
-                   const int64_t *shares)
+static void set_share(const struct deal *d, int b, int64_t share)
+{
+    for (int k = 0; k < d->block; ++k)
+        d->shares[b * d->block + k] = share;
+}
+
+/* The block that is furthest from its due: `change` 1: below it, and should have one more; -1: beyond it, of those that can
+ * give one. */
+static int furthest(const struct deal *d, int change)
 {
     double most = -INFINITY;
     int best = 0;
 
-    for (int b = 0; b < workers / block; ++b) {
-        double beyond =
-            (double)shares[b * block] - due_per_speed * ghp_speeds_block(speed, block, b);
+    for (int b = 0; b < d->blocks; ++b) {
+        int64_t share = d->shares[b * d->block];
+        double off = change * (due_of(d, b) - (double)share);
 
-        if (beyond <= most || shares[b * block] < 2) continue;
-        most = beyond;
+        if (off <= most || share + change < 1) continue;
+        most = off;
         best = b;
     }
     return best;
@@ -119,25 +119,23 @@ static int richest(const double *speed, int workers, int block, double due_per_s
 
 void ghp_speeds_deal(const double *speed, int workers, int block, int64_t samples, int64_t *shares)
 {
-    int blocks = workers / block;
+    struct deal d = {.speed = speed, .blocks = workers / block, .block = block, .shares = shares};
     int64_t left = samples / block;
-    double sum = 0, due;
+    double sum = 0;
 
-    for (int b = 0; b < blocks; ++b)
+    for (int b = 0; b < d.blocks; ++b)
         sum += ghp_speeds_block(speed, block, b);
-    due = (double)left / sum;
-    for (int b = 0; b < blocks; ++b) {
-        int64_t share = (int64_t)fmax(1, floor(due * ghp_speeds_block(speed, block, b)));
+    d.due = (double)left / sum;
+    for (int b = 0; b < d.blocks; ++b) {
+        int64_t share = (int64_t)fmax(1, floor(due_of(&d, b)));
 
-        for (int k = 0; k < block; ++k)
-            shares[b * block + k] = share;
+        set_share(&d, b, share);
         left -= share;
     }
-    for (; left != 0; left += left < 0 ? 1 : -1) {
-        int b = left > 0 ? neediest(speed, workers, block, due, shares)
-                         : richest(speed, workers, block, due, shares);
+    while (left != 0) {
+        int change = left > 0 ? 1 : -1, b = furthest(&d, change);
 
-        for (int k = 0; k < block; ++k)
-            shares[b * block + k] += left > 0 ? 1 : -1;
+        set_share(&d, b, shares[b * block] + change);
+        left -= change;
     }
 }

@@ -17,8 +17,8 @@
 
 struct ghp_speeds {
     int n; /* workers; 0: all alike, or not known */
-    double
-        *of; /* of each rank, 1 .. GHP_MOST_SPEED, the least of them 1; owned; NULL where n is 0 */
+    /* of each rank, 1 .. GHP_MOST_SPEED, the least of them 1; owned; NULL where n is 0 */
+    double *of;
 };
 
 /* One of n workers takes `factor` times as long as now; the speeds again beside the slowest.

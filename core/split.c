@@ -241,6 +241,17 @@ enum ghp_status ghp_extent_check(struct ghp_extent extent)
                     n, b, below, up);
 }
 
+int64_t ghp_gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_extent extent)
 {
     return extent.global_batch / extent.workers * layout.degree;

@@ -26,8 +26,8 @@ enum ghp_split_kind {
 };
 
 struct ghp_split { /* of one layer */
-    enum ghp_split_kind
-        kind; /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */
+    /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */
+    enum ghp_split_kind kind;
     int degree; /* 1 for data, else > 1, divides N */
 };
 
@@ -104,6 +104,9 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_extent extent,
 
 /* B must be a positive multiple of N; the message names the nearest values that are. */
 enum ghp_status ghp_extent_check(struct ghp_extent extent);
+
+/* The greatest common divisor of two numbers >= 0: the largest degree or block that comes out even in both. 0 of 0 and 0. */
+int64_t ghp_gcd(int64_t a, int64_t b);
 
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b);
 bool ghp_split_same(struct ghp_split a, struct ghp_split b);

@@ -35,6 +35,12 @@ struct ghp_stage {
     int grain; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
 };
 
+/* Workers that a block of a stage has. */
+static inline int ghp_stage_grain(const struct ghp_stage *stage)
+{
+    return stage->grain > 0 ? stage->grain : stage->workers;
+}
+
 struct ghp_staging {
     int n; /* stages; 0 and 1: every worker owns every layer */
     struct ghp_stage stage[GHP_MAX_STAGES];
@@ -42,8 +48,8 @@ struct ghp_staging {
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
     const double *speeds;  /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
-    const bool
-        *recompute; /* NULL, or for each layer whether it is made again going backward; borrowed */
+    /* NULL, or for each layer whether it is made again going backward; borrowed */
+    const bool *recompute;
 };
 
 /* Ranks of workers with the numbers first, first + stride, ...  Plain where held is 0: numbers are ranks. */
@@ -87,6 +93,9 @@ int ghp_stage_end(const struct ghp_staging *staging, int stage,
 
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
+
+/* Whether the layer can be made again going backward: it makes a tensor of its own, and is no input, batch norm or loss. */
+bool ghp_stage_may_recompute(const struct ghp_layer *layer);
 
 /* Micro-batches of a stage that are between their forward and their backward part at once, at most. */
 int ghp_stage_in_flight(const struct ghp_staging *staging, int stage);

@@ -37,10 +37,11 @@ struct ghp_tensors { /* NULL where the pass does not use it */
     void *w[GHP_MAX_PARAMS];
     void *dw[GHP_MAX_PARAMS];
     void *state[GHP_MAX_STATES];
-    void *drift[GHP_MAX_STATES]; /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
+    /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
+    void *drift[GHP_MAX_STATES];
     void *saved; /* ghp_local_saved_bytes */
-    double *
-        stats; /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
+    /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
+    double *stats;
     const int32_t *labels;
     double *metrics; /* GHP_METRIC_COUNT, added to */
     void *scratch;
@@ -52,11 +53,12 @@ struct ghp_call { /* one execution of a kernel */
     double loss_scale;  /* 1 / B: gradient of the mean loss over the global batch */
     int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
     double drift_share; /* of these samples in the global batch */
-    bool drift_adds;    /* to what the step's earlier samples left in drift; false: the first of the step */
-    int64_t
-        valid_samples; /* softmax_cross_entropy: samples counted in metrics; the rest is padding */
-    uint64_t seed,
-        step; /* dropout masks: keyed by (seed, step, layer, sample, element), never by rank */
+    /* to what the step's earlier samples left in drift; false: the first of the step */
+    bool drift_adds;
+    /* softmax_cross_entropy: samples counted in metrics; the rest is padding */
+    int64_t valid_samples;
+    /* dropout masks: keyed by (seed, step, layer, sample, element), never by rank */
+    uint64_t seed, step;
     int layer;
     int64_t first_sample;  /* position in the global batch of local sample 0 */
     int64_t first_channel; /* of the whole tensor, of local channel 0 */

@@ -1,10 +1,10 @@
 /* executor/backend_cuda_private.h - what the files of the cuda backend share: the opened backend, the prepared pass.
  *
  * A pass is run by cuDNN (backend_cuda_conv.c), by cuBLASLt (backend_cuda_linear.c) or by ghp's own kernels
- * (backend_cuda_own.c, backend_cuda_direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at multiples of
+ * (backend_cuda_own.h, backend_cuda_direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at multiples of
  * GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
- * To add an operation: a row in the table of backend_cuda_own.c, its kernel in kernels_cuda.h. */
+ * To add an operation: a row in one of the tables of backend_cuda_own.h, its kernel in kernels_cuda.h. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_PRIVATE_H
 

@@ -33,8 +33,8 @@ struct ghp_loop {
                              int element_bytes); /* NULL: 0 */
 };
 
-extern const struct ghp_loop
-    ghp_loops_point[]; /* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
+/* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
+extern const struct ghp_loop ghp_loops_point[];
 extern const struct ghp_loop ghp_loops_pool[];   /* max, avg and global avg pool */
 extern const struct ghp_loop ghp_loops_norm[];   /* batch_norm, lrn */
 extern const struct ghp_loop ghp_loops_matrix[]; /* conv2d, linear */

@@ -27,8 +27,8 @@ struct ghp_graph_target {                /* one of both */
 
 struct ghp_graph_request {
     struct ghp_local local; /* conv2d */
-    enum ghp_pass
-        pass;  /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
+    /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
+    enum ghp_pass pass;
     bool bf16; /* all tensors; else float */
 };
 

@@ -30,8 +30,8 @@ struct ghp_data {
     char text[GHP_DATA_TEXT_BYTES];
     /* sources of files */
     struct ghp_pictures pictures[GHP_DATA_SET_COUNT];
-    int64_t first
-        [GHP_DATA_SET_COUNT]; /* a lone set that was cut: where in pictures[0] the set starts */
+    /* a lone set that was cut: where in pictures[0] the set starts */
+    int64_t first[GHP_DATA_SET_COUNT];
     int source[GHP_DATA_SET_COUNT]; /* which pictures the set is in */
     double *value;                  /* [c][256]: what a byte becomes, owned */
     /* synthetic */

@@ -96,8 +96,8 @@ struct row {
 
 static void make_row(const struct ghp_data *data, struct row row, int element_bytes, void *out)
 {
-    static const double unit =
-        0.01353164693413614; /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12) */
+    /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12) */
+    static const double unit = 0.01353164693413614;
     uint64_t bits = 0;
 
     for (int64_t w = 0; w < data->shape.w; w++) {

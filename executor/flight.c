@@ -24,8 +24,8 @@ struct ghp_flight {
     int bank; /* of the present step */
     struct bank banks[GHP_BANKS];
     double *metrics; /* [GHP_BANKS][GHP_METRIC_COUNT], pinned */
-    struct ghp_step_numbers
-        *given; /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_flight_set */
+    /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_flight_set */
+    struct ghp_step_numbers *given;
     struct ghp_step_numbers *numbers; /* device */
     bool records, recording;
 };

@@ -1,6 +1,6 @@
 // executor/kernels_conv.cu - convolutions by their definition: right for every shape, and slow. A linear layer is one of
 // a window and images of 1 x 1. See kernels_cuda.h.
-#include "executor/kernels_common.cuh"
+#include "executor/kernels_window.cuh"
 
 namespace
 {
@@ -11,28 +11,18 @@ template <typename T> __global__ void forward_kernel(ghp_direct_job j)
     int64_t each = j.c / j.groups, of_group = j.k / j.groups, n = j.n * j.p * j.q * j.k;
 
     for (int64_t i = first_item(); i < n; i += item_stride()) {
-        int64_t k = i % j.k, q = i / j.k % j.q, p = i / j.k / j.q % j.p,
-                sample = i / j.k / j.q / j.p;
-        int64_t first = k / of_group * each;
+        int64_t k = i % j.k, first = k / of_group * each;
         float sum = 0;
 
-        for (int64_t r = 0; r < j.r; r++) {
-            int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
+        each_input(j, i / j.k, [&](int64_t place, int64_t in) {
+            const T *from = (const T *)j.x + in * j.c + first;
+            const float *w = j.weights + (k * j.r * j.s + place) * each;
+            float part = 0; // of a pixel: shorter sums round less
 
-            if (y < 0 || y >= j.h) continue;
-            for (int64_t s = 0; s < j.s; s++) {
-                int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
-
-                if (x < 0 || x >= j.w) continue;
-                const T *from = (const T *)j.x + ((sample * j.h + y) * j.w + x) * j.c + first;
-                const float *w = j.weights + ((k * j.r + r) * j.s + s) * each;
-                float part = 0; // of a pixel: shorter sums round less
-
-                for (int64_t c = 0; c < each; c++)
-                    part += widen(from[c]) * w[c];
-                sum += part;
-            }
-        }
+            for (int64_t c = 0; c < each; c++)
+                part += widen(from[c]) * w[c];
+            sum += part;
+        });
         ((T *)j.y)[i] = narrow<T>(sum);
     }
 }
@@ -42,27 +32,17 @@ template <typename T> __global__ void data_kernel(ghp_direct_job j)
     int64_t each = j.c / j.groups, of_group = j.k / j.groups, n = j.n * j.h * j.w * j.c;
 
     for (int64_t i = first_item(); i < n; i += item_stride()) {
-        int64_t c = i % j.c, x = i / j.c % j.w, y = i / j.c / j.w % j.h,
-                sample = i / j.c / j.w / j.h;
-        int64_t group = c / each;
+        int64_t c = i % j.c, group = c / each;
         float sum = 0;
 
-        for (int64_t r = 0; r < j.r; r++) {
-            int64_t down = y + j.pad_top - r * j.dilation_h, p = down / j.stride_h;
+        each_window(j, i / j.c, [&](const window &w) {
+            const T *from = (const T *)j.dy + w.at * j.k;
+            float part = 0;
 
-            if (down < 0 || down % j.stride_h != 0 || p >= j.p) continue;
-            for (int64_t s = 0; s < j.s; s++) {
-                int64_t across = x + j.pad_left - s * j.dilation_w, q = across / j.stride_w;
-
-                if (across < 0 || across % j.stride_w != 0 || q >= j.q) continue;
-                const T *from = (const T *)j.dy + ((sample * j.p + p) * j.q + q) * j.k;
-                float part = 0;
-
-                for (int64_t k = group * of_group; k < (group + 1) * of_group; k++)
-                    part += widen(from[k]) * j.weights[((k * j.r + r) * j.s + s) * each + c % each];
-                sum += part;
-            }
-        }
+            for (int64_t k = group * of_group; k < (group + 1) * of_group; k++)
+                part += widen(from[k]) * j.weights[(k * j.r * j.s + w.place) * each + c % each];
+            sum += part;
+        });
         ((T *)j.dx)[i] = narrow<T>(sum);
     }
 }

@@ -157,8 +157,8 @@ struct ghp_pool_job {
     bool count_pad;
     const void *x, *dy;
     void *y, *dx;
-    void *
-        places; /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
+    /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
+    void *places;
 };
 cudaError_t ghp_launch_max_pool(struct ghp_launch launch, const struct ghp_pool_job *job);
 cudaError_t ghp_launch_max_pool_back(struct ghp_launch launch, const struct ghp_pool_job *job);

@@ -4,65 +4,12 @@
 // A max pool keeps which place of its window was greatest (the first of equals), counted over the whole window; the last
 // value of the type says that the window held nothing but padding. Gradients are gathered: each input pixel asks the
 // windows that it is in, so nothing is added by two threads.
-#include "executor/kernels_common.cuh"
+#include "executor/kernels_window.cuh"
 
 namespace
 {
 
 constexpr int kNoPlace = -1;
-
-// Which output row (or column) has place r of its window at input position i; -1: none.
-__device__ __forceinline__ int64_t output_at(int64_t i, int64_t r, int64_t pad, int64_t dilation,
-                                             int64_t stride, int64_t outputs)
-{
-    int64_t corner = i + pad - r * dilation;
-
-    if (corner < 0 || corner % stride != 0 || corner / stride >= outputs) return -1;
-    return corner / stride;
-}
-
-// take(place, pixel) for each input pixel in the window of output `out`; both count over the whole batch.
-template <typename Take>
-__device__ __forceinline__ void each_input(const ghp_pool_job &j, int64_t out, Take take)
-{
-    int64_t q = out % j.q, p = out / j.q % j.p, sample = out / j.q / j.p;
-
-    for (int64_t r = 0; r < j.r; r++) {
-        int64_t y = p * j.stride_h - j.pad_top + r * j.dilation_h;
-
-        if (y < 0 || y >= j.h) continue;
-        for (int64_t s = 0; s < j.s; s++) {
-            int64_t x = q * j.stride_w - j.pad_left + s * j.dilation_w;
-
-            if (x < 0 || x >= j.w) continue;
-            take(r * j.s + s, (sample * j.h + y) * j.w + x);
-        }
-    }
-}
-
-struct window {       // that an input pixel is in
-    int64_t place;    // of the pixel in it
-    int64_t p, q, at; // its output, `at` counted over the whole batch
-};
-
-// take(window) for each that input pixel `in` is in.
-template <typename Take>
-__device__ __forceinline__ void each_window(const ghp_pool_job &j, int64_t in, Take take)
-{
-    int64_t x = in % j.w, y = in / j.w % j.h, sample = in / j.w / j.h;
-
-    for (int64_t r = 0; r < j.r; r++) {
-        int64_t p = output_at(y, r, j.pad_top, j.dilation_h, j.stride_h, j.p);
-
-        if (p < 0) continue;
-        for (int64_t s = 0; s < j.s; s++) {
-            int64_t q = output_at(x, s, j.pad_left, j.dilation_w, j.stride_w, j.q);
-
-            if (q < 0) continue;
-            take(window{r * j.s + s, p, q, (sample * j.p + p) * j.q + q});
-        }
-    }
-}
 
 template <typename P, int V>
 __device__ __forceinline__ void store_places(P *places, int64_t at, const int (&from)[V])

@@ -20,8 +20,8 @@ struct ghp_opbench;
 struct ghp_opbench_task {
     struct ghp_local local;
     enum ghp_pass pass; /* one that ghp_local_has_pass grants */
-    int64_t
-        other_bytes; /* memory that passes through the caches between two runs, >= 0; 0: none, all stays where it is */
+    /* memory that passes through the caches between two runs, >= 0; 0: none, all stays where it is */
+    int64_t other_bytes;
 };
 
 /* Allocates the buffers of one pass, fills them and prepares the kernel.

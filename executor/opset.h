@@ -12,10 +12,10 @@
 struct ghp_opset {
     struct ghp_local local;
     int element_bytes; /* 2, 4 or 8: core/precision.h; weights, states and what is saved may be wider */
-    struct ghp_call
-        call;      /* tensors; training, loss scale 1/n, all samples valid, all channels here */
-    void *memory;  /* owned: one block that holds every tensor */
-    int64_t bytes; /* of memory */
+    /* tensors; training, loss scale 1/n, all samples valid, all channels here */
+    struct ghp_call call;
+    void *memory;             /* owned: one block that holds every tensor */
+    int64_t bytes;            /* of memory */
     struct ghp_device device; /* where it lies; zeroed: host memory */
 };
 

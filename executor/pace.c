@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum { WEIGHTS_BYTES = 8 << 20, FEATURES = 512, SAMPLES = 64, BURST = 32 };
-static const double job_s =
-    20e-3; /* at least so long are repeats of a job timed: several time slices of a shared core */
+/* at least so long are repeats of a job timed: several time slices of a shared core */
+static const double job_s = 20e-3;
 
 struct ghp_pacer {
     const struct ghp_backend_ops *ops;

@@ -8,8 +8,8 @@
 static struct ghp_parcel_piece piece_at(const struct ghp_transfer *t, const struct ghp_seat *own,
                                         const struct ghp_piece *piece, bool receives)
 {
-    struct ghp_window_at here =
-        ghp_seat_window(own, receives ? t->to : t->from, t->shape.c); /* what the buffer holds */
+    /* what the buffer holds */
+    struct ghp_window_at here = ghp_seat_window(own, receives ? t->to : t->from, t->shape.c);
     int64_t pixels = t->shape.h * t->shape.w;
     struct ghp_parcel_piece p = {.rows = piece->samples * pixels,
                                  .block_bytes = piece->channels * t->element_bytes,

@@ -60,7 +60,7 @@ static int first_of_group(int r, struct ghp_ranks kind)
 enum ghp_status ghp_partners_of(const double *run_s, const bool *kept,
                                 const struct ghp_instr *instr, int n, struct ghp_own *own)
 {
-    bool sends = instr->comm != GHP_COMM_NONE && instr->ranks.count > 1 &&
+    bool sends = ghp_instr_sends(instr) &&
                  instr->ranks.count <= n; /* metrics are summed over other stages too */
     struct ghp_ranks kind = {.count = sends ? instr->ranks.count : 1,
                              .stride = sends ? instr->ranks.stride : 1};

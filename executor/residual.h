@@ -15,8 +15,8 @@ struct ghp_term {
 
 struct ghp_residual { /* of one instruction */
     double predicted_start_s, predicted_s;
-    double
-        predicted_partners_s; /* part of predicted_s: waiting for partners (calibrated profiles) */
+    /* part of predicted_s: waiting for partners (calibrated profiles) */
+    double predicted_partners_s;
     double measured_start_s, measured_s; /* start in the last step, mean duration */
     double measured_wait_s;
     double measured_own_s, measured_partners_s; /* over all workers: executor/partners.h; else 0 */

@@ -163,7 +163,7 @@ static json_t *layers(const struct ghp_run *run)
 /* What an instruction is: enough to find its price in a profile without the program. */
 static void put_instr(json_t *o, const struct ghp_run *run, const struct ghp_instr *instr)
 {
-    bool sends = instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+    bool sends = ghp_instr_sends(instr);
     char key[GHP_KEY_BYTES] = "";
 
     if (instr->kind == GHP_INSTR_COMPUTE) ghp_local_key(&instr->local, key);

@@ -18,8 +18,8 @@ enum ghp_schedule_kind {
     GHP_SCHEDULE_COUNT
 };
 
-extern const char
-    *const ghp_schedule_names[GHP_SCHEDULE_COUNT + 1]; /* NULL-terminated, in enum order */
+/* NULL-terminated, in enum order */
+extern const char *const ghp_schedule_names[GHP_SCHEDULE_COUNT + 1];
 
 struct ghp_schedule {
     enum ghp_schedule_kind kind;

@@ -41,8 +41,8 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
     int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
     int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */
-    double
-        ab_turn_s; /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
+    /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
+    double ab_turn_s;
     const char *run_folder; /* or NULL; of the compared plans' run files */
     int numerics;           /* enum ghp_numerics_choice */
     int precision;          /* 0: the plan's; else 1 more than the index of core/precision.h */

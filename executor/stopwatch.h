@@ -27,15 +27,15 @@ void ghp_stopwatch_close(struct ghp_stopwatch *watch); /* accepts NULL */
 
 double ghp_stopwatch_now_s(void); /* CLOCK_MONOTONIC */
 
-void ghp_stopwatch_begin(struct ghp_stopwatch *watch);           /* a step starts */
-void ghp_stopwatch_end(struct ghp_stopwatch *watch);             /* its compute stream ends */
+void ghp_stopwatch_begin(struct ghp_stopwatch *watch); /* a step starts */
+void ghp_stopwatch_end(struct ghp_stopwatch *watch);   /* its compute stream ends */
 /* The same, for whoever timed the step otherwise. */
 void ghp_stopwatch_end_after(struct ghp_stopwatch *watch, double step_s);
 int64_t ghp_stopwatch_step(const struct ghp_stopwatch *watch);   /* number of the present step */
 double ghp_stopwatch_start_s(const struct ghp_stopwatch *watch); /* when it started */
 void ghp_stopwatch_lap(struct ghp_stopwatch *watch, int instr, struct ghp_lap lap);
-void ghp_stopwatch_forget(
-    struct ghp_stopwatch *watch);                     /* drops what was measured so far (warm-up) */
+/* drops what was measured so far (warm-up) */
+void ghp_stopwatch_forget(struct ghp_stopwatch *watch);
 void ghp_stopwatch_skip(struct ghp_stopwatch *watch); /* drops the step that ended last */
 
 struct ghp_lap_mean { /* over the steps of middling length */

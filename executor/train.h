@@ -19,9 +19,9 @@ struct ghp_training {
     bool evaluates;                /* on the test set, after each epoch and at the end */
     const char *checkpoint_folder; /* NULL: none; else after each epoch and at the end, */
     int64_t checkpoint_every;      /* and every so many steps; 0: no more */
-    struct ghp_metrics *metrics; /* rank 0; NULL elsewhere or without file */
-    struct ghp_snapshot
-        *snapshot;             /* NULL, or takes the first step's gradients and the last weights */
+    struct ghp_metrics *metrics;   /* rank 0; NULL elsewhere or without file */
+    /* NULL, or takes the first step's gradients and the last weights */
+    struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
     /* found */
     double *losses; /* [steps - first_step]; owned by the caller */

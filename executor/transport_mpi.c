@@ -1,6 +1,6 @@
 /* executor/transport_mpi.c - the transport over MPI: start, communicators, waiting, the end.
  *
- * MPI carries single messages only; every collective is ghp's own (transport_mpi_levels.c, transport_mpi_collectives.c), because MPI promises
+ * MPI carries single messages only; every collective is ghp's own (transport_mpi_reduce.c, transport_mpi_gather.c, transport_mpi_collectives.c), because MPI promises
  * neither the order of a reduction nor the same bits on all ranks. Two threads use it at once, one a stream, each on
  * communicators of its own. */
 #include "executor/transport_mpi_private.h"
@@ -21,8 +21,8 @@ enum {
     TIMER_SLACK_NS = 1000, /* sleeps end when they should: the default adds 50 us to each */
     SLEEP_FIRST_NS = 5000
 };
-static const double testing_s =
-    20e-6; /* tests without a pause at most this long before it sleeps */
+/* tests without a pause at most this long before it sleeps */
+static const double testing_s = 20e-6;
 
 /* Longest pause between tests [ns]: an exchange's end is waited for; reductions run beside a computing thread of the
  * same core, which each test interrupts, and what arrives meanwhile waits in the socket. */

@@ -1,7 +1,7 @@
 /* executor/transport_mpi_collectives.c - ghp's own collectives over single messages that know no levels.
  *
  * An all-to-all is a pairwise exchange: every rank posts its receives, then sends to the others starting with the one
- * after itself, so that no rank is everybody's first target.  Sums and gathers: transport_mpi_levels.c. */
+ * after itself, so that no rank is everybody's first target.  Sums: transport_mpi_reduce.c; gathers: transport_mpi_gather.c. */
 #include "executor/transport_mpi_private.h"
 
 #include <stdlib.h>

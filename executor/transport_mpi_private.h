@@ -14,9 +14,8 @@ struct ghp_mpi_posted {
     MPI_Request *requests; /* 2 count entries */
 };
 
-enum {
-    GHP_MPI_LANES = 5
-}; /* what is on its way while one of them is waited for: transport_mpi_levels.c */
+/* What is on its way while one of them is waited for: transport_mpi_levels.c. */
+enum { GHP_MPI_LANES = 5 };
 
 struct ghp_comm {
     struct ghp_transport *transport; /* borrowed */
@@ -61,9 +60,10 @@ enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t by
 
 enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
 
-/* In transport_mpi_levels.c. */
+/* In transport_mpi_reduce.c. */
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of);
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of);
+/* In transport_mpi_gather.c. */
 enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,
                                    int64_t bytes_each);
 

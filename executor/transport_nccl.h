@@ -14,8 +14,8 @@
 #include "executor/device.h"
 #include "executor/transport.h"
 
-extern const struct ghp_transport_ops
-    ghp_transport_nccl; /* opened by ghp_nccl_open, not by its own `open` */
+/* opened by ghp_nccl_open, not by its own `open` */
+extern const struct ghp_transport_ops ghp_transport_nccl;
 
 /* base_ops, base   carries words; borrowed until close, as the device's backend is
  * device           a GPU of the cuda backend

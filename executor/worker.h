@@ -30,13 +30,13 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int64_t bucket_bytes;
     uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
-    int groups; /* G, for GHP_FAULT_GROUP_SCALE */
+    int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
-    const struct ghp_profile
-        *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
+    /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
+    const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
-    int threads;  /* that make samples for a device; 0: one */
-    bool no_tape; /* on a device: each step is enqueued anew */
+    int threads;               /* that make samples for a device; 0: one */
+    bool no_tape;              /* on a device: each step is enqueued anew */
 };
 
 struct ghp_step {          /* one pass over one global batch */

@@ -54,11 +54,6 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
     return &w->program.instrs[i];
 }
 
-static inline bool ghp_instr_sends(const struct ghp_instr *instr)
-{
-    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
-}
-
 /* What of a micro-batch this worker loads. */
 struct ghp_load ghp_worker_load(const struct ghp_worker *w);
 

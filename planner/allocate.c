@@ -1,7 +1,8 @@
-/* planner/allocate.c - the outer choices, their first bounds, and the order of their searches. */
+/* planner/allocate.c - the first bounds of outer choices, and the order of their searches. */
 #include "planner/allocate.h"
 
 #include "core/log.h"
+#include "planner/allocate_floor.h"
 #include "planner/baselines.h"
 
 #include <inttypes.h>
@@ -10,171 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the space ---- */
-
-struct walk {
-    const struct ghp_model *model;
-    struct ghp_extent extent;
-    const struct ghp_allocate_space *space;
-    bool whole_norms; /* a batch norm over the global batch: no micro-batches */
-    bool ghosts;      /* one over ghost batches: equal shares */
-    int groups, unit; /* worker counts are multiples of `unit` */
-    int64_t samples;  /* of a group's micro-batch */
-    struct ghp_staging staging;
-    const struct ghp_allocate_visitor *visitor;
-};
-
-/* The least divisor of a group that leaves at most so many units. */
-static int unit_of(int group)
-{
-    int unit = 1;
-
-    while (group % unit != 0 || group / unit > GHP_ALLOCATE_UNITS)
-        ++unit;
-    return unit;
-}
-
-static enum ghp_status visit_pipelines(struct walk *w)
-{
-    int n = w->staging.n > 1 && w->staging.micro_batches > 1 ? GHP_PIPELINE_COUNT : 1;
-
-    for (int p = 0; p < n; ++p) {
-        w->staging.pipeline = (enum ghp_pipeline)p;
-        GHP_TRY(w->visitor->visit(w->visitor->context, &w->staging));
-    }
-    return GHP_OK;
-}
-
-static enum ghp_status visit_stages(struct walk *w, int stage, int left);
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take fewer
- * degrees. */
-static enum ghp_status visit_grain(struct walk *w, int stage, int left)
-{
-    struct ghp_stage *s = &w->staging.stage[stage];
-    int grain = (int)common_divisor(s->workers, w->samples);
-
-    if (w->samples < s->workers || (grain < s->workers && w->ghosts)) return GHP_OK;
-    s->grain = grain < s->workers ? grain : 0;
-    return visit_stages(w, stage + 1, left - s->workers);
-}
-
-/* Whether the stage, once it ends before layer `end`, leaves nothing to look at. */
-static enum ghp_status is_useless(const struct walk *w, int stage, int end, bool *useless)
-{
-    const struct ghp_stage *s = &w->staging.stage[stage];
-    struct ghp_allocate_part part = {.stage = stage,
-                                     .first = s->first_layer,
-                                     .end = end,
-                                     .workers = s->workers,
-                                     .grain = s->grain > 0 ? s->grain : s->workers,
-                                     .groups = w->groups,
-                                     .micro_batches = w->staging.micro_batches,
-                                     .samples = w->samples};
-
-    *useless = false;
-    if (w->visitor->prune == NULL) return GHP_OK;
-    return w->visitor->prune(w->visitor->context, &part, useless);
-}
-
-/* Stage `stage` and those after it, with so many workers of the group left. */
-static enum ghp_status visit_stages(struct walk *w, int stage, int left)
-{
-    struct ghp_stage *s = &w->staging.stage[stage];
-    int n = w->staging.n, after = n - 1 - stage, first;
-    bool useless;
-
-    if (stage == n) {
-        GHP_TRY(is_useless(w, n - 1, w->model->n_layers, &useless));
-        return useless ? GHP_OK : visit_pipelines(w);
-    }
-    first = stage == 0 ? 0 : w->staging.stage[stage - 1].first_layer + 1;
-    for (int layer = first; layer < w->model->n_layers; ++layer) {
-        if (stage == 0 ? layer > 0 : !ghp_stage_may_start(w->model, layer)) continue;
-        if (stage > 0) {
-            GHP_TRY(is_useless(w, stage - 1, layer, &useless));
-            if (useless) break;
-        }
-        for (int k = w->unit; k + after * w->unit <= left; k += w->unit) {
-            if (after == 0) k = left; /* the last stage takes all */
-            *s = (struct ghp_stage){.first_layer = layer, .workers = k};
-            GHP_TRY(visit_grain(w, stage, left));
-        }
-    }
-    return GHP_OK;
-}
-
-static void note_norms(struct walk *w)
-{
-    for (int v = 0; v < w->model->n_layers; ++v) {
-        const struct ghp_layer *l = &w->model->layers[v];
-
-        if (l->op != GHP_OP_BATCH_NORM || l->norm.local_stats) continue;
-        *(l->norm.ghost > 0 ? &w->ghosts : &w->whole_norms) = true;
-    }
-}
-
-/* All stagings of one group count and one number of micro-batches. */
-static enum ghp_status visit_groups(struct walk *w, int groups, int u)
-{
-    int group = w->extent.workers / groups;
-
-    w->groups = groups;
-    w->unit = unit_of(group);
-    if (w->extent.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
-    w->samples = w->extent.global_batch / u / groups;
-    for (int n = 2; n <= w->space->most_stages && n * w->unit <= group; ++n) {
-        w->staging = (struct ghp_staging){.n = n, .micro_batches = u};
-        GHP_TRY(visit_stages(w, 0, group));
-    }
-    return GHP_OK;
-}
-
-enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
-                                  const struct ghp_allocate_space *space,
-                                  const struct ghp_allocate_visitor *visitor)
-{
-    struct walk w = {.model = model, .extent = extent, .space = space, .visitor = visitor};
-    int workers = extent.workers;
-
-    note_norms(&w);
-    for (int u = 1; u <= space->most_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
-        if (u > 1 && extent.global_batch % ((int64_t)u * workers) == 0) {
-            w.staging = (struct ghp_staging){.micro_batches = u};
-            GHP_TRY(visitor->visit(visitor->context, &w.staging));
-        }
-        for (int g = 1; g <= workers; ++g)
-            if (workers % g == 0 && (space->groups == 0 || space->groups == g))
-                GHP_TRY(visit_groups(&w, g, u));
-    }
-    return GHP_OK;
-}
-
 /* ---- first bounds ---- */
 
-/* What each layer at least costs a worker with so many samples in a micro-batch: prefix sums over the layers. */
-struct floor {
-    int64_t share;
-    int degrees,
-        workers;    /* degrees that divide it; workers of the stage, 0 where they do not matter */
-    double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
-    double *update; /* n_layers + 1 */
-    struct floor *next;
-};
-
 static const double list_share = 0.5; /* of the time, for listing outer choices */
-enum { FLOORS = 4096 };               /* of the table of floors, a power of two */
 
 struct candidate { /* an outer choice that its first bound does not rule out */
     double bound_s;
@@ -186,11 +25,10 @@ struct candidate { /* an outer choice that its first bound does not rule out */
 struct allocating {
     const struct ghp_allocate_job *job;
     struct ghp_allocation *result;
-    bool ghosts;
-    struct floor *floors[FLOORS];
+    struct ghp_floors floors;
     int *first_reader; /* of a layer, where gradients come back from it; -1 */
-    double way_s[GHP_ALLOCATE_STAGES +
-                 1]; /* once through the stages before one and back; NAN: no way leads on */
+    /* once through the stages before one and back; NAN: no way leads on */
+    double way_s[GHP_ALLOCATE_STAGES + 1];
     double bound_s[GHP_ALLOCATE_STAGES + 1]; /* of the stages before one */
     int64_t n, max;
     struct candidate *candidates;
@@ -198,83 +36,6 @@ struct allocating {
     int64_t looked;      /* stages bounded so far */
     bool cut;            /* the time came before all were listed */
 };
-
-static bool in_line(const struct ghp_instr *instr)
-{
-    return instr->stream == GHP_STREAM_COMPUTE &&
-           !(instr->comm != GHP_COMM_NONE && instr->ranks.count > 1);
-}
-
-/* The least over a layer's splits, updates apart. */
-static enum ghp_status least_of(const struct allocating *a, const struct ghp_lowering *how,
-                                int layer, int degrees, double least[2])
-{
-    struct ghp_split splits[GHP_MAX_CHOICES];
-    struct ghp_program piece = {0};
-    enum ghp_status status = GHP_OK;
-    int n = ghp_split_choices(&how->model->layers[layer], how->extent, splits, GHP_MAX_CHOICES);
-
-    least[0] = least[1] = INFINITY;
-    for (int i = 0; i < n && status == GHP_OK; ++i) {
-        double sum[2] = {0, 0};
-
-        if (degrees % splits[i].degree != 0) continue;
-        piece.n_instrs = 0;
-        status = ghp_lower_layer(how, layer, splits[i], 0, &piece);
-        for (int k = 0; k < piece.n_instrs && status == GHP_OK; ++k) {
-            struct ghp_price price;
-
-            if (!in_line(&piece.instrs[k])) continue;
-            status =
-                ghp_profile_price(a->job->profile, &piece.instrs[k], how->extent.workers, &price);
-            if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += price.seconds;
-        }
-        least[0] = fmin(least[0], sum[0]);
-        least[1] = fmin(least[1], sum[1]);
-    }
-    ghp_program_release(&piece);
-    return status;
-}
-
-static enum ghp_status fill_floor(const struct allocating *a, struct floor *f)
-{
-    struct ghp_lowering how = *a->job->how;
-    int n = how.model->n_layers, workers = f->workers > 0 ? f->workers : f->degrees;
-
-    how.extent = (struct ghp_extent){.workers = workers, .global_batch = f->share * workers};
-    f->work = ghp_alloc(2 * ((size_t)n + 1), sizeof *f->work);
-    if (f->work == NULL) return GHP_NO_MEMORY();
-    f->update = f->work + n + 1;
-    for (int v = 0; v < n; ++v) {
-        double least[2];
-
-        GHP_TRY(least_of(a, &how, v, f->degrees, least));
-        f->work[v + 1] = f->work[v] + least[0];
-        f->update[v + 1] = f->update[v] + least[1];
-    }
-    return GHP_OK;
-}
-
-static enum ghp_status floor_of(struct allocating *a, int64_t share, int degrees, int workers,
-                                const struct floor **floor)
-{
-    size_t slot;
-    struct floor *f;
-
-    if (!a->ghosts) workers = 0;
-    slot = (size_t)(share * 31 + degrees * 7 + workers) & (FLOORS - 1);
-    for (f = a->floors[slot]; f != NULL; f = f->next)
-        if (f->share == share && f->degrees == degrees && f->workers == workers) break;
-    *floor = f;
-    if (f != NULL) return GHP_OK;
-    f = ghp_alloc(1, sizeof *f);
-    if (f == NULL) return GHP_NO_MEMORY();
-    *f = (struct floor){
-        .share = share, .degrees = degrees, .workers = workers, .next = a->floors[slot]};
-    a->floors[slot] = f;
-    *floor = f;
-    return fill_floor(a, f);
-}
 
 static double between(const double *prefix, int first, int end)
 {
@@ -291,12 +52,12 @@ static enum ghp_status prune(void *context, const struct ghp_allocate_part *part
     int i = part->stage, u = part->micro_batches,
         entry = i > 0 ? a->first_reader[part->first - 1] : 0;
     double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
-    const struct floor *f;
+    const struct ghp_floor *f;
 
     if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
     *useless = true;
     if (a->cut) return GHP_OK;
-    GHP_TRY(floor_of(a, share, part->grain, part->groups * part->workers, &f));
+    GHP_TRY(ghp_floor_find(&a->floors, share, part->grain, part->groups * part->workers, &f));
     update_s = between(f->update, part->first, part->end);
     bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
     a->way_s[i + 1] = NAN;
@@ -515,7 +276,7 @@ static enum ghp_status find_readers(struct allocating *a)
 
         a->first_reader[v] =
             l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
-        a->ghosts = a->ghosts || ghp_layer_drifts(l);
+        a->floors.ghosts = a->floors.ghosts || ghp_layer_drifts(l);
     }
     return GHP_OK;
 }
@@ -529,6 +290,8 @@ enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allo
     if (a == NULL) return GHP_NO_MEMORY();
     a->job = job;
     a->result = result;
+    a->floors.how = job->how;
+    a->floors.profile = job->profile;
     a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
     status = find_readers(a);
     if (status == GHP_OK)
@@ -540,14 +303,7 @@ enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allo
         result->bound_s = 0;
     }
     if (status == GHP_OK) status = try_all(a);
-    for (int i = 0; i < FLOORS; ++i)
-        while (a->floors[i] != NULL) {
-            struct floor *f = a->floors[i];
-
-            a->floors[i] = f->next;
-            free(f->work);
-            free(f);
-        }
+    ghp_floors_release(&a->floors);
     free(a->first_reader);
     free(a->candidates);
     free(a);

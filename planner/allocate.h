@@ -72,8 +72,8 @@ struct ghp_allocation {
     int64_t peak_bytes;
     int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */
     bool least_proven;   /* no outer choice that was searched needs less */
-    double
-        bound_s; /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
+    /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
+    double bound_s;
     bool closed;      /* the whole space is */
     int64_t outer;    /* outer choices that their first stages did not rule out */
     int64_t searched; /* that were not ruled out by their first bound */

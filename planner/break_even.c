@@ -23,8 +23,8 @@ enum {
 static const double within = 0.5;     /* runners-up slower by more than this share are left out */
 static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
 static const double same_value = 1e-9;
-static const double zero_step =
-    1e-12; /* of a step: what two simulated periods may differ by rounding */
+/* of a step: what two simulated periods may differ by rounding */
+static const double zero_step = 1e-12;
 static const double beside = 1e-7; /* of the bracket: where a zero's neighbour is looked at */
 
 /* A program with prices, of which those of collectives follow a scaled profile. */

@@ -45,13 +45,13 @@ struct ghp_closed_time {   /* [s] */
     double activations_s;  /* t_a: between the rear's layers */
     double front_reduce_s; /* t_sf */
     double rear_reduce_s;  /* t_sr */
-    double
-        step_s; /* all of them; of the two reductions only the longer where roles are separated */
+    /* all of them; of the two reductions only the longer where roles are separated */
+    double step_s;
 };
 
 struct ghp_closed_memory { /* [bytes] */
-    double
-        data_bytes; /* a worker that runs the front: weights, gradients, momentum, activations both ways */
+    /* a worker that runs the front: weights, gradients, momentum, activations both ways */
+    double data_bytes;
     double model_bytes; /* a worker that runs the rear */
 };
 

@@ -23,11 +23,11 @@ enum {
 struct ghp_frontier_step {          /* taking one layer */
     int n_before;                   /* layers in the frontier before it */
     int before[GHP_FRONTIER_WIDTH]; /* which */
-    int kept_stride
-        [GHP_FRONTIER_WIDTH]; /* their stride in the table after, 0: leaves the frontier */
-    int edges_at
-        [GHP_FRONTIER_WIDTH]; /* first in-edge of the layer from that one, -1: none; see next_edge */
-    bool stays;               /* the layer itself is in the frontier after it (stride 1) */
+    /* their stride in the table after, 0: leaves the frontier */
+    int kept_stride[GHP_FRONTIER_WIDTH];
+    /* first in-edge of the layer from that one, -1: none; see next_edge */
+    int edges_at[GHP_FRONTIER_WIDTH];
+    bool stays; /* the layer itself is in the frontier after it (stride 1) */
     int n_states_before, n_states_after;
     int64_t table; /* where its tables start */
 };

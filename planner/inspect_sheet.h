@@ -25,8 +25,8 @@ struct ghp_column {
     const char *key;     /* in JSON; NULL ends the list */
     const char *heading; /* in the table */
     const char *unit;    /* in the table; "" for none */
-    char
-        kind; /* 't' text, 'i' whole number, 'b' whole number that a table shows scaled, 'r' real */
+    /* 't' text, 'i' whole number, 'b' whole number that a table shows scaled, 'r' real */
+    char kind;
     double scale; /* shown value = value * scale; 0 means 1 */
     int digits;   /* after the point */
 };

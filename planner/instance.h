@@ -100,8 +100,8 @@ struct ghp_instance {
     int *ready_slot; /* an item: the last slot before it may start */
     int *edge_slot;  /* 2 e: the edge's slot forward; 2 e + 1: backward */
     bool has_memory; /* the spans below are filled */
-    int64_t *
-        receive_bytes; /* flat choice: receive segment that its reduction (or the metrics') asks for */
+    /* flat choice: receive segment that its reduction (or the metrics') asks for */
+    int64_t *receive_bytes;
     struct ghp_spans layer_spans; /* flat choice */
     struct ghp_spans edge_spans;  /* flat pair */
 };

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double search_share =
-    0.2; /* of the time left: what a search without the limit may take */
+/* of the time left: what a search without the limit may take */
+static const double search_share = 0.2;
 static const double plan_share = 0.3; /* what one plan may take, but for the last */
 enum { SOME_SETS = 2000 };            /* of each plan */
 

@@ -12,8 +12,8 @@
 #include "planner/allocate.h"
 
 struct ghp_remade_job {
-    const struct ghp_allocate_job
-        *allocate;                   /* limit_bytes > 0; only plans faster than best_s count */
+    /* limit_bytes > 0; only plans faster than best_s count */
+    const struct ghp_allocate_job *allocate;
     struct ghp_instance *instance;   /* of plans without stages */
     const struct ghp_domain *domain; /* what they may choose from */
     bool all_roles;

@@ -1,16 +1,11 @@
 /* planner/make_staged.c - see make_staged.h. */
 #include "planner/make_staged.h"
+
+#include "planner/make_private.h"
 #include "planner/staging_text.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { SIZES = 11 };
-
-bool ghp_staged(const struct ghp_staging *staging)
-{
-    return !ghp_staging_trivial(staging);
-}
 
 enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
                                  struct ghp_staging *staging)
@@ -36,21 +31,18 @@ enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct g
 static enum ghp_status tune(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
                             struct ghp_plan *plan)
 {
-    static const int64_t sizes[SIZES] = {0,       1 << 18, 1 << 19,         1 << 20,
-                                         1 << 21, 1 << 22, 1 << 23,         1 << 24,
-                                         1 << 25, 1 << 26, (int64_t)1 << 50};
     struct ghp_lowering trial = *how;
     struct ghp_prediction p;
 
     plan->bucket_bytes = how->bucket_bytes;
     GHP_TRY(ghp_plan_predict(how, plan->splits, wishes->profile, &plan->predicted));
-    for (int s = 0; s < SIZES && wishes->bucket_bytes == GHP_BUCKET_AUTO; ++s) {
-        trial.bucket_bytes = sizes[s];
+    for (int s = 0; s < GHP_MAKING_BUCKET_SIZES && wishes->bucket_bytes == GHP_BUCKET_AUTO; ++s) {
+        trial.bucket_bytes = ghp_making_bucket_sizes[s];
         GHP_TRY(ghp_plan_predict(&trial, plan->splits, wishes->profile, &p));
         if (wishes->memory_bytes > 0 && p.peak_bytes > wishes->memory_bytes) continue;
         if (p.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME)) continue;
         plan->predicted = p;
-        plan->bucket_bytes = sizes[s];
+        plan->bucket_bytes = trial.bucket_bytes;
     }
     return GHP_OK;
 }

@@ -12,9 +12,6 @@
 enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
                                  struct ghp_staging *staging);
 
-/* Whether a staging says anything: stages or micro-batches. */
-bool ghp_staged(const struct ghp_staging *staging);
-
 /* Takes the allocation's staging and splits into the plan: groups, the fastest bucket size tried, prediction.
  *
  * how   without staging; its bucket size is taken where the wishes give one

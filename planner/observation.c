@@ -159,22 +159,18 @@ static double share_of(const struct ghp_record *r, int i, int other)
     return a->measured_own_s > 0 ? sum / a->measured_own_s : 0;
 }
 
-static bool sends(const struct ghp_instr *instr)
-{
-    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
-}
-
 static void find_shares(const struct ghp_run_case *run, int i, struct ghp_observation *o)
 {
     double sum = 0;
 
     for (int other = 0; other < run->program.n_instrs; ++other) {
         const struct ghp_instr *b = &run->program.instrs[other];
-        bool link = o->beside ? sends(b) : o->sends;
+        bool link = o->beside ? ghp_instr_sends(b) : o->sends;
         int kind = link ? 2 : o->beside ? 1 : 0;
 
         if ((b->stream == GHP_STREAM_COMM) == o->beside) continue;
-        if (!o->beside && !sends(b)) continue; /* a reduction over one worker does nothing */
+        if (!o->beside && !ghp_instr_sends(b))
+            continue; /* a reduction over one worker does nothing */
         o->shares[kind] += share_of(run->record, i, other);
     }
     for (int k = 0; k < 3; ++k)
@@ -221,7 +217,7 @@ static bool part_of(const struct ghp_profile *profile, const struct ghp_instr *i
     default: break;
     }
     part->kind = GHP_PART_COPY;
-    if (!sends(instr)) return true;
+    if (!ghp_instr_sends(instr)) return true;
     *part = (struct ghp_part){GHP_PART_LINK, 0, 0};
     if (profile->n_comms == 0) return true;
     *part = (struct ghp_part){GHP_PART_COMM, (int)instr->comm, instr->ranks.count};
@@ -245,7 +241,7 @@ static enum ghp_status observe_instr(const struct ghp_profile *profile,
 
     GHP_TRY(ghp_profile_price(profile, &instr, c->record->extent.workers, &whole));
     part = whole;
-    if (sends(&instr) && instr.copy_bytes > 0) {
+    if (ghp_instr_sends(&instr) && instr.copy_bytes > 0) {
         instr.copy_bytes = 0;
         GHP_TRY(ghp_profile_price(profile, &instr, c->record->extent.workers, &part));
     }
@@ -254,7 +250,7 @@ static enum ghp_status observe_instr(const struct ghp_profile *profile,
                                   .copy_s = whole.seconds - part.seconds,
                                   .own_s = said->measured_own_s,
                                   .partners_s = said->measured_partners_s,
-                                  .sends = sends(&instr),
+                                  .sends = ghp_instr_sends(&instr),
                                   .beside = instr.stream == GHP_STREAM_COMM};
     if (!(o->price_s > 0) || !(o->own_s > 0) || !part_of(profile, &instr, &o->part)) return GHP_OK;
     find_shares(c, i, o);

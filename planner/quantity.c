@@ -58,7 +58,7 @@ bool ghp_quantity_matters(const struct ghp_program *program, const struct ghp_pr
     for (int i = 0; i < program->n_instrs; ++i) {
         const struct ghp_instr *instr = &program->instrs[i];
 
-        if (instr->comm != GHP_COMM_NONE && instr->ranks.count > 1 &&
+        if (ghp_instr_sends(instr) &&
             ghp_profile_link_of(profile, instr->ranks, program->extent.workers) == kind)
             return true;
     }

@@ -10,8 +10,8 @@
 
 struct option { /* a layer that may be made again */
     int layer, stage;
-    double
-        again_s; /* its forward passes of a step: the set's step grows by no less where computation binds */
+    /* its forward passes of a step: the set's step grows by no less where computation binds */
+    double again_s;
     double bytes; /* of its own that are kept between forward and backward */
 };
 
@@ -25,9 +25,9 @@ struct sets {
     int n;
     double least_s;                   /* of any set */
     double compute_s[GHP_MAX_STAGES]; /* each stage's computation, all kept */
-    double
-        kept_bytes[GHP_MAX_STAGES]; /* each stage's bytes between forward and backward, all kept */
-    int most;                       /* sets that are tried beyond the first */
+    /* each stage's bytes between forward and backward, all kept */
+    double kept_bytes[GHP_MAX_STAGES];
+    int most; /* sets that are tried beyond the first */
     struct ghp_remake *result;
 };
 
@@ -97,12 +97,6 @@ static enum ghp_status judge(struct sets *s, int64_t *peak_bytes)
 }
 
 /* ---- options ---- */
-
-static bool may_remake(const struct ghp_layer *l)
-{
-    return l->op != GHP_OP_INPUT && l->op != GHP_OP_BATCH_NORM && l->op != GHP_OP_SOFTMAX_CE &&
-           !ghp_op_in_place(l);
-}
 
 /* The first instruction of the backward part; -1: there is none. */
 static int first_backward(const struct ghp_program *program)
@@ -192,7 +186,7 @@ static enum ghp_status weigh(struct sets *s)
         read_stage(s, k, &programs.of[k], &timings[k], of_layer);
     if (fits(s, peak_bytes)) status = keep(s, timings[0].step_s, peak_bytes);
     for (int v = 0; v < layers; ++v) {
-        if (!may_remake(&s->how.model->layers[v])) continue;
+        if (!ghp_stage_may_recompute(&s->how.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
         if (!(of_layer[v].bytes > 0))
             s->options[s->n].again_s = 0; /* nothing going backward reads it */

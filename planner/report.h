@@ -15,8 +15,8 @@
 #include "planner/terms.h"
 
 struct ghp_report_lap { /* of one instruction; seconds from the step's start */
-    double start_s, run_s,
-        wait_s; /* start in the last step; means of run and of the wait before it */
+    /* start in the last step; means of run and of the wait before it */
+    double start_s, run_s, wait_s;
 };
 
 struct ghp_report {

@@ -13,8 +13,8 @@ enum {
     TICKS = 10
 }; /* width of a drawing in its own units; marks on the axis at most */
 
-static const double seen =
-    0.0012; /* share of the axis below which an instruction joins its neighbours */
+/* share of the axis below which an instruction joins its neighbours */
+static const double seen = 0.0012;
 
 /* What a lane shows: a span of one phase. */
 struct span {

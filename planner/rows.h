@@ -13,6 +13,7 @@
  *
  * Not the truth: that is core/simulate on the lowered program.  Without slowdowns both agree.
  *
+ * In parts: rows_load.c, rows.c, rows_stages.c (with stages), rows_weights.c.
  * Tested  tests/planner/test_rows.c (against core/simulate), test_exact.c */
 #ifndef GHP_PLANNER_ROWS_H
 #define GHP_PLANNER_ROWS_H

@@ -26,8 +26,8 @@ static void add_reduction(const struct ghp_program *program, const struct ghp_in
 static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
                       double seconds, int n_layers, struct ghp_term *terms)
 {
-    struct ghp_term *term =
-        &terms[instr->layer >= 0 ? instr->layer : n_layers - 1]; /* the metrics are the loss's */
+    /* the metrics are the loss's */
+    struct ghp_term *term = &terms[instr->layer >= 0 ? instr->layer : n_layers - 1];
 
     if (instr->kind == GHP_INSTR_ALL_REDUCE) {
         add_reduction(program, instr, seconds, terms);

@@ -10,8 +10,8 @@
 
 static const double worth = 0.01;  /* of a step: what shares must gain over those in proportion */
 static const double narrow = 1e-4; /* of a step: where the bisection ends */
-static const double time_share =
-    0.5; /* of the time that is left: what one block size's splits may take */
+/* of the time that is left: what one block size's splits may take */
+static const double time_share = 0.5;
 
 struct balance {
     const struct ghp_allocate_job *job;
@@ -21,8 +21,8 @@ struct balance {
     int64_t *trial;  /* samples of each worker in the program that is simulated, */
     int64_t *filled; /* and within the step that is tried */
     int *like;       /* a block: the first block that is as fast */
-    double *
-        *step_s;   /* such a first block: seconds by samples of a worker, NAN: not simulated yet */
+    /* such a first block: seconds by samples of a worker, NAN: not simulated yet */
+    double **step_s;
     int64_t units; /* samples of one worker of each block together */
     int64_t most;  /* samples that a worker may have: all others have one at least */
 };

@@ -2,6 +2,7 @@
 #include "planner/what_if.h"
 
 #include "core/embed.h"
+#include "core/profile_edit.h"
 #include "core/text.h"
 #include "core/units.h"
 
@@ -364,16 +365,11 @@ static enum ghp_status slow_worker(const struct values *to, int workers,
                         to->v[KEY_SLOW_WORKER], workers, workers - 1);
     GHP_TRY(ghp_speeds_slow(&profile->speeds, workers, (int)to->v[KEY_SLOW_WORKER],
                             to->v[KEY_SLOW_FACTOR], &slower));
-    for (int i = 0; i < profile->n_ops && !same(slower, 1); ++i) {
-        profile->ops[i].seconds *= slower;
-        profile->ops[i].source = GHP_SOURCE_LAW;
-    }
+    if (same(slower, 1)) return GHP_OK; /* another is still the slowest */
     speed_rate(&profile->update, 1 / slower);
     speed_rate(&profile->load, 1 / slower);
     speed_rate(&profile->accumulate, 1 / slower);
-    profile->law.flops_per_s /= slower;
-    profile->law.memory_Bps /= slower;
-    return GHP_OK;
+    return ghp_profile_scale_compute(profile, 1 / slower);
 }
 
 /* ---- the whole ---- */

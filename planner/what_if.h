@@ -24,9 +24,9 @@
 #include "core/plan.h"
 
 struct ghp_what_if {
-    const struct ghp_machine
-        *machine; /* in place of the profile's; a link of bandwidth 0 keeps the profile's link;
-                                          NULL: the profile's own */
+    /* in place of the profile's; a link of bandwidth 0 keeps the profile's link;
+     * NULL: the profile's own */
+    const struct ghp_machine *machine;
     const char *machine_name; /* how the record names it; NULL: not recorded */
     const char *const *set;   /* n_set texts KEY=VALUE */
     int n_set;

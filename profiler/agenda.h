@@ -34,8 +34,8 @@ struct ghp_agenda_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
-    char
-        algorithm[GHP_ALGORITHM_BYTES]; /* the quickest of the backend's, once tried; "": not yet */
+    /* the quickest of the backend's, once tried; "": not yet */
+    char algorithm[GHP_ALGORITHM_BYTES];
     struct ghp_samples samples;
 };
 
@@ -64,10 +64,10 @@ struct ghp_agenda_request {
     int workers; /* N */
     int ranks;   /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
     int element_bytes; /* 4 or 8 */
-    int64_t
-        bucket_bytes; /* gradients that are reduced together make messages up to this size, >= 0 */
-    const struct ghp_speeds *
-        speeds; /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
+    /* gradients that are reduced together make messages up to this size, >= 0 */
+    int64_t bucket_bytes;
+    /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
+    const struct ghp_speeds *speeds;
 };
 
 /* Collects and orders.

@@ -249,8 +249,8 @@ enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task
 
     for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
         GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
-        once_s =
-            samples->values[samples->n++]; /* a first run may have had a shared core to itself */
+        /* a first run may have had a shared core to itself */
+        once_s = samples->values[samples->n++];
     }
     return GHP_OK;
 }

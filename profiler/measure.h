@@ -19,14 +19,14 @@ struct ghp_measure {
     int rank, size;
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
-    const struct ghp_transport_ops
-        *carrier_ops; /* of tensors; NULL: the transport carries them too */
+    /* of tensors; NULL: the transport carries them too */
+    const struct ghp_transport_ops *carrier_ops;
     struct ghp_transport *carrier;
     int element_bytes; /* 2, 4 or 8 */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
     bool shares_cores; /* more ranks than cores */
-    double speed,
-        fastest; /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */
+    /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */
+    double speed, fastest;
     int64_t cache_bytes; /* the largest cache: a step that moves more finds nothing there again */
 };
 
@@ -43,8 +43,8 @@ struct ghp_task {
     void *context;
     enum ghp_clock clock;
     enum ghp_queue queue; /* of GHP_CLOCK_COMM */
-    bool
-        alone; /* no rank waits for another in it: what unlike workers take counts by their speeds */
+    /* no rank waits for another in it: what unlike workers take counts by their speeds */
+    bool alone;
 };
 
 /* Where the backend's tensors lie. */
@@ -88,8 +88,8 @@ struct ghp_effort {
 
 /* What came out. */
 struct ghp_timed {
-    double
-        seconds; /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
+    /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
+    double seconds;
     double spread; /* (third quartile - first quartile) / seconds */
     int samples;
 };

@@ -16,8 +16,8 @@ enum {
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
-static const double round_samples =
-    10; /* a round lasts as long as so many samples of an operation */
+/* a round lasts as long as so many samples of an operation */
+static const double round_samples = 10;
 
 /* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
 struct traffic {

@@ -1,20 +1,10 @@
-/* profiler/measured.c - the measuring run: who, where, what, in which order, saved how often. */
-#include "profiler/measured.h"
-#include "core/log.h"
-#include "executor/opbench.h"
-#include "profiler/measure_comm.h"
-#include "profiler/measure_overlap.h"
-#include "profiler/measure_pace.h"
-#include "profiler/measure_rates.h"
-#include "profiler/measure_speed.h"
-#include "profiler/muster.h"
-#include "profiler/resume.h"
-#include "profiler/topology.h"
+/* profiler/measured.c - the measuring run: in which order, saved how often. */
+#include "profiler/measured_private.h"
 
-#include <libgen.h>
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
+#include "profiler/measure_comm.h"
+#include "profiler/measure_pace.h"
+#include "profiler/muster.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,68 +16,6 @@ enum {
     ROUND_SAMPLES = 2
 };
 static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
-static const double memory_share =
-    0.5; /* of a node's or a device's memory: what measuring may take */
-
-/* Everything of one run. */
-struct run {
-    const struct ghp_measured_request *request;
-    struct ghp_measured_result *result;
-    struct ghp_measure m;
-    struct ghp_agenda agenda;
-    struct ghp_profile *profile; /* in result */
-    int ranks_per_node;
-    int sharing;          /* ranks of one device */
-    int64_t memory_bytes; /* what measuring may take of this rank's memory */
-    double start_s;
-    struct ghp_speeds speeds; /* of the workers */
-};
-
-/* The folder is looked at before hours are spent on what goes there. */
-static enum ghp_status check_output(const char *path)
-{
-    char copy[PATH_MAX];
-    const char *folder = NULL;
-
-    if (strlen(path) >= sizeof copy)
-        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': the name is too long; shorten it", path);
-    memcpy(copy, path, strlen(path) + 1);
-    folder = dirname(copy);
-    if (access(folder, F_OK) != 0)
-        return GHP_FAIL(GHP_ERR_IO,
-                        "cannot write '%s': there is no folder '%s'; make it, or give "
-                        "another -o",
-                        path, folder);
-    if (access(folder, W_OK) != 0)
-        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': folder '%s' is read-only; give another -o",
-                        path, folder);
-    return GHP_OK;
-}
-
-static enum ghp_status check_request(const struct run *run)
-{
-    const struct ghp_measured_request *request = run->request;
-    int workers = run->result->workers;
-
-    if (run->m.size > workers)
-        return GHP_FAIL(
-            GHP_ERR_INPUT,
-            "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
-            "disturb; use mpirun -n %d, or --workers %d",
-            run->m.size, workers, workers, run->m.size);
-    for (int i = 0; i < request->n_batches; ++i) {
-        struct ghp_extent extent = {.workers = workers, .global_batch = request->batches[i]};
-
-        GHP_TRY(ghp_extent_check(extent));
-    }
-    if (!ghp_backend_has(request->backend_ops, request->precision))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "backend '%s' cannot compute in %s; use --backend %s, or "
-                        "--precision float",
-                        request->backend_ops->name, ghp_precision_name(request->precision),
-                        request->precision.element_bytes == 8 ? "reference" : "cuda");
-    return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
-}
 
 /* Provenance: when and where. */
 static enum ghp_status stamp(struct ghp_profile *profile)
@@ -105,254 +33,10 @@ static enum ghp_status stamp(struct ghp_profile *profile)
     return profile->created != NULL && profile->host != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-/* The profile before anything is measured. */
-static enum ghp_status blank(struct run *run, int nodes)
-{
-    const struct ghp_measured_request *request = run->request;
-    struct ghp_profile *profile = run->profile;
-
-    GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
-                             request->precision.element_bytes));
-    profile->tf32 = request->precision.tf32;
-    ghp_machine_release(&profile->machine);
-    GHP_TRY(ghp_topology_read(NULL, nodes, &profile->machine));
-    if (request->memory_bytes > 0) profile->machine.memory_bytes = request->memory_bytes;
-    profile->machine.intra = request->intra;
-    profile->machine.inter = request->inter;
-    profile->workers = run->m.size;
-    return ghp_profile_seal(profile);
-}
-
-/* The devices as their own library sees them, which knows more than hwloc. */
-static enum ghp_status note_gpus(struct ghp_gpus *gpus, const struct ghp_device_about *about,
-                                 int64_t memory_bytes)
-{
-    free(gpus->name);
-    gpus->name = strdup(about->name);
-    gpus->count = about->count;
-    gpus->memory_bytes = memory_bytes;
-    return gpus->name != NULL ? GHP_OK : GHP_NO_MEMORY();
-}
-
-/* A device's own memory and cache count there. */
-static enum ghp_status note_device(struct run *run)
-{
-    struct ghp_device device = ghp_measure_device(&run->m);
-    struct ghp_device_memory memory = {0};
-    struct ghp_device_about about = {0};
-
-    run->memory_bytes =
-        (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
-    if (device.ops == NULL) return GHP_OK;
-    device.ops->about(device.backend, &about);
-    GHP_TRY(device.ops->memory(device.backend, &memory));
-    run->sharing = (run->ranks_per_node + about.count - 1) / about.count;
-    run->m.cache_bytes = about.cache_bytes;
-    run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes) / run->sharing;
-    return note_gpus(&run->profile->machine.gpus, &about, memory.total_bytes);
-}
-
-/* Who carries tensors: decided by all together, after every backend is open. */
-static enum ghp_status open_carrier(struct run *run)
-{
-    struct ghp_team team = {.backend_ops = run->m.backend_ops,
-                            .backend = run->m.backend,
-                            .transport_ops = run->m.transport_ops,
-                            .transport = run->m.transport};
-    enum ghp_status status =
-        ghp_carrier_open(&team, run->request->carrier, run->request->watchdog_s);
-
-    run->m.carrier_ops = team.carrier_ops;
-    run->m.carrier = team.carrier;
-    return status;
-}
-
-/* What a worker takes of a device beside its arena: the driver's, the libraries' and the communicators' memory. */
-static enum ghp_status note_beside(struct run *run)
-{
-    struct ghp_device device = ghp_measure_device(&run->m);
-    struct ghp_device_memory memory = {0};
-    double beside = 0;
-    enum ghp_status status;
-
-    if (device.ops == NULL) return GHP_OK;
-    status = device.ops->memory(device.backend, &memory);
-    beside = (double)(memory.total_bytes - memory.free_bytes) / run->sharing;
-    GHP_TRY(ghp_measure_max(&run->m, status, &beside));
-    run->profile->beside_bytes = (int64_t)beside;
-    return GHP_OK;
-}
-
-/* Binds this rank as a training worker is bound, and opens the backend with the threads it would have. */
-static enum ghp_status settle(struct run *run)
-{
-    struct ghp_crew crew = {
-        .workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
-    struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
-                                        .tf32 = run->request->precision.tf32,
-                                        .threads = run->request->threads,
-                                        .exact = run->request->exact,
-                                        .seat = run->m.rank % run->ranks_per_node};
-    struct ghp_binding binding = {0};
-
-    GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
-    if (config.threads == 0) config.threads = binding.n_cores;
-    run->result->threads = config.threads;
-    snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
-    run->m.backend_ops = run->request->backend_ops;
-    run->m.element_bytes = config.element_bytes;
-    run->m.cache_bytes = ghp_topology_cache_bytes();
-    run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
-    run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
-    GHP_TRY(run->m.backend_ops->open(&config, &run->m.backend));
-    return note_device(run);
-}
-
-/* What rank 0 knows from the earlier file, to all. */
-static enum ghp_status share_kept(struct run *run)
-{
-    struct ghp_agenda *agenda = &run->agenda;
-    size_t n = (size_t)agenda->n_ops + (size_t)agenda->n_comms + 1;
-    unsigned char *flags = ghp_alloc(n, 1);
-    enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
-
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
-        flags[i] = agenda->ops[i].kept;
-    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
-        flags[agenda->n_ops + i] = agenda->comms[i].kept;
-    status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
-        agenda->ops[i].kept = flags[i] != 0;
-    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
-        agenda->comms[i].kept = flags[agenda->n_ops + i] != 0;
-    free(flags);
-    return status;
-}
-
-/* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
-static enum ghp_status share_speeds(struct run *run)
-{
-    struct ghp_measure *m = &run->m;
-    int n = run->profile->speeds.n;
-    double *of;
-
-    GHP_TRY(ghp_measure_share(m, GHP_OK, &n, (int64_t)sizeof n));
-    if (n != m->size) return GHP_OK;
-    of = ghp_alloc((size_t)n, sizeof *of);
-    if (of != NULL && m->rank == 0) memcpy(of, run->profile->speeds.of, (size_t)n * sizeof *of);
-    GHP_TRY(
-        ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
-    m->speed = of[m->rank];
-    for (int r = 0; r < n; ++r)
-        m->fastest = fmax(m->fastest, of[r]);
-    free(of);
-    return GHP_OK;
-}
-
-static enum ghp_status collect(struct run *run)
-{
-    const struct ghp_measured_request *request = run->request;
-    struct ghp_agenda_request wanted = {.models = request->models,
-                                        .n_models = request->n_models,
-                                        .batches = request->batches,
-                                        .n_batches = request->n_batches,
-                                        .workers = run->result->workers,
-                                        .ranks = run->m.size,
-                                        .element_bytes = request->precision.element_bytes,
-                                        .bucket_bytes = request->bucket_bytes,
-                                        .speeds = &run->speeds};
-    enum ghp_status status = ghp_agenda_collect(&wanted, &run->agenda);
-    bool resumed = false;
-    double unused = 0;
-
-    if (status == GHP_OK && run->m.rank == 0 && !request->fresh)
-        status = ghp_resume_load(request->output, run->profile, &resumed);
-    if (status == GHP_OK && run->m.rank == 0 && !resumed && request->like != NULL) {
-        status = ghp_resume_like(request->like, run->profile);
-        if (status == GHP_OK) ghp_resume_mark(run->profile, &run->agenda);
-    }
-    GHP_TRY(ghp_measure_max(&run->m, status, &unused));
-    if (resumed) {
-        ghp_resume_mark(run->profile, &run->agenda);
-        ghp_note("continuing '%s'", request->output);
-    }
-    GHP_TRY(share_speeds(run));
-    return share_kept(run);
-}
-
-static enum ghp_status task_run(void *context, int64_t repeats)
-{
-    return ghp_opbench_run(context, (int)fmin((double)repeats, INT_MAX));
-}
-
-static bool beside_reductions(const struct ghp_agenda_op *op)
-{
-    return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD && op->flops > 0;
-}
-
-/* What is computed while gradients are reduced: backward operations of pure data parallelism, drawn by their share of
- * the work.  Returns how many; 0: the models have none. */
-static int typical(const struct ghp_agenda *agenda, const struct ghp_agenda_op **ops)
-{
-    double all = 0, passed = 0, drawn = 0.5;
-    int n = 0;
-
-    for (int i = 0; i < agenda->n_ops; ++i)
-        if (beside_reductions(&agenda->ops[i])) all += agenda->ops[i].flops;
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        if (!beside_reductions(&agenda->ops[i])) continue;
-        passed += agenda->ops[i].flops;
-        if (n == GHP_OVERLAP_TASKS || passed < all * drawn / GHP_OVERLAP_TASKS) continue;
-        ops[n++] = &agenda->ops[i];
-        while (passed >= all * drawn / GHP_OVERLAP_TASKS)
-            drawn += 1;
-    }
-    return n;
-}
-static enum ghp_status measure_overlap(struct run *run)
-{
-    const struct ghp_agenda_op *ops[GHP_OVERLAP_TASKS];
-    struct ghp_opbench *benches[GHP_OVERLAP_TASKS] = {NULL};
-    struct ghp_task tasks[GHP_OVERLAP_TASKS];
-    int n = typical(&run->agenda, ops);
-    double unused = 0;
-    enum ghp_status status = GHP_OK;
-
-    if (n == 0) return GHP_OK;
-    for (int i = 0; i < n && status == GHP_OK; ++i) {
-        struct ghp_opbench_task task = ghp_measure_op_task(&run->m, ops[i]);
-
-        status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &benches[i]);
-        tasks[i] = (struct ghp_task){
-            .run = task_run, .context = benches[i], .clock = ghp_measure_clock(&run->m)};
-    }
-    GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
-    status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
-done:
-    for (int i = 0; i < n; ++i)
-        ghp_opbench_close(benches[i]);
-    return status;
-}
-
-/* Rates and slowdowns, unless the earlier file has them. */
-static enum ghp_status measure_rates(struct run *run)
-{
-    const struct ghp_profile *old = run->profile;
-    unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED &&
-                                  old->update.bandwidth_Bps > 0,
-                              old->overlap.compute >= 1};
-    int64_t samples = run->request->batches[0] / run->result->workers;
-
-    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 2));
-    if (!known[0])
-        GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
-    return known[0] && known[1] ? GHP_OK : measure_overlap(run);
-}
-
 /* Rank 0's file, with laws as far as they are known. */
 static enum ghp_status save(void *context)
 {
-    struct run *run = context;
+    struct ghp_measuring *run = context;
 
     GHP_TRY(stamp(run->profile));
     GHP_TRY(ghp_profile_seal(run->profile));
@@ -362,7 +46,7 @@ static enum ghp_status save(void *context)
     return ghp_profile_save(run->request->output, run->profile);
 }
 
-static enum ghp_status finish(struct run *run)
+static enum ghp_status finish(struct ghp_measuring *run)
 {
     double unused = 0;
     enum ghp_status status = GHP_OK;
@@ -377,7 +61,7 @@ static enum ghp_status finish(struct run *run)
 }
 
 /* Collectives, then operations, each as far as the time goes. */
-static enum ghp_status measure_round(struct run *run)
+static enum ghp_status measure_round(struct ghp_measuring *run)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_measure_now_s();
     struct ghp_comm_limits comm_limits = {.samples = ROUND_SAMPLES,
@@ -393,7 +77,7 @@ static enum ghp_status measure_round(struct run *run)
     return ghp_measure_ops(&run->m, &run->agenda, &ops_limits, run->profile);
 }
 
-static void count_all(struct run *run)
+static void count_all(struct ghp_measuring *run)
 {
     struct ghp_measured_result *result = run->result;
 
@@ -416,49 +100,37 @@ static void note_pace(struct ghp_profile *profile, const struct ghp_samples samp
                                       .memory_s = ghp_measure_summary(&samples[1]).seconds};
 }
 
-static enum ghp_status measure_all(struct run *run)
+static enum ghp_status measure_all(struct ghp_measuring *run)
 {
     struct ghp_samples pace[GHP_PACE_JOBS] = {{0}};
 
-    GHP_TRY(measure_rates(run));
+    GHP_TRY(ghp_measuring_rates(run));
     for (int i = 0; i < ROUNDS; ++i) {
         GHP_TRY(ghp_measure_pace(&run->m, pace));
         GHP_TRY(measure_round(run));
     }
     note_pace(run->profile, pace);
-    GHP_TRY(note_beside(run));
+    GHP_TRY(ghp_measuring_note_beside(run));
     count_all(run);
     return finish(run);
 }
 
-/* Whether the workers are equally fast: where each has a place of its own, and all are there. */
-static enum ghp_status measure_speeds(struct run *run)
-{
-    struct ghp_measure *m = &run->m;
-
-    if (run->request->alike || m->shares_cores || m->size < 2 || m->size != run->result->workers)
-        return GHP_OK;
-    GHP_TRY(ghp_measure_speed(m, &run->speeds));
-    return ghp_speeds_copy(&run->speeds, &run->profile->speeds);
-}
-
-static enum ghp_status prepare(struct run *run)
+static enum ghp_status prepare(struct ghp_measuring *run)
 {
     double unused = 0;
     int nodes = 1;
-    enum ghp_status status = check_request(run);
+    enum ghp_status status = ghp_measuring_check(run);
 
     GHP_TRY(ghp_measure_max(&run->m, status, &unused));
     GHP_TRY(ghp_muster_nodes(&run->m, &nodes, &run->ranks_per_node));
     run->result->nodes = nodes;
-    status = blank(run, nodes);
-    if (status == GHP_OK) status = settle(run);
+    status = ghp_measuring_blank(run, nodes);
+    if (status == GHP_OK) status = ghp_measuring_settle(run);
     /* cores may be shared by some ranks only, but all must count alike */
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
     run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
-    GHP_TRY(ghp_measure_max(&run->m, open_carrier(run), &unused));
-    GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
-    return collect(run);
+    GHP_TRY(ghp_measure_max(&run->m, ghp_measuring_open_carrier(run), &unused));
+    return ghp_measuring_collect(run);
 }
 
 enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
@@ -491,7 +163,8 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
                                  struct ghp_transport *transport,
                                  struct ghp_measured_result *result)
 {
-    struct run run = {.request = request, .result = result, .start_s = ghp_measure_now_s()};
+    struct ghp_measuring run = {
+        .request = request, .result = result, .start_s = ghp_measure_now_s()};
     enum ghp_status status = GHP_OK;
 
     memset(result, 0, sizeof *result);

@@ -1,7 +1,8 @@
 /* profiler/measured.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
  *
- * Order: machine, speeds of the workers, earlier file, agenda, rates, overlap, collectives, operations, laws.  The file is saved now and then
- * while operations are measured, so that an interrupted run loses seconds, not hours.
+ * Order: machine, earlier file, speeds of the workers unless that file says them, agenda, rates, overlap, collectives,
+ * operations, laws.  The file is saved now and then while operations are measured, so that an interrupted run loses
+ * seconds, not hours.
  *
  * Tested  tests/profiler/test_measured.c, tests/tools/test_profile_measured.sh */
 #ifndef GHP_PROFILER_MEASURED_H

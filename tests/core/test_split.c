@@ -7,7 +7,6 @@
 
 enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };
 
-
 /* What one worker holds of the global BATCH x CHANNELS tensor: 0 where it holds nothing. */
 struct held {
     double value[BATCH][CHANNELS];
@@ -148,11 +147,27 @@ static void test_text(void)
         CHECK_STATUS(ghp_split_parse(bad[i], &split), GHP_ERR_INPUT);
 }
 
+/* Against the first number from above that divides both. */
+static void test_gcd(void)
+{
+    for (int64_t a = 1; a <= 48; a++)
+        for (int64_t b = 1; b <= 48; b++) {
+            int64_t greatest = a;
+
+            while (a % greatest != 0 || b % greatest != 0)
+                greatest--;
+            CHECK_EQ(ghp_gcd(a, b), greatest);
+        }
+    CHECK_EQ(ghp_gcd(0, 6), 6);
+    CHECK_EQ(ghp_gcd(6, 0), 6);
+}
+
 int main(void)
 {
     test_changes();
     test_choices();
     test_extent();
     test_text();
+    test_gcd();
     return check_end();
 }

@@ -1,10 +1,11 @@
 /* tests/profiler/test_measured.c - a whole measuring run: every operation and collective of the space ends in the file,
- * a second run measures nothing again, a tiny budget leaves the rest to the laws.
+ * a second run measures nothing again, speeds of the workers in it stay, a tiny budget leaves the rest to the laws.
  * ghp-test: np=1,2,3,4 timeout=240 */
 #include "core/log.h"
 #include "profiler/measured.h"
 #include "tests/check.h"
 
+#include <string.h>
 #include <unistd.h>
 
 /* Small layers: what counts here is that each is there. */
@@ -47,7 +48,8 @@ static struct ghp_measured_request request(void)
 }
 
 /* Runs it; where the ranks have lost each other there is nothing left to test. */
-static enum ghp_status run(const struct ghp_measured_request *wanted, struct ghp_measured_result *result)
+static enum ghp_status run(const struct ghp_measured_request *wanted,
+                           struct ghp_measured_result *result)
 {
     enum ghp_status status = ghp_measured_run(wanted, &ghp_transport_mpi, transport, result);
 
@@ -63,7 +65,8 @@ static int loaded_source(enum ghp_source source)
     int n = 0;
 
     CHECK_STATUS(ghp_profile_load(path, &profile), GHP_OK);
-    for (int i = 0; i < profile.n_ops; ++i) n += profile.ops[i].source == source;
+    for (int i = 0; i < profile.n_ops; ++i)
+        n += profile.ops[i].source == source;
     ghp_profile_release(&profile);
     return n;
 }
@@ -83,8 +86,10 @@ static void check_file(void)
     CHECK(profile.overlap.compute >= 1 && profile.overlap.comm >= 1 && profile.overlap.link >= 1);
     CHECK(profile.machine.intra.bandwidth_Bps > 0 && profile.machine.cores >= 1);
     CHECK_EQ(profile.n_comms > 0, size > 1);
-    for (int i = 0; i < profile.n_ops; ++i) CHECK(profile.ops[i].seconds > 0);
-    for (int i = 0; i < profile.n_comms; ++i) CHECK(profile.comms[i].seconds > 0);
+    for (int i = 0; i < profile.n_ops; ++i)
+        CHECK(profile.ops[i].seconds > 0);
+    for (int i = 0; i < profile.n_comms; ++i)
+        CHECK(profile.comms[i].seconds > 0);
     ghp_profile_release(&profile);
 }
 
@@ -109,6 +114,55 @@ static void test_run(void)
     if (rank == 0) check_file();
     ghp_profile_release(&first.profile);
     ghp_profile_release(&second.profile);
+}
+
+/* The file with these speeds of its workers. */
+static void write_speeds(const double *speed)
+{
+    struct ghp_profile profile = {0};
+
+    CHECK_STATUS(ghp_profile_load(path, &profile), GHP_OK);
+    ghp_speeds_release(&profile.speeds);
+    profile.speeds = (struct ghp_speeds){.n = size, .of = ghp_alloc((size_t)size, sizeof *speed)};
+    memcpy(profile.speeds.of, speed, (size_t)size * sizeof *speed);
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
+    ghp_profile_release(&profile);
+}
+
+static bool has_samples(const struct ghp_profile *profile, int64_t samples)
+{
+    char wanted[32];
+
+    snprintf(wanted, sizeof wanted, "conv2d n%d ", (int)samples);
+    for (int i = 0; i < profile->n_ops; ++i)
+        if (profile->ops[i].source == GHP_SOURCE_MEASURED &&
+            strncmp(profile->ops[i].key, wanted, strlen(wanted)) == 0)
+            return true;
+    return false;
+}
+
+/* A file whose workers are unlike is continued by its own speeds, whatever the workers are now: it gets the operations of
+ * the shares that these give. */
+static void test_speeds(void)
+{
+    double speed[4] = {2, 1, 1, 1};
+    int64_t shares[4];
+    struct ghp_measured_request wanted = request();
+    struct ghp_measured_result result = {0};
+
+    if (size == 1) return;
+    if (rank == 0) write_speeds(speed);
+    CHECK_STATUS(run(&wanted, &result), GHP_OK);
+    if (rank == 0) {
+        CHECK_EQ(result.profile.speeds.n, size);
+        CHECK_NEAR(result.profile.speeds.of[0], 2, 0);
+        CHECK(result.ops.measured > 0);
+        ghp_speeds_deal(speed, size, 1, wanted.batches[0], shares);
+        for (int r = 0; r < size; ++r)
+            CHECK(has_samples(&result.profile, shares[r]));
+    }
+    ghp_profile_release(&result.profile);
 }
 
 /* Memory for almost nothing: what does not fit is there all the same, by the laws. */
@@ -144,8 +198,7 @@ static void test_refusals(void)
     CHECK_STATUS(run(&wanted, &result), GHP_ERR_INPUT);
     wanted = request();
     wanted.output = "/tmp/no/such/folder/profile.json"; /* seen by rank 0 alone, known to all */
-    CHECK_STATUS(run(&wanted, &result),
-                 rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
+    CHECK_STATUS(run(&wanted, &result), rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
     CHECK_STATUS(ghp_measured_spokesman(&ghp_transport_mpi, transport, &speaks), GHP_OK);
     CHECK_EQ(speaks, rank == 0);
 }
@@ -161,6 +214,7 @@ int main(int argc, char **argv)
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
     if (rank == 0) unlink(path);
     test_run();
+    test_speeds();
     test_laws();
     test_refusals();
     if (rank == 0) unlink(path);

@@ -17,6 +17,11 @@ int main(void)
     static const double slow[] = {1.02, 2.0, 0.98, 1.0, 2.1, 1.01, 1.0, 1.9, 1.03};
     struct ghp_speeds speeds = speeds_of(alike, 2);
 
+    CHECK(!ghp_speeds_unlike(alike, 2)); /* measured no further: any rounds after it say the same */
+    CHECK(ghp_speeds_unlike(once, 2));
+    CHECK(!ghp_speeds_unlike(once + 2, 2));
+    for (int round = 0; round < GHP_SPEED_ROUNDS; ++round)
+        CHECK(ghp_speeds_unlike(slow + 3 * round, 3));
     CHECK_EQ(speeds.n, 0);
     speeds = speeds_of(once, 2);
     CHECK_EQ(speeds.n, 0);

@@ -1,0 +1,62 @@
+/* executor/transport_mpi_add.c - sums of what several ranks sent, in the members' order whoever adds. */
+#include "executor/transport_mpi_levels.h"
+
+#include "core/precision.h"
+
+#include <string.h>
+
+enum { SUM_BLOCK = 512 }; /* elements added at a time, in cache */
+
+/* out = sum of the pieces in the members' order; out may be own. */
+#define SUM_IN_ORDER(type)                                                                         \
+    static void sum_##type(const struct ghp_mpi_pieces *p, type *out)                              \
+    {                                                                                              \
+        const type *own = p->own, *scratch = p->scratch;                                           \
+        type total[SUM_BLOCK];                                                                     \
+        for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {                                         \
+            int64_t m = ghp_mpi_smaller(SUM_BLOCK, p->n - at);                                     \
+            for (int r = 0; r < p->count; r++) {                                                   \
+                const type *piece = r == p->index ? own + at : scratch + r * p->stride + at;       \
+                if (r == 0)                                                                        \
+                    memcpy(total, piece, (size_t)m * sizeof(type));                                \
+                else                                                                               \
+                    for (int64_t i = 0; i < m; i++)                                                \
+                        total[i] += piece[i];                                                      \
+            }                                                                                      \
+            memcpy(out + at, total, (size_t)m * sizeof(type));                                     \
+        }                                                                                          \
+    }
+SUM_IN_ORDER(float)
+SUM_IN_ORDER(double)
+#undef SUM_IN_ORDER
+
+/* bfloat16: added in float, rounded once. */
+static void sum_bf16(const struct ghp_mpi_pieces *p, uint16_t *out)
+{
+    const uint16_t *own = p->own, *scratch = p->scratch;
+    float total[SUM_BLOCK];
+
+    for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {
+        int64_t m = ghp_mpi_smaller(SUM_BLOCK, p->n - at);
+
+        for (int r = 0; r < p->count; r++) {
+            const uint16_t *piece = r == p->index ? own + at : scratch + r * p->stride + at;
+
+            for (int64_t i = 0; i < m; i++)
+                total[i] = (r == 0 ? 0.0f : total[i]) + ghp_bf16_value(piece[i]);
+        }
+        for (int64_t i = 0; i < m; i++)
+            out[at + i] = ghp_bf16_of(total[i]);
+    }
+}
+
+void ghp_mpi_sum_pieces(const struct ghp_mpi_pieces *pieces, int element_bytes, void *out)
+{
+    if (pieces->n <= 0) return;
+    if (element_bytes == 8)
+        sum_double(pieces, out);
+    else if (element_bytes == 2)
+        sum_bf16(pieces, out);
+    else
+        sum_float(pieces, out);
+}

@@ -1,0 +1,316 @@
+/* executor/transport_mpi_reduce.c - sums over ranks: all_reduce and reduce_scatter. */
+#include "executor/transport_mpi_levels.h"
+
+#include <string.h>
+
+enum { DIRECT_BYTES = 2048 }; /* sums up to this size: everybody sends all to all and adds alone */
+
+/* ---- all_reduce ---- */
+
+/* Of a sum: `most` elements at once, with as much scratch for each of `slots` segments. */
+struct sum {
+    const struct ghp_reduction *of;
+    struct ghp_mpi_levels levels;
+    int64_t most;
+    int slots;
+};
+
+/* How many elements go at once, a multiple of `unit`.  A segment holds scratch until all levels have added it, while the
+ * next is already on its way. */
+static struct sum cut(const struct ghp_reduction *of, struct ghp_mpi_levels levels, int64_t bytes,
+                      int64_t unit)
+{
+    struct sum sum = {.of = of, .levels = levels, .slots = 1};
+    int64_t e = of->element_bytes, room = ghp_mpi_smaller(of->scratch_bytes, GHP_MPI_PIECE_BYTES);
+    int64_t wanted = ghp_mpi_segment_bytes(bytes);
+
+    sum.most = ghp_mpi_smaller(room, wanted) / e / unit * unit;
+    if (sum.most * e >= bytes) return sum;
+    sum.slots = levels.n + 1;
+    sum.most = ghp_mpi_smaller(room / sum.slots, wanted) / e / unit * unit;
+    return sum;
+}
+
+static char *slot_of(const struct sum *sum, int64_t segment)
+{
+    return ghp_mpi_at(sum->of->scratch, segment % sum->slots * sum->most * sum->of->element_bytes);
+}
+
+/* Elements [at, at + n) of the buffer; each member of the level sums a chunk of `each` of them. */
+struct run {
+    int64_t at, n, each;
+};
+
+static struct run run_of(const struct ghp_mpi_level *level, int64_t at, int64_t n)
+{
+    return (struct run){at, n, (n + level->count - 1) / level->count};
+}
+
+static struct run chunk(struct run run, int index)
+{
+    int64_t begin = ghp_mpi_smaller(index * run.each, run.n),
+            end = ghp_mpi_smaller(begin + run.each, run.n);
+
+    return (struct run){.at = run.at + begin, .n = end - begin};
+}
+
+/* What a segment's phase is about: on the way in the levels in order, on the way back in reverse. */
+static struct run run_at(const struct sum *sum, int64_t segment, int level)
+{
+    int64_t begin = segment * sum->most;
+    struct run run =
+        run_of(&sum->levels.of[0], begin, ghp_mpi_smaller(sum->most, sum->of->elements - begin));
+
+    for (int i = 0; i < level; i++) {
+        struct run own = chunk(run, sum->levels.of[i].index);
+
+        run = run_of(&sum->levels.of[i + 1], own.at, own.n);
+    }
+    return run;
+}
+
+static int level_of(const struct sum *sum, int phase)
+{
+    return phase < sum->levels.n ? phase : 2 * sum->levels.n - 1 - phase;
+}
+
+static enum ghp_status post_scatter(struct ghp_comm *comm, const struct sum *sum,
+                                    const struct ghp_mpi_level *level, struct run run,
+                                    char *scratch)
+{
+    int64_t e = sum->of->element_bytes, own = chunk(run, level->index).n;
+
+    for (int i = 1; i < level->count && own > 0; i++) {
+        int r = ghp_mpi_earlier(level, i);
+        GHP_TRY(
+            ghp_mpi_receive(comm, scratch + r * run.each * e, own * e, ghp_mpi_peer_at(level, r)));
+    }
+    for (int i = 1; i < level->count; i++) {
+        int r = ghp_mpi_later(level, i);
+        struct run to = chunk(run, r);
+        if (to.n > 0)
+            GHP_TRY(ghp_mpi_send(comm, ghp_mpi_at(sum->of->out, to.at * e), to.n * e,
+                                 ghp_mpi_peer_at(level, r)));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status post_gather(struct ghp_comm *comm, const struct sum *sum,
+                                   const struct ghp_mpi_level *level, struct run run)
+{
+    int64_t e = sum->of->element_bytes;
+    struct run own = chunk(run, level->index);
+
+    for (int i = 1; i < level->count; i++) {
+        int r = ghp_mpi_earlier(level, i);
+        struct run to = chunk(run, r);
+        if (to.n > 0)
+            GHP_TRY(ghp_mpi_receive(comm, ghp_mpi_at(sum->of->out, to.at * e), to.n * e,
+                                    ghp_mpi_peer_at(level, r)));
+    }
+    for (int i = 1; i < level->count && own.n > 0; i++)
+        GHP_TRY(ghp_mpi_send(comm, ghp_mpi_at(sum->of->out, own.at * e), own.n * e,
+                             ghp_mpi_peer_at(level, ghp_mpi_later(level, i))));
+    return GHP_OK;
+}
+
+static enum ghp_status post_sum(struct ghp_comm *comm, const void *work, int64_t segment, int phase)
+{
+    const struct sum *sum = work;
+    int i = level_of(sum, phase);
+    struct run run = run_at(sum, segment, i);
+
+    if (phase < sum->levels.n)
+        return post_scatter(comm, sum, &sum->levels.of[i], run, slot_of(sum, segment));
+    return post_gather(comm, sum, &sum->levels.of[i], run);
+}
+
+static void finish_sum(const void *work, int64_t segment, int phase)
+{
+    const struct sum *sum = work;
+    const struct ghp_mpi_level *level = &sum->levels.of[level_of(sum, phase)];
+    struct run run, own;
+    char *out;
+
+    if (phase >= sum->levels.n) return;
+    run = run_at(sum, segment, phase);
+    own = chunk(run, level->index);
+    out = ghp_mpi_at(sum->of->out, own.at * sum->of->element_bytes);
+    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = level->count,
+                                                .index = level->index,
+                                                .n = own.n,
+                                                .stride = run.each,
+                                                .own = out,
+                                                .scratch = slot_of(sum, segment)},
+                       sum->of->element_bytes, out);
+}
+
+/* A small sum: everybody gets everything and adds by itself, in the same order. */
+static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp_reduction *sum)
+{
+    int64_t bytes = sum->elements * sum->element_bytes;
+    struct ghp_mpi_level all = {0, 1, comm->count, comm->index};
+
+    for (int i = 1; i < all.count; i++) {
+        int r = ghp_mpi_earlier(&all, i);
+        GHP_TRY(ghp_mpi_receive(comm, ghp_mpi_at(sum->scratch, r * bytes), bytes, r));
+    }
+    for (int i = 1; i < all.count; i++)
+        GHP_TRY(ghp_mpi_send(comm, sum->out, bytes, ghp_mpi_later(&all, i)));
+    GHP_TRY(ghp_mpi_wait(comm, comm->lane));
+    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = all.count,
+                                                .index = all.index,
+                                                .n = sum->elements,
+                                                .stride = sum->elements,
+                                                .own = sum->out,
+                                                .scratch = sum->scratch},
+                       sum->element_bytes, sum->out);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of)
+{
+    int64_t bytes = of->elements * of->element_bytes;
+    struct sum sum;
+    struct ghp_mpi_passage passage = {.work = &sum, .post = post_sum, .finish = finish_sum};
+
+    GHP_ASSERT(of->in == of->out);
+    if (comm->count == 1 || of->elements == 0) return GHP_OK;
+    if (bytes <= DIRECT_BYTES && bytes * comm->count <= of->scratch_bytes)
+        return all_reduce_direct(comm, of);
+    sum =
+        cut(of, ghp_mpi_levels_of(comm, bytes, comm->transport->in_rank_order), bytes, comm->count);
+    GHP_ASSERT(sum.most >= comm->count);
+    passage.segments = (of->elements + sum.most - 1) / sum.most;
+    passage.phases = 2 * sum.levels.n;
+    return ghp_mpi_carry(comm, &passage);
+}
+
+/* ---- reduce_scatter ---- */
+
+/* A segment is `each` elements of every rank's piece.  What has arrived lies in scratch peer by peer of the first level,
+ * a place for each node at every peer; what the first level added lies at this rank's own places, and what arrives over
+ * the second at those of a peer whose pieces have been added. */
+struct scattering {
+    struct sum sum;
+    int nodes; /* members of the second level, 1 without */
+    int64_t each;
+};
+
+static char *place_of(const struct scattering *s, int64_t segment, int peer, int node)
+{
+    return slot_of(&s->sum, segment) +
+           (peer * s->nodes + node) * s->each * s->sum.of->element_bytes;
+}
+
+/* What this rank has of the piece that the peer in that node is to get. */
+static const char *input_of(const struct scattering *s, int64_t segment, int peer, int node)
+{
+    const struct ghp_reduction *of = s->sum.of;
+    int64_t piece = (int64_t)node * s->sum.levels.of[0].count + peer;
+
+    return (const char *)of->in + (piece * of->elements + segment * s->each) * of->element_bytes;
+}
+
+static int64_t elements_at(const struct scattering *s, int64_t segment)
+{
+    return ghp_mpi_smaller(s->each, s->sum.of->elements - segment * s->each);
+}
+
+/* A peer of the first level, whose places are free once its pieces have been added. */
+static int lender(const struct scattering *s)
+{
+    return ghp_mpi_later(&s->sum.levels.of[0], 1);
+}
+
+static enum ghp_status post_in_node(struct ghp_comm *comm, const struct scattering *s,
+                                    int64_t segment)
+{
+    const struct ghp_mpi_level *level = &s->sum.levels.of[0];
+    int64_t bytes = elements_at(s, segment) * s->sum.of->element_bytes;
+
+    for (int i = 1; i < level->count; i++) {
+        int r = ghp_mpi_earlier(level, i);
+        for (int node = 0; node < s->nodes; node++)
+            GHP_TRY(ghp_mpi_receive(comm, place_of(s, segment, r, node), bytes,
+                                    ghp_mpi_peer_at(level, r)));
+    }
+    for (int i = 1; i < level->count; i++) {
+        int r = ghp_mpi_later(level, i);
+        for (int node = 0; node < s->nodes; node++)
+            GHP_TRY(ghp_mpi_send(comm, input_of(s, segment, r, node), bytes,
+                                 ghp_mpi_peer_at(level, r)));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status post_between_nodes(struct ghp_comm *comm, const struct scattering *s,
+                                          int64_t segment)
+{
+    const struct ghp_mpi_level *level = &s->sum.levels.of[1];
+    int me = s->sum.levels.of[0].index;
+    int64_t bytes = elements_at(s, segment) * s->sum.of->element_bytes;
+
+    for (int i = 1; i < level->count; i++) {
+        int r = ghp_mpi_earlier(level, i);
+        GHP_TRY(ghp_mpi_receive(comm, place_of(s, segment, lender(s), r), bytes,
+                                ghp_mpi_peer_at(level, r)));
+    }
+    for (int i = 1; i < level->count; i++) {
+        int r = ghp_mpi_later(level, i);
+        GHP_TRY(ghp_mpi_send(comm, place_of(s, segment, me, r), bytes, ghp_mpi_peer_at(level, r)));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status post_scattering(struct ghp_comm *comm, const void *work, int64_t segment,
+                                       int phase)
+{
+    return phase == 0 ? post_in_node(comm, work, segment) : post_between_nodes(comm, work, segment);
+}
+
+static void finish_scattering(const void *work, int64_t segment, int phase)
+{
+    const struct scattering *s = work;
+    const struct ghp_reduction *of = s->sum.of;
+    const struct ghp_mpi_level *level = &s->sum.levels.of[phase];
+    int me = s->sum.levels.of[0].index;
+    char *result = ghp_mpi_at(of->out, segment * s->each * of->element_bytes);
+    struct ghp_mpi_pieces pieces = {
+        .count = level->count, .index = level->index, .n = elements_at(s, segment)};
+
+    if (phase == 1) {
+        pieces.stride = s->each;
+        pieces.own = place_of(s, segment, me, level->index);
+        pieces.scratch = place_of(s, segment, lender(s), 0);
+        ghp_mpi_sum_pieces(&pieces, of->element_bytes, result);
+        return;
+    }
+    pieces.stride = s->nodes * s->each;
+    for (int node = 0; node < s->nodes; node++) {
+        pieces.own = input_of(s, segment, me, node);
+        pieces.scratch = place_of(s, segment, 0, node);
+        ghp_mpi_sum_pieces(&pieces, of->element_bytes,
+                           s->nodes == 1 ? result : place_of(s, segment, me, node));
+    }
+}
+
+enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of)
+{
+    int64_t bytes = of->elements * of->element_bytes * comm->count;
+    struct ghp_mpi_levels levels = ghp_mpi_levels_of(comm, bytes, comm->transport->in_rank_order);
+    struct scattering s = {.sum = cut(of, levels, bytes, comm->count),
+                           .nodes = levels.n > 1 ? levels.of[1].count : 1};
+    struct ghp_mpi_passage passage = {
+        .work = &s, .phases = levels.n, .post = post_scattering, .finish = finish_scattering};
+
+    if (of->elements == 0) return GHP_OK;
+    if (comm->count == 1) {
+        if (of->out != of->in) memcpy(of->out, of->in, (size_t)bytes);
+        return GHP_OK;
+    }
+    s.each = s.sum.most / comm->count;
+    GHP_ASSERT(s.each >= 1);
+    passage.segments = (of->elements + s.each - 1) / s.each;
+    return ghp_mpi_carry(comm, &passage);
+}
