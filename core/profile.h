@@ -25,6 +25,8 @@ struct ghp_op_entry {
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
     bool calibrated;       /* corrected by runs; files then say "calibrated" for `measured` */
+    double
+        company; /* share of the seconds that is due to the other workers running it at once; 0: none, or unknown */
 };
 
 struct ghp_comm_entry {
@@ -89,7 +91,22 @@ struct ghp_price {
     double seconds;
     double spread;
     enum ghp_source source;
+    double company_s; /* of the seconds: due to all other workers running it at once */
 };
+
+/* Who else runs an instruction where it is run. */
+struct ghp_company {
+    int at_once, workers; /* of all workers, those that run it at once: a stage's; >= 1 */
+    double speed;         /* as in struct ghp_seat */
+};
+
+/* The company of the program's worker. */
+struct ghp_company ghp_company_of(const struct ghp_program *program);
+
+/* Seconds of a priced instruction there: the company's part in proportion to the others that run it too, and all of what
+ * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/test_profile.c */
+double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *price,
+                      struct ghp_company company);
 
 enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile);
 enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile);

@@ -150,6 +150,17 @@ static double picked(const struct ghp_pick_op *pick, int64_t n, double a, double
                : a * (double)n / (double)pick->samples[0];
 }
 
+/* The seconds of the company, of the picked entries. */
+static double picked_company(const struct ghp_pick_op *pick, int64_t n, double seconds)
+{
+    const struct ghp_op_entry *a = pick->entry[0], *b = pick->entry[1];
+    double alone;
+
+    if (pick->n == 1) return seconds * a->company;
+    alone = picked(pick, n, a->seconds * (1 - a->company), b->seconds * (1 - b->company));
+    return fmax(seconds - alone, 0);
+}
+
 static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass)
 {
     char key[GHP_KEY_BYTES];
@@ -194,7 +205,8 @@ enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct g
         bool exact = pick.samples[0] == local->n;
 
         *price = (struct ghp_price){picked(&pick, local->n, a->seconds, 0), a->spread,
-                                    exact ? a->source : GHP_SOURCE_LAW};
+                                    exact ? a->source : GHP_SOURCE_LAW, 0};
+        price->company_s = picked_company(&pick, local->n, price->seconds);
         return GHP_OK;
     }
     source = local->n > pick.samples[0] && local->n < pick.samples[1] ? GHP_SOURCE_INTERPOLATED
@@ -202,7 +214,8 @@ enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct g
     if (a->source > source) source = a->source;
     if (b->source > source) source = b->source;
     *price = (struct ghp_price){picked(&pick, local->n, a->seconds, b->seconds),
-                                fmax(a->spread, b->spread), source};
+                                fmax(a->spread, b->spread), source, 0};
+    price->company_s = picked_company(&pick, local->n, price->seconds);
     return GHP_OK;
 }
 
@@ -256,6 +269,7 @@ static enum ghp_status own_price(const struct ghp_profile *profile, const struct
     case GHP_INSTR_COMPUTE:
         GHP_TRY(ghp_profile_op(profile, &instr->local, instr->pass, price));
         price->seconds *= runs_of(instr);
+        price->company_s *= runs_of(instr);
         return GHP_OK;
     case GHP_INSTR_LOAD: *price = rate_price(&profile->load, instr->bytes); return GHP_OK;
     case GHP_INSTR_UPDATE: *price = rate_price(&profile->update, instr->bytes); return GHP_OK;
@@ -283,6 +297,21 @@ enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struc
     price->seconds += ghp_calibration_between_s(profile->calibration, instr) +
                       ghp_calibration_partners_s(profile->calibration, instr);
     return GHP_OK;
+}
+
+struct ghp_company ghp_company_of(const struct ghp_program *program)
+{
+    return (struct ghp_company){program->seat.extent.workers, program->extent.workers,
+                                program->seat.speed};
+}
+
+double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *price,
+                      struct ghp_company company)
+{
+    int others = company.workers - 1;
+    double apart = others > 0 ? (double)(company.workers - company.at_once) / others : 0;
+
+    return (price->seconds - apart * price->company_s) / ghp_instr_speed(instr, company.speed);
 }
 
 enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to)

@@ -461,13 +461,15 @@ enum ghp_status ghp_simulate_all_priced(const struct ghp_programs *programs,
 static enum ghp_status price_program(const struct ghp_program *program,
                                      const struct ghp_profile *profile, struct ghp_price **prices)
 {
+    const struct ghp_company company = ghp_company_of(program);
+
     *prices = ghp_alloc((size_t)program->n_instrs, sizeof **prices);
     if (*prices == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
 
         GHP_TRY(ghp_profile_price(profile, instr, program->extent.workers, &(*prices)[i]));
-        (*prices)[i].seconds /= ghp_instr_speed(instr, program->seat.speed);
+        (*prices)[i].seconds = ghp_price_here(instr, &(*prices)[i], company);
     }
     return GHP_OK;
 }

@@ -61,10 +61,15 @@ static void priced_release(struct priced *p)
 
 static enum ghp_status reprice(struct priced *p, bool all)
 {
-    for (int i = 0; i < p->program.n_instrs; ++i)
-        if (all || p->program.instrs[i].comm != GHP_COMM_NONE)
-            GHP_TRY(ghp_profile_price(&p->profile, &p->program.instrs[i], p->program.extent.workers,
-                                      &p->prices[i]));
+    const struct ghp_company company = ghp_company_of(&p->program);
+
+    for (int i = 0; i < p->program.n_instrs; ++i) {
+        const struct ghp_instr *instr = &p->program.instrs[i];
+
+        if (!all && instr->comm == GHP_COMM_NONE) continue;
+        GHP_TRY(ghp_profile_price(&p->profile, instr, p->program.extent.workers, &p->prices[i]));
+        p->prices[i].seconds = ghp_price_here(instr, &p->prices[i], company);
+    }
     return GHP_OK;
 }
 

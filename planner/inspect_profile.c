@@ -181,7 +181,7 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
             const struct ghp_op_entry *op = &profile->ops[i];
 
             row.calibrated |= op->calibrated;
-            add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source},
+            add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source, 0},
                      op->scratch_bytes);
             if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD)
                 row.algorithm = op->algorithm;
@@ -359,10 +359,10 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
     ghp_display_int(report, "workers", profile->workers);
     if (model != NULL || profile->n_ops > 0) {
         sheet = ghp_sheet_open(report, model != NULL ? "layers" : "operations", op_columns);
-        ghp_sheet_note(sheet,
-                       "profile of %s, %s, %s, %d workers at once, hash %016llx", profile->backend,
-                       profile->numerics, ghp_precision_name(ghp_profile_precision(profile)),
-                       profile->workers, (unsigned long long)profile->hash);
+        ghp_sheet_note(sheet, "profile of %s, %s, %s, %d workers at once, hash %016llx",
+                       profile->backend, profile->numerics,
+                       ghp_precision_name(ghp_profile_precision(profile)), profile->workers,
+                       (unsigned long long)profile->hash);
         if (profile->created[0] != '\0')
             ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);
         note_calibration(sheet, profile->calibration);

@@ -144,6 +144,12 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
     return GHP_OK;
 }
 
+static struct ghp_company company_of(const struct ghp_instance *in, int stage)
+{
+    return (struct ghp_company){in->extent[stage].workers, in->how->extent.workers,
+                                in->speed[stage]};
+}
+
 static enum ghp_work work_of(const struct ghp_instr *instr)
 {
     bool sends = instr->kind == GHP_INSTR_RESHARD || instr->kind == GHP_INSTR_STAT_REDUCE;
@@ -225,7 +231,7 @@ static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, 
             continue;
         }
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
-        price.seconds /= ghp_instr_speed(instr, in->speed[in->stage[v]]);
+        price.seconds = ghp_price_here(instr, &price, company_of(in, in->stage[v]));
         p->middle_s[work_of(instr)] += others(in, instr) * price.seconds;
         if (!instr->backward)
             p->forward_s[work_of(instr)] += price.seconds;
@@ -288,7 +294,7 @@ static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, i
         const struct ghp_instr *instr = &piece->instrs[k];
 
         GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
-        price.seconds /= ghp_instr_speed(instr, in->speed[in->stage[edge->to]]);
+        price.seconds = ghp_price_here(instr, &price, company_of(in, in->stage[edge->to]));
         if (instr->stream == GHP_STREAM_TRANSFER) {
             int at = in->hop[in->hop_of[e]].first_pair + i * in->n_choices[edge->to] + j;
 

@@ -37,6 +37,7 @@ struct ghp_agenda_op {
     /* the quickest of the backend's, once tried; "": not yet */
     char algorithm[GHP_ALGORITHM_BYTES];
     struct ghp_samples samples;
+    struct ghp_samples lone; /* of one worker while the others wait */
 };
 
 /* One collective to measure. */

@@ -31,6 +31,19 @@ struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
         .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
 }
 
+/* The bench on rank 0; the others wait. */
+struct lone {
+    struct ghp_opbench *bench;
+    bool waits;
+};
+
+static enum ghp_status lone_run(void *context, int64_t repeats)
+{
+    const struct lone *lone = context;
+
+    return lone->waits ? GHP_OK : bench_run(lone->bench, repeats);
+}
+
 enum { TRIAL_SAMPLES = 3 };          /* of each algorithm that may be the quickest */
 static const double hopeless = 1.25; /* times the quickest one's seconds in the first sample */
 
@@ -137,6 +150,32 @@ static enum ghp_status choose_algorithm(const struct ghp_measure *m, struct ghp_
     return ghp_opbench_switch(bench, m->backend, op->algorithm, formats);
 }
 
+/* Whether a worker's operation may take less time while no other one runs it: where each has a core, and all are alike. */
+static bool knows_lone(const struct ghp_measure *m)
+{
+    return m->size > 1 && !m->shares_cores && !(m->fastest > 1) &&
+           ghp_measure_clock(m) == GHP_CLOCK_HOST;
+}
+
+/* The same without company, right behind. */
+static enum ghp_status measure_lone(const struct ghp_measure *m, struct ghp_opbench *bench,
+                                    struct ghp_samples *samples)
+{
+    struct lone lone = {.bench = bench, .waits = m->rank != 0};
+    struct ghp_task task = {.run = lone_run, .context = &lone, .clock = ghp_measure_clock(m)};
+
+    return knows_lone(m) ? ghp_measure_more(m, task, m->sample_s, 1, samples) : GHP_OK;
+}
+
+/* What the other workers' running the operation too adds, as a share of its seconds. */
+static double company_of(const struct ghp_agenda_op *op)
+{
+    double together_s = ghp_measure_summary(&op->samples).seconds;
+    double lone_s = ghp_measure_summary(&op->lone).seconds;
+
+    return op->lone.n > 0 && lone_s < together_s ? 1 - lone_s / together_s : 0;
+}
+
 static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op,
                                    int samples, struct outcome *outcome)
 {
@@ -156,6 +195,7 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     GHP_TRY_GOTO(status, ghp_measure_more(m, task_of(m, bench), m->sample_s, samples, &op->samples),
                  done);
+    GHP_TRY_GOTO(status, measure_lone(m, bench, &op->lone), done);
     GHP_TRY_GOTO(status,
                  ghp_formats_scratch(m->backend_ops, m->backend, &task,
                                      ghp_opbench_algorithm(bench), &outcome->scratch_bytes),
@@ -186,7 +226,8 @@ static enum ghp_status enter(const struct ghp_agenda_op *op, struct outcome *out
                                  .spread = timed.spread,
                                  .source = GHP_SOURCE_MEASURED,
                                  .scratch_bytes = outcome->scratch_bytes,
-                                 .algorithm = outcome->algorithm};
+                                 .algorithm = outcome->algorithm,
+                                 .company = company_of(op)};
     char key[GHP_KEY_BYTES];
 
     snprintf(key, sizeof key, "%s", op->key);
@@ -375,6 +416,7 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda
         price.source == GHP_SOURCE_LAW ? law_s(f, op, sibling, price.seconds) : price.seconds;
     entry->spread = price.spread;
     entry->source = price.source;
+    entry->company = price.seconds > 0 ? price.company_s / price.seconds : 0;
     status = ghp_formats_scratch(m->backend_ops, m->backend, &task,
                                  m->backend_ops->algorithm(kernel), &entry->scratch_bytes);
     entry->key = strdup(op->key);

@@ -205,6 +205,43 @@ static void test_comms(void)
     ghp_profile_release(&profile);
 }
 
+/* What company adds falls with those that are elsewhere, and scales with what is picked. */
+static void test_company(void)
+{
+    struct ghp_profile profile = empty();
+    char key[GHP_KEY_BYTES];
+    struct ghp_op_entry entry = {.key = (char *)(uintptr_t)conv_key(8, key),
+                                 .pass = GHP_PASS_FORWARD,
+                                 .seconds = 3e-3,
+                                 .source = GHP_SOURCE_MEASURED,
+                                 .company = 0.5};
+    struct ghp_instr instr = {
+        .kind = GHP_INSTR_COMPUTE, .pass = GHP_PASS_FORWARD, .local = conv(8)};
+    struct ghp_price price;
+
+    CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){4, 4, 1}), 3e-3, 1e-15);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 1.5e-3, 1e-15);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){3, 4, 2}), 1.25e-3, 1e-15);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 1, 1}), 3e-3, 1e-15);
+    instr.local = conv(4); /* in proportion */
+    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 0.75e-3, 1e-15);
+    /* on the lines: 5 ms together and 4 alone at 16, so 4 and 2.75 at 12 */
+    conv_key(16, key);
+    entry.seconds = 5e-3;
+    entry.company = 0.2;
+    CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    instr.local = conv(12);
+    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
+    CHECK_NEAR(price.seconds, 4e-3, 1e-15);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 2.75e-3, 1e-15);
+    ghp_profile_release(&profile);
+}
+
 static void test_instructions(void)
 {
     struct ghp_profile profile = empty();
@@ -294,7 +331,7 @@ static void test_subset(void)
     CHECK(subset.n_ops > 0 && subset.n_ops < profile.n_ops);
     CHECK(subset.n_comms > 0 && subset.n_comms < profile.n_comms);
     for (int i = 0; i < program.n_instrs; ++i) {
-        struct ghp_price a = {0}, b = {1, 1, 0};
+        struct ghp_price a = {0}, b = {1, 1, 0, 0};
 
         CHECK_STATUS(ghp_profile_price(&profile, &program.instrs[i], 8, &a), GHP_OK);
         CHECK_STATUS(ghp_profile_price(&subset, &program.instrs[i], 8, &b), GHP_OK);
@@ -390,6 +427,7 @@ int main(void)
 {
     test_ops();
     test_comms();
+    test_company();
     test_instructions();
     test_subset();
     test_file();

@@ -1,9 +1,10 @@
 /* ghp-test: timeout=300
  * tests/planner/test_allocate.c - the best of all stages, micro-batches and splits: on random instances every staging
  * that core/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is faster than the
- * plan, with and without a limit on memory; every outer choice's programs end. The plan by rules is never faster, and what it
+ * plan, with and without a limit on memory, and where operations take longer in company; every outer choice's programs end. The plan by rules is never faster, and what it
  * loses is printed. Descriptions of stages are read, or refused. */
 #include "core/simulate.h"
+#include "core/space.h"
 #include "planner/allocate.h"
 #include "planner/staging_text.h"
 #include "planner/heuristic.h"
@@ -278,6 +279,37 @@ static void check_parse(void)
     ghp_model_release(&model);
 }
 
+/* An entry of its own for an operation: about what the law says, a part of it due to company. */
+struct furnishing {
+    struct random_source source;
+    struct ghp_profile *profile;
+};
+
+static enum ghp_status furnish_one(void *context, const struct ghp_space_local *item)
+{
+    struct furnishing *f = context;
+    struct ghp_price price;
+    char key[GHP_KEY_BYTES];
+
+    GHP_TRY(ghp_profile_op(f->profile, &item->local, item->pass, &price));
+    ghp_local_key(&item->local, key);
+    const struct ghp_op_entry entry = {.key = key,
+                                       .pass = item->pass,
+                                       .seconds =
+                                           price.seconds * random_between(&f->source, 0.5, 2),
+                                       .company = random_between(&f->source, 0.05, 0.8)};
+    return ghp_profile_add_op(f->profile, &entry);
+}
+
+/* Operations whose seconds depend on who else runs them: with stages they take less. */
+static void furnish(uint64_t seed, struct random_case *c)
+{
+    struct furnishing f = {.source = {seed + 77}, .profile = &c->profile};
+
+    CHECK_STATUS(ghp_space_locals(&c->model, c->extent, furnish_one, &f), GHP_OK);
+    CHECK_STATUS(ghp_profile_seal(&c->profile), GHP_OK);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
@@ -297,6 +329,7 @@ int main(int argc, char **argv)
         n = every_of(&c, 0, true).n;
         if (argc > 1 || (n <= most_plans && c.extent.workers > 1)) {
             tally.cases++;
+            if (seed % 3 == 0) furnish(seed, &c);
             try_case(seed, &c, &tally);
         }
         random_case_release(&c);
