@@ -9,7 +9,7 @@
 
 enum ghp_status ghp_making_rules(struct ghp_making *m, struct ghp_allocation *rules)
 {
-    struct ghp_allocate_job job = ghp_making_job(m, 1);
+    struct ghp_allocate_job job = ghp_making_job(m, 0.97); /* the rest is for telling */
     struct ghp_baseline *b = &m->plan->baselines[m->plan->n_baselines];
     struct ghp_lowering how = m->how;
 

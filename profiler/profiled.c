@@ -107,6 +107,17 @@ static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds
             table, "workers are not equally fast: up to %.3g times as fast as the slowest", most);
 }
 
+/* What the budget did not reach makes predictions that are worth less. */
+static void note_missed(struct ghp_table *table, int law)
+{
+    if (law > 0)
+        ghp_table_note(
+            table,
+            "%d operation%s by law, for lack of time: plans that need them are predicted worse; "
+            "the same command without --fresh goes on from here, --budget gives more time",
+            law, law == 1 ? "" : "s");
+}
+
 enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *r, const char *output,
                                       bool json)
 {
@@ -125,6 +136,7 @@ enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *r, const
                    r->threads == 1 ? "" : "s", r->oversubscribed ? ", sharing cores" : "");
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
+    note_missed(table, r->ops.law);
     ghp_table_column(table, "what", "", 'l');
     for (int i = 0; i < 4; ++i)
         ghp_table_column(table, columns[i], "", 'r');
