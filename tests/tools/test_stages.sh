@@ -4,7 +4,7 @@
 # verified, shown in every form, and train like one worker (ten steps of `ghp-run --verify`), in float on oneDNN and in
 # double on the reference backend; a search over all roles finds nothing slower than shared ones; what cannot be is refused
 # with what would do. GHP_ALL=1 adds vgg-a-32, resnet18-32 and every number of micro-batches everywhere (hours); GHP_ONLY=NETWORK
-# takes one network of these alone.
+# takes one network of these alone, GHP_PIPELINE=1f1b one schedule.
 set -u
 . "$(dirname "$0")/scratch.sh"
 batch=48
@@ -82,7 +82,7 @@ all() {
         fail "profile of $model: $(head -n 2 err)"
     if [ -n "${GHP_ALL:-}" ]; then
         for u in 1 2 4 8; do
-            for order in 1f1b fill-drain; do
+            for order in ${GHP_PIPELINE:-1f1b fill-drain}; do
                 try "$model" 2 "1,$b:1" $u $order "${5:-}"
                 try "$model" 3 "2,$b:1" $u $order "${5:-}"
                 try "$model" 4 "3,$c:1" $u $order "${5:-}"
