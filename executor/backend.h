@@ -37,7 +37,8 @@ struct ghp_tensors { /* NULL where the pass does not use it */
     void *w[GHP_MAX_PARAMS];
     void *dw[GHP_MAX_PARAMS];
     void *state[GHP_MAX_STATES];
-    void *drift[GHP_MAX_STATES]; /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
+    void *drift
+        [GHP_MAX_STATES]; /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
     void *saved; /* ghp_local_saved_bytes */
     double *
         stats; /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
@@ -52,7 +53,8 @@ struct ghp_call { /* one execution of a kernel */
     double loss_scale;  /* 1 / B: gradient of the mean loss over the global batch */
     int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
     double drift_share; /* of these samples in the global batch */
-    bool drift_adds;    /* to what the step's earlier samples left in drift; false: the first of the step */
+    bool
+        drift_adds; /* to what the step's earlier samples left in drift; false: the first of the step */
     int64_t
         valid_samples; /* softmax_cross_entropy: samples counted in metrics; the rest is padding */
     uint64_t seed,
@@ -74,10 +76,12 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
 
 enum { GHP_BLOCK_CHANNELS = 16 };
 
-/* How the activations of a kernel lie: plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants them. Both
- * take the same bytes, so that nothing but kernels and executor/formats.h need know. */
+/* How the tensors of a kernel lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
+ * them; weights plain [k][c][r][s], or blocked (executor/weight_blocks.h). Both take the same bytes, so that nothing but
+ * kernels, executor/formats.h and whoever reads weights need know. */
 struct ghp_formats {
     bool x, y; /* blocked: x and dx; y and dy */
+    bool w;    /* blocked: weights and their gradient */
 };
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
@@ -116,6 +120,9 @@ struct ghp_backend_ops {
                                   struct ghp_algorithms *names);
     /* Whether the operation's kernels take blocked x and y; NULL: none does. */
     bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* Whether the operation's weights lie blocked between steps. Says the same whatever the samples, threads and
+     * processor, for all who hold copies must agree. Not NULL where can_block is not. */
+    bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
     /* As prepare_as (algorithm may be NULL), on tensors of these formats; where the algorithm of that name reorders
      * otherwise, by the same implementation. Not NULL where can_block is not. */
     enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,

@@ -69,6 +69,20 @@ static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp
     return is_apart(local->op) || local->op == GHP_OP_BIAS;
 }
 
+/* What Winograd's three passes and two of the direct ones want on blocked activations; the others reorder either way. */
+static bool onednn_blocks_weights(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+#ifdef __x86_64__
+    return !backend->config.exact && local->op == GHP_OP_CONV2D && local->window.groups == 1 &&
+           local->c % GHP_BLOCK_CHANNELS == 0 && local->k % GHP_BLOCK_CHANNELS == 0;
+#else
+    (void)
+        backend; /* the library may have none but its reference code, in whose place ghp's loops compute */
+    (void)local;
+    return false;
+#endif
+}
+
 static struct ghp_local as_blocks(const struct ghp_local *local)
 {
     struct ghp_local blocks = *local;
@@ -86,7 +100,7 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
 {
     const struct ghp_onednn_wish wish = {algorithm, formats};
     struct ghp_onednn_kernel *made = NULL;
-    bool blocked = formats.x || formats.y;
+    bool blocked = formats.x || formats.y || formats.w;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
         if (local->op == GHP_OP_CONV2D)
@@ -110,7 +124,7 @@ static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const stru
                                          enum ghp_pass pass, const char *algorithm,
                                          struct ghp_kernel **kernel)
 {
-    const struct ghp_formats plain = {false, false};
+    const struct ghp_formats plain = {0};
     return onednn_prepare_blocked(backend, local, pass, algorithm, plain, kernel);
 }
 
@@ -192,6 +206,7 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .prepare_as = onednn_prepare_as,
     .algorithms = onednn_algorithms,
     .can_block = onednn_can_block,
+    .blocks_weights = onednn_blocks_weights,
     .prepare_blocked = onednn_prepare_blocked,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,

@@ -84,8 +84,8 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_f
                                                     : weight,
            sizeof forward);
     GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), &operands[0].plain));
-    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, z.grouped ? dnnl_goihw : dnnl_oihw,
-                                   &operands[1].plain));
+    const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : formats.w ? dnnl_OIhw16i16o : dnnl_oihw;
+    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, &operands[1].plain));
     return ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain);
 }
 
@@ -153,7 +153,7 @@ done:
     return status;
 }
 
-/* Unfolding reads plain tensors. */
+/* Unfolding reads plain activations. */
 static bool is_plain(struct ghp_formats formats)
 {
     return !formats.x && !formats.y;
@@ -169,7 +169,7 @@ enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struc
                       ? pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local)
                       : strncmp(algorithm, GHP_ONEDNN_UNFOLD, strlen(GHP_ONEDNN_UNFOLD)) == 0;
     if (unfold && can_unfold(local, pass) && is_plain(wish.formats))
-        return ghp_onednn_unfold_prepare(backend, local, kernel);
+        return ghp_onednn_unfold_prepare(backend, local, wish.formats.w, kernel);
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
     if (status == GHP_OK && !walk.filled && algorithm != NULL) {
@@ -185,10 +185,10 @@ enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struc
 
 /* The name that an unfolding kernel has. */
 static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct ghp_local *local,
-                                     struct ghp_algorithms *names)
+                                     bool blocked, struct ghp_algorithms *names)
 {
     struct ghp_onednn_kernel *kernel = NULL;
-    GHP_TRY(ghp_onednn_unfold_prepare(backend, local, &kernel));
+    GHP_TRY(ghp_onednn_unfold_prepare(backend, local, blocked, &kernel));
     if (kernel != NULL) ghp_onednn_add_name(names, kernel->name);
     ghp_onednn_kernel_close(kernel);
     return GHP_OK;
@@ -201,10 +201,10 @@ enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
     struct walk walk = {.names = names, .formats = formats};
     bool can = can_unfold(local, pass) && is_plain(formats);
     bool first = can && unfolding_pays(backend, local);
-    if (first) GHP_TRY(add_unfolding(backend, local, names));
+    if (first) GHP_TRY(add_unfolding(backend, local, formats.w, names));
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
     ghp_onednn_kernel_close(walk.kernel);
-    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, names);
+    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, formats.w, names);
     return status;
 }

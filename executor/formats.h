@@ -1,5 +1,6 @@
 /* executor/formats.h - which of a program's tensors lie blocked (backend.h), so that kernels that want blocks need not
- * reorder: decided for a whole program, for each connected piece of its tensors at once.
+ * reorder. Of activations: decided for a whole program, for each connected piece of its tensors at once. Of weights, with
+ * their gradients and momentum: by the layer's own shape, for all who hold copies or share sums must agree.
  *
  * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
  * addition); convolutions tie nothing, they take either format on either side. A piece lies blocked where every
@@ -22,9 +23,13 @@
 enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
                                    bool *blocked);
 
-/* The formats of an instruction's tensors under that decision. */
+/* Whether the weights of an operation lie blocked, in steps and between them. */
+bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                         const struct ghp_local *local);
+
+/* The formats of a COMPUTE's tensors under that decision. */
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const bool *blocked);
+                                  const struct ghp_kernels *kernels, const bool *blocked);
 
 /* The formats in which an operation is most likely to run, blocks wherever there can be any: what the profiler measures. */
 struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,

@@ -89,7 +89,7 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
     if (ops->prepare_blocked != NULL)
         return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,
                                     entry->formats, &entry->kernel);
-    GHP_ASSERT(!entry->formats.x && !entry->formats.y);
+    GHP_ASSERT(!entry->formats.x && !entry->formats.y && !entry->formats.w);
     if (algorithm == NULL || ops->prepare_as == NULL)
         return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
     return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
@@ -98,8 +98,8 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
     return entry->pass == wanted->pass && entry->formats.x == wanted->formats.x &&
-           entry->formats.y == wanted->formats.y && strcmp(entry->key, wanted->key) == 0 &&
-           same_local(&entry->local, &wanted->local);
+           entry->formats.y == wanted->formats.y && entry->formats.w == wanted->formats.w &&
+           strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
 }
 
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,

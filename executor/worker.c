@@ -57,7 +57,8 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
         int scratch = instr->at.scratch;
 
         GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
-                                 ghp_formats_of(&w->program, instr, w->blocked), &w->kernel[i]));
+                                 ghp_formats_of(&w->program, instr, &w->kernels, w->blocked),
+                                 &w->kernel[i]));
         GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <=
                    (scratch < 0 ? 0 : w->program.buffers[scratch].bytes));
     }
@@ -318,6 +319,14 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int
         return w->address[i];
     }
     return NULL;
+}
+
+bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
+{
+    struct ghp_local local =
+        ghp_local_of(w->work.model, layer, w->work.splits[layer], w->program.seat.extent);
+
+    return ghp_formats_weights(w->team.backend_ops, w->team.backend, &local);
 }
 
 void ghp_worker_rest(struct ghp_worker *w)

@@ -30,13 +30,13 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int64_t bucket_bytes;
     uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
-    int groups; /* G, for GHP_FAULT_GROUP_SCALE */
+    int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
     const struct ghp_profile
         *profile; /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
-    int threads;  /* that make samples for a device; 0: one */
-    bool no_tape; /* on a device: each step is enqueued anew */
+    int threads;               /* that make samples for a device; 0: one */
+    bool no_tape;              /* on a device: each step is enqueued anew */
 };
 
 struct ghp_step {          /* one pass over one global batch */
@@ -112,6 +112,9 @@ struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
  * MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the program has none. */
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot,
                         int64_t *elements);
+
+/* Whether a layer's weights, their gradients and momentum lie blocked (executor/weight_blocks.h). */
+bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
 
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
 void ghp_worker_rest(struct ghp_worker *worker);
