@@ -175,7 +175,8 @@ static enum ghp_status conv_ways(const struct trial *t)
 {
     for (size_t k = 0; k < sizeof conv_kinds / sizeof conv_kinds[0]; k++)
         for (int i = 0; i < MOST_IMPLEMENTATIONS; i++) {
-            struct ghp_onednn_way way = {conv_kinds[k].algorithm, conv_kinds[k].activation, i};
+            struct ghp_onednn_way way = {conv_kinds[k].algorithm, conv_kinds[k].activation, i,
+                                         false};
             dnnl_primitive_desc_t described = NULL;
             GHP_TRY(ghp_onednn_conv_describe(t->engine, t->local, t->pass, way, t->attributes,
                                              &described));

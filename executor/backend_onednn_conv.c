@@ -47,13 +47,15 @@ static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
     bool exact = kernel->backend->config.exact, pays = winograd_pays(l, kernel->pass);
     int n = 0;
     if (!exact && pays)
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0};
+        list[n++] =
+            (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0, false};
     for (int i = 0; i < 3; i++) {
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, likely, i};
-        if (i < 2) list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, other, i};
+        list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, likely, i, false};
+        if (i < 2) list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, other, i, false};
     }
     if (!exact && !pays)
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0};
+        list[n++] =
+            (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0, false};
     return n;
 }
 
@@ -86,7 +88,11 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_f
     GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), &operands[0].plain));
     const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : formats.w ? dnnl_OIhw16i16o : dnnl_oihw;
     GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, &operands[1].plain));
-    return ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain);
+    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain));
+    if (!formats.bias) return GHP_OK;
+    const dnnl_dims_t channels = {z.y[1]};
+    operands[3] = (struct ghp_onednn_operand){.argument = DNNL_ARG_BIAS, .where = GHP_ONEDNN_BIAS};
+    return ghp_onednn_layout_open(1, channels, dnnl_a, &operands[3].plain);
 }
 
 /* The library's reference code is no faster than ghp's loops, and allocates. */
@@ -137,8 +143,10 @@ static enum ghp_status walk_ways(struct walk *walk)
     int n = ways_of(kernel, walk->formats, list);
     GHP_TRY_GOTO(status, operands_of(kernel, walk->formats, walk->operands), done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
+    if (walk->formats.relu) GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
         dnnl_primitive_desc_t described = NULL;
+        list[i].bias = walk->formats.bias;
         status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
                                           walk->attributes, &described);
         if (status != GHP_OK || described == NULL) continue;

@@ -53,7 +53,7 @@ static enum ghp_status matmul_operands(struct problem *p)
     p->operands[1] =
         (struct ghp_onednn_operand){DNNL_ARG_WEIGHTS, dnnl_query_weights_md, w, NULL, false};
     p->operands[2] = (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md, y, NULL, true};
-    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+    for (int i = 0; i < 3; i++)
         GHP_TRY(open_layout(shape[i], &p->operands[i].plain));
     return GHP_OK;
 }
@@ -78,7 +78,7 @@ static enum ghp_status inner_operands(struct problem *p)
             ? (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, NULL, true}
             : (struct ghp_onednn_operand){DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY,
                                           NULL, false};
-    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+    for (int i = 0; i < 3; i++)
         GHP_TRY(open_layout(shapes[i], &p->operands[i].plain));
     return GHP_OK;
 }

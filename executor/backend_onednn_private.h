@@ -24,10 +24,11 @@ enum ghp_onednn_where { /* what a memory is bound to */
                         GHP_ONEDNN_DY,
                         GHP_ONEDNN_W,
                         GHP_ONEDNN_DW,
+                        GHP_ONEDNN_BIAS,
                         GHP_ONEDNN_SCRATCH
 };
 
-enum { GHP_ONEDNN_STEPS = 4, GHP_ONEDNN_MEMORIES = 12, GHP_ONEDNN_OPERANDS = 3 };
+enum { GHP_ONEDNN_STEPS = 4, GHP_ONEDNN_MEMORIES = 12, GHP_ONEDNN_OPERANDS = 4 };
 
 struct ghp_onednn_memory {
     dnnl_memory_t memory;
@@ -59,7 +60,8 @@ struct ghp_onednn_operand { /* of the main primitive */
     int argument;           /* DNNL_ARG_... */
     dnnl_query_t query;     /* finds the layout that the primitive wants */
     enum ghp_onednn_where where;
-    ghp_onednn_layout plain; /* how the tensor lies; owned: ghp_onednn_operands_close */
+    ghp_onednn_layout
+        plain; /* how the tensor lies; owned: ghp_onednn_operands_close; NULL: no operand */
     bool written;
 };
 void ghp_onednn_operands_close(struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS]);

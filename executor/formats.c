@@ -181,8 +181,23 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
 
 struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
 {
-    return (struct ghp_formats){
-        .x = likely.x && (i & 1) != 0, .y = likely.y && (i & 2) != 0, .w = likely.w};
+    bool fused = (i & 4) != 0;
+    return (struct ghp_formats){.x = likely.x && (i & 1) != 0,
+                                .y = likely.y && (i & 2) != 0,
+                                .w = likely.w,
+                                .bias = fused,
+                                .relu = fused};
+}
+
+bool ghp_formats_fused(struct ghp_formats formats)
+{
+    return formats.bias || formats.relu;
+}
+
+bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                       const struct ghp_local *local, enum ghp_pass pass)
+{
+    return ops->can_block != NULL && pass == GHP_PASS_FORWARD && ops->fuses(backend, local);
 }
 
 static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
@@ -201,14 +216,17 @@ enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct gh
                                     int64_t *bytes)
 {
     struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
+    bool fuses = ghp_formats_fuses(ops, backend, &task->local, task->pass);
     *bytes = 0;
     for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_formats formats = ghp_formats_variant(likely, i);
         struct ghp_kernel *kernel = NULL;
-        GHP_TRY(prepare(ops, backend, task, algorithm, ghp_formats_variant(likely, i), &kernel));
+        if (ghp_formats_fused(formats) && !fuses) break;
+        GHP_TRY(prepare(ops, backend, task, algorithm, formats, &kernel));
+        if (kernel == NULL) continue;
         int64_t own = ops->scratch_bytes(kernel);
         if (own > *bytes) *bytes = own;
         ops->release(kernel);
-        if (!likely.x && !likely.y) break; /* all alike */
     }
     return GHP_OK;
 }

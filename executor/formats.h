@@ -36,10 +36,16 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local);
 
+/* Whether a pass may take a bias and a ReLU along (fuse.h). */
+bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                       const struct ghp_local *local, enum ghp_pass pass);
+
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
- * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`. */
-enum { GHP_FORMATS_MOST = 4 };
+ * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`; the second half with a
+ * bias and a ReLU, for passes that take them along. */
+enum { GHP_FORMATS_MOST = 8 };
 struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i);
+bool ghp_formats_fused(struct ghp_formats formats);
 
 /* That scratch, for the pass by an algorithm (NULL: the likeliest).
  *

@@ -102,19 +102,48 @@ static void check_weight_blocks(const struct ghp_local *l)
 
 /* ---- kernels ---- */
 
+static double bias_of(int64_t channel)
+{
+    return 0.25 * (double)(channel % 7 - 3);
+}
+
+static float *make_bias(const struct ghp_local *l)
+{
+    float *bias = ghp_alloc((size_t)l->k, sizeof *bias);
+    for (int64_t k = 0; k < l->k; k++)
+        bias[k] = (float)bias_of(k);
+    return bias;
+}
+
+/* On plain tensors, number by number: what a fused kernel does to its output besides. */
+static void finish(struct ghp_opset *set, struct ghp_formats formats)
+{
+    const struct ghp_local *l = &set->local;
+    float *y = set->call.at.y;
+    for (int64_t i = 0; i < l->n * l->p * l->q * l->k; i++) {
+        if (formats.bias) y[i] += (float)bias_of(i % l->k);
+        if (formats.relu && !(y[i] > 0)) y[i] = 0;
+    }
+}
+
 static void run_blocked(struct ghp_opset *set, enum ghp_pass pass, const char *algorithm,
                         struct ghp_formats formats)
 {
     struct ghp_kernel *kernel = NULL;
+    float *bias = formats.bias ? make_bias(&set->local) : NULL;
     if (!CHECK_STATUS(ops->prepare_blocked(fast, &set->local, pass, algorithm, formats, &kernel),
-                      GHP_OK))
+                      GHP_OK) ||
+        !CHECK(kernel != NULL))
         exit(1);
     turn_all(set, formats, true);
+    if (bias != NULL) set->call.at.w[1] = bias;
     set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
     CHECK_STATUS(ops->run(kernel, &set->call), GHP_OK);
     free(set->call.at.scratch);
     set->call.at.scratch = NULL;
     turn_all(set, formats, false);
+    if (bias != NULL) set->call.at.w[1] = NULL;
+    free(bias);
     ops->release(kernel);
 }
 
@@ -162,6 +191,7 @@ static void check_way(const struct ghp_local *local, enum ghp_pass pass, const c
         if (local->op == GHP_OP_CONV2D) memcpy(got.call.at.y, right.call.at.y, 4); /* not read */
     }
     op_case_run(&right, &ghp_backend_reference, reference, pass, NULL);
+    finish(&right, formats);
     run_blocked(&got, pass, algorithm, formats);
     compare(&got, &right, pass, algorithm == NULL ? "default" : algorithm);
     ghp_opset_release(&right);
@@ -173,6 +203,8 @@ static void check_formats(const struct ghp_local *local, struct ghp_formats form
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct ghp_algorithms names = {0};
         if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
+        if (ghp_formats_fused(formats) && !ghp_formats_fuses(ops, fast, local, (enum ghp_pass)pass))
+            continue;
         check_way(local, (enum ghp_pass)pass, NULL, formats);
         CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, formats, &names), GHP_OK);
         CHECK((names.n > 0) == (local->op == GHP_OP_CONV2D));
@@ -224,10 +256,14 @@ static void check_kernels(void)
             check_formats(&convs[i], formats);
             formats.w = false;
             if (likely.w) check_formats(&convs[i], formats);
+            formats.relu = false;
+            if (formats.bias) check_formats(&convs[i], formats);
         }
     }
     CHECK(ghp_formats_weights(ops, fast, &convs[0]));
     CHECK(!ghp_formats_weights(ops, fast, &convs[1])); /* 3 channels are no block */
+    CHECK(ghp_formats_fuses(ops, fast, &convs[0], GHP_PASS_FORWARD));
+    CHECK(!ghp_formats_fuses(ops, exact, &convs[0], GHP_PASS_FORWARD));
     for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
         const struct ghp_local local = sized(apart[i], 48, 5, 48);
         bool ends = apart[i] == GHP_OP_FLATTEN || apart[i] == GHP_OP_GLOBAL_AVG_POOL;
