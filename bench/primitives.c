@@ -9,6 +9,7 @@
  * at the same time the latter says what the work costs, though not what their traffic in caches and memory does to it. */
 #include "bench/primitives.h"
 #include "core/json.h"
+#include "core/log.h"
 #include "core/lower.h"
 #include "core/opts.h"
 #include "core/table.h"
@@ -119,12 +120,17 @@ static enum ghp_status measure(struct floor *f)
 {
     const struct ghp_primitive_timing how = {
         .threads = (int)threads, .repeats = (int)repeats, .cpu = clock_choice == 1};
-    for (int i = 0; i < f->n; i++) {
+    enum ghp_status status = GHP_OK;
+    ghp_progress_begin("passes", f->n);
+    for (int i = 0; i < f->n && status == GHP_OK; i++) {
         struct row *row = &f->rows[i];
-        GHP_TRY(ghp_primitive_best(&row->local, row->pass, how, &row->best));
+        ghp_progress_step(i, "%s", row->key);
+        status = ghp_primitive_best(&row->local, row->pass, how, &row->best);
         f->primitives_s += row->count * row->best.seconds;
         f->flops += row->count * (double)ghp_local_flops(&row->local, row->pass);
     }
+    ghp_progress_end();
+    GHP_TRY(status);
     GHP_TRY(ghp_primitive_update(f->weights, how, &f->update_s));
     f->peak_flops_per_s = ghp_primitive_peak(how);
     return GHP_OK;

@@ -43,6 +43,11 @@ static double quantile(struct samples *s, double q)
 
 /* ---- one primitive ---- */
 
+struct block { /* memory for one argument of every way, filled once */
+    void *at;
+    size_t bytes;
+};
+
 struct trial {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -51,6 +56,7 @@ struct trial {
     enum ghp_pass pass;
     struct ghp_primitive_timing how;
     struct ghp_primitive *best;
+    struct block *blocks; /* [ARGUMENTS] */
 };
 
 struct argument {
@@ -84,32 +90,41 @@ struct bound { /* a primitive with its tensors */
     dnnl_primitive_t primitive;
     int n;
     dnnl_exec_arg_t args[ARGUMENTS];
-    void *blocks[ARGUMENTS];
 };
 
-static enum ghp_status add_tensor(const struct trial *t, struct argument argument,
+/* Layouts of one tensor differ by little but padding: the room is made for the largest so far. */
+static enum ghp_status reserve(struct block *block, size_t bytes)
+{
+    if (bytes <= block->bytes) return GHP_OK;
+    free(block->at);
+    *block = (struct block){.at = ghp_opset_block((int64_t)bytes), .bytes = bytes};
+    if (block->at == NULL) {
+        block->bytes = 0;
+        return GHP_NO_MEMORY();
+    }
+    fill(block->at, bytes);
+    return GHP_OK;
+}
+
+static enum ghp_status add_tensor(const struct trial *t, int i,
                                   const_dnnl_primitive_desc_t described, struct bound *b)
 {
+    const struct argument argument = arguments[t->pass][i];
     ghp_onednn_layout_view layout = dnnl_primitive_desc_query_md(described, argument.query, 0);
     size_t bytes = layout == NULL ? 0 : dnnl_memory_desc_get_size(layout);
     if (bytes == 0) return GHP_OK;
-    void *block = ghp_opset_block((int64_t)bytes);
-    if (block == NULL) return GHP_NO_MEMORY();
-    b->blocks[b->n] = block;
-    fill(block, bytes);
+    GHP_TRY(reserve(&t->blocks[i], bytes));
     b->args[b->n].arg = argument.number;
-    enum ghp_status status =
-        GHP_ONEDNN(dnnl_memory_create(&b->args[b->n].memory, layout, t->engine, block));
+    GHP_TRY(
+        GHP_ONEDNN(dnnl_memory_create(&b->args[b->n].memory, layout, t->engine, t->blocks[i].at)));
     b->n++;
-    return status;
+    return GHP_OK;
 }
 
 static void unbind(struct bound *b)
 {
-    for (int i = 0; i < b->n; i++) {
-        if (b->args[i].memory != NULL) dnnl_memory_destroy(b->args[i].memory);
-        free(b->blocks[i]);
-    }
+    for (int i = 0; i < b->n; i++)
+        dnnl_memory_destroy(b->args[i].memory);
     if (b->primitive != NULL) dnnl_primitive_destroy(b->primitive);
 }
 
@@ -119,7 +134,7 @@ static enum ghp_status execute(const struct trial *t, const struct bound *b)
     return GHP_ONEDNN(dnnl_stream_wait(t->stream));
 }
 
-/* A way that takes twice the best's median is not looked at any longer. */
+/* A way that is clearly slower than the best's median is not looked at any longer: by a third, or to warm up thrice as long. */
 static enum ghp_status time_bound(const struct trial *t, const struct bound *b,
                                   struct samples *samples)
 {
@@ -127,7 +142,8 @@ static enum ghp_status time_bound(const struct trial *t, const struct bound *b,
         double begin = now_s(t->how), seconds;
         GHP_TRY(execute(t, b));
         seconds = now_s(t->how) - begin;
-        bool hopeless = t->best->ways > 0 && seconds > 2 * t->best->seconds;
+        double limit = (i == 0 ? 3 : 4.0 / 3) * t->best->seconds;
+        bool hopeless = t->best->ways > 0 && seconds > limit;
         if (i > 0 || hopeless) samples->values[samples->n++] = seconds; /* the first warms up */
         if (hopeless) break;
     }
@@ -145,7 +161,7 @@ static enum ghp_status consider(const struct trial *t, const char *kind,
     if (strncmp(name, "ref", 3) == 0) goto done;
     GHP_TRY_GOTO(status, GHP_ONEDNN(dnnl_primitive_create(&b.primitive, described)), done);
     for (int i = 0; i < ARGUMENTS; i++)
-        GHP_TRY_GOTO(status, add_tensor(t, arguments[t->pass][i], described, &b), done);
+        GHP_TRY_GOTO(status, add_tensor(t, i, described, &b), done);
     GHP_TRY_GOTO(status, time_bound(t, &b, &samples), done);
     double median = quantile(&samples, 0.5);
     if (t->best->ways == 0 || median < t->best->seconds) {
@@ -175,7 +191,8 @@ static enum ghp_status conv_ways(const struct trial *t)
 {
     for (size_t k = 0; k < sizeof conv_kinds / sizeof conv_kinds[0]; k++)
         for (int i = 0; i < MOST_IMPLEMENTATIONS; i++) {
-            struct ghp_onednn_way way = {conv_kinds[k].algorithm, conv_kinds[k].activation, i};
+            struct ghp_onednn_way way = {conv_kinds[k].algorithm, conv_kinds[k].activation, i,
+                                         false};
             dnnl_primitive_desc_t described = NULL;
             GHP_TRY(ghp_onednn_conv_describe(t->engine, t->local, t->pass, way, t->attributes,
                                              &described));
@@ -243,7 +260,8 @@ static enum ghp_status all_ways(const struct trial *t)
 enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass pass,
                                    struct ghp_primitive_timing how, struct ghp_primitive *best)
 {
-    struct trial t = {.local = local, .pass = pass, .how = how, .best = best};
+    struct block blocks[ARGUMENTS] = {{0}};
+    struct trial t = {.local = local, .pass = pass, .how = how, .best = best, .blocks = blocks};
     enum ghp_status status = GHP_OK;
     *best = (struct ghp_primitive){0};
     ghp_parallel_threads(how.threads);
@@ -260,6 +278,8 @@ done:
     if (t.attributes != NULL) dnnl_primitive_attr_destroy(t.attributes);
     if (t.stream != NULL) dnnl_stream_destroy(t.stream);
     dnnl_engine_destroy(t.engine);
+    for (int i = 0; i < ARGUMENTS; i++)
+        free(blocks[i].at);
     return status;
 }
 

@@ -76,10 +76,14 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
 
 enum { GHP_BLOCK_CHANNELS = 16 };
 
-/* How the activations of a kernel lie: plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants them. Both
- * take the same bytes, so that nothing but kernels and executor/formats.h need know. */
+/* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
+ * them; weights plain [k][c][r][s], or blocked (executor/weight_blocks.h). Both take the same bytes, so that nothing but
+ * kernels, executor/formats.h and whoever reads weights need know. */
 struct ghp_formats {
     bool x, y; /* blocked: x and dx; y and dy */
+    bool w;    /* blocked: weights and their gradient */
+    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. */
+    bool bias, relu;
 };
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
@@ -118,8 +122,14 @@ struct ghp_backend_ops {
                                   struct ghp_algorithms *names);
     /* Whether the operation's kernels take blocked x and y; NULL: none does. */
     bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
-    /* As prepare_as (algorithm may be NULL), on tensors of these formats; where the algorithm of that name reorders
-     * otherwise, by the same implementation. Not NULL where can_block is not. */
+    /* Whether the operation's weights lie blocked between steps. Says the same whatever the samples, threads and
+     * processor, for all who hold copies must agree. Not NULL where can_block is not. */
+    bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* Whether forward passes of the operation may take a bias and a ReLU along. Not NULL where can_block is not. */
+    bool (*fuses)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise, by the
+     * same implementation. With bias or relu *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not NULL
+     * where can_block is not. */
     enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_formats formats, struct ghp_kernel **kernel);

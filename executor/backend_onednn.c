@@ -69,6 +69,26 @@ static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp
     return is_apart(local->op) || local->op == GHP_OP_BIAS;
 }
 
+/* What Winograd's three passes and two of the direct ones want on blocked activations; the others reorder either way. */
+static bool onednn_blocks_weights(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+#ifdef __x86_64__
+    return !backend->config.exact && local->op == GHP_OP_CONV2D && local->window.groups == 1 &&
+           local->c % GHP_BLOCK_CHANNELS == 0 && local->k % GHP_BLOCK_CHANNELS == 0;
+#else
+    (void)
+        backend; /* the library may have none but its reference code, in whose place ghp's loops compute */
+    (void)local;
+    return false;
+#endif
+}
+
+/* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
+static bool onednn_fuses(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+    return !backend->config.exact && local->op == GHP_OP_CONV2D;
+}
+
 static struct ghp_local as_blocks(const struct ghp_local *local)
 {
     struct ghp_local blocks = *local;
@@ -86,7 +106,8 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
 {
     const struct ghp_onednn_wish wish = {algorithm, formats};
     struct ghp_onednn_kernel *made = NULL;
-    bool blocked = formats.x || formats.y;
+    bool blocked = formats.x || formats.y || formats.w, fused = formats.bias || formats.relu;
+    *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
         if (local->op == GHP_OP_CONV2D)
@@ -100,6 +121,7 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
         *kernel = &made->base;
         return GHP_OK;
     }
+    if (fused) return GHP_OK;
     if (!blocked) return ghp_loop_prepare(backend, local, pass, kernel);
     if (!is_apart(local->op)) return ghp_onednn_blocked_prepare(backend, local, pass, kernel);
     const struct ghp_local blocks = as_blocks(local);
@@ -110,7 +132,7 @@ static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const stru
                                          enum ghp_pass pass, const char *algorithm,
                                          struct ghp_kernel **kernel)
 {
-    const struct ghp_formats plain = {false, false};
+    const struct ghp_formats plain = {0};
     return onednn_prepare_blocked(backend, local, pass, algorithm, plain, kernel);
 }
 
@@ -144,6 +166,7 @@ static void *address_of(const struct ghp_call *call, const struct ghp_onednn_mem
     case GHP_ONEDNN_DY: return at->dy;
     case GHP_ONEDNN_W: return at->w[0];
     case GHP_ONEDNN_DW: return at->dw[0];
+    case GHP_ONEDNN_BIAS: return at->w[1];
     case GHP_ONEDNN_SCRATCH: return (char *)at->scratch + memory->offset;
     }
     return NULL;
@@ -192,6 +215,8 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .prepare_as = onednn_prepare_as,
     .algorithms = onednn_algorithms,
     .can_block = onednn_can_block,
+    .blocks_weights = onednn_blocks_weights,
+    .fuses = onednn_fuses,
     .prepare_blocked = onednn_prepare_blocked,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,

@@ -47,13 +47,15 @@ static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
     bool exact = kernel->backend->config.exact, pays = winograd_pays(l, kernel->pass);
     int n = 0;
     if (!exact && pays)
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0};
+        list[n++] =
+            (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0, false};
     for (int i = 0; i < 3; i++) {
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, likely, i};
-        if (i < 2) list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, other, i};
+        list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, likely, i, false};
+        if (i < 2) list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, other, i, false};
     }
     if (!exact && !pays)
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0};
+        list[n++] =
+            (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0, false};
     return n;
 }
 
@@ -84,9 +86,13 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_f
                                                     : weight,
            sizeof forward);
     GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), &operands[0].plain));
-    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, z.grouped ? dnnl_goihw : dnnl_oihw,
-                                   &operands[1].plain));
-    return ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain);
+    const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : formats.w ? dnnl_OIhw16i16o : dnnl_oihw;
+    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, &operands[1].plain));
+    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain));
+    if (!formats.bias) return GHP_OK;
+    const dnnl_dims_t channels = {z.y[1]};
+    operands[3] = (struct ghp_onednn_operand){.argument = DNNL_ARG_BIAS, .where = GHP_ONEDNN_BIAS};
+    return ghp_onednn_layout_open(1, channels, dnnl_a, &operands[3].plain);
 }
 
 /* The library's reference code is no faster than ghp's loops, and allocates. */
@@ -137,8 +143,10 @@ static enum ghp_status walk_ways(struct walk *walk)
     int n = ways_of(kernel, walk->formats, list);
     GHP_TRY_GOTO(status, operands_of(kernel, walk->formats, walk->operands), done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
+    if (walk->formats.relu) GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
         dnnl_primitive_desc_t described = NULL;
+        list[i].bias = walk->formats.bias;
         status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
                                           walk->attributes, &described);
         if (status != GHP_OK || described == NULL) continue;
@@ -153,7 +161,7 @@ done:
     return status;
 }
 
-/* Unfolding reads plain tensors. */
+/* Unfolding reads plain activations. */
 static bool is_plain(struct ghp_formats formats)
 {
     return !formats.x && !formats.y;
@@ -169,7 +177,7 @@ enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struc
                       ? pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local)
                       : strncmp(algorithm, GHP_ONEDNN_UNFOLD, strlen(GHP_ONEDNN_UNFOLD)) == 0;
     if (unfold && can_unfold(local, pass) && is_plain(wish.formats))
-        return ghp_onednn_unfold_prepare(backend, local, kernel);
+        return ghp_onednn_unfold_prepare(backend, local, wish.formats.w, kernel);
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
     if (status == GHP_OK && !walk.filled && algorithm != NULL) {
@@ -185,10 +193,10 @@ enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struc
 
 /* The name that an unfolding kernel has. */
 static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct ghp_local *local,
-                                     struct ghp_algorithms *names)
+                                     bool blocked, struct ghp_algorithms *names)
 {
     struct ghp_onednn_kernel *kernel = NULL;
-    GHP_TRY(ghp_onednn_unfold_prepare(backend, local, &kernel));
+    GHP_TRY(ghp_onednn_unfold_prepare(backend, local, blocked, &kernel));
     if (kernel != NULL) ghp_onednn_add_name(names, kernel->name);
     ghp_onednn_kernel_close(kernel);
     return GHP_OK;
@@ -201,10 +209,10 @@ enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
     struct walk walk = {.names = names, .formats = formats};
     bool can = can_unfold(local, pass) && is_plain(formats);
     bool first = can && unfolding_pays(backend, local);
-    if (first) GHP_TRY(add_unfolding(backend, local, names));
+    if (first) GHP_TRY(add_unfolding(backend, local, formats.w, names));
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_ways(&walk);
     ghp_onednn_kernel_close(walk.kernel);
-    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, names);
+    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, formats.w, names);
     return status;
 }

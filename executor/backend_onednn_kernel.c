@@ -130,6 +130,7 @@ static enum ghp_status add_operand(struct ghp_onednn_kernel *kernel,
                                    const struct ghp_onednn_operand *operand,
                                    ghp_onednn_layout_view wanted, struct reorder *reorder)
 {
+    if (operand->plain == NULL) return GHP_OK;
     GHP_TRY(add_memory(kernel, operand->plain, operand->where, &reorder->plain));
     reorder->wanted = reorder->plain;
     if (reorder->described == NULL) return GHP_OK;
@@ -146,8 +147,9 @@ static enum ghp_status add_steps(struct ghp_onednn_kernel *kernel,
     struct ghp_onednn_step *main_step = NULL;
     GHP_TRY(add_step(kernel, described, &main_step));
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
-        main_step->args[main_step->n_args++] =
-            (dnnl_exec_arg_t){operands[i].argument, reorders[i].wanted};
+        if (operands[i].plain != NULL)
+            main_step->args[main_step->n_args++] =
+                (dnnl_exec_arg_t){operands[i].argument, reorders[i].wanted};
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         if (operands[i].written) GHP_TRY(add_reorder(kernel, &reorders[i], true));
     return GHP_OK;
@@ -159,16 +161,24 @@ void ghp_onednn_operands_close(struct ghp_onednn_operand operands[GHP_ONEDNN_OPE
         ghp_onednn_layout_close(operands[i].plain);
 }
 
+/* As the primitive wants it; a bias has but one layout. */
+static ghp_onednn_layout_view wanted_of(const_dnnl_primitive_desc_t described,
+                                        const struct ghp_onednn_operand *operand)
+{
+    if (operand->plain == NULL || operand->where == GHP_ONEDNN_BIAS) return operand->plain;
+    return dnnl_primitive_desc_query_md(described, operand->query, 0);
+}
+
 void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
                             const struct ghp_onednn_operand *operands,
                             char name[GHP_ALGORITHM_BYTES])
 {
     bool moved = false;
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
-        if (operands[i].where != GHP_ONEDNN_W && operands[i].where != GHP_ONEDNN_DW)
-            moved = moved || !dnnl_memory_desc_equal(
-                                 dnnl_primitive_desc_query_md(described, operands[i].query, 0),
-                                 operands[i].plain);
+        if (operands[i].plain != NULL && operands[i].where != GHP_ONEDNN_W &&
+            operands[i].where != GHP_ONEDNN_DW)
+            moved = moved ||
+                    !dnnl_memory_desc_equal(wanted_of(described, &operands[i]), operands[i].plain);
     snprintf(name, GHP_ALGORITHM_BYTES, "%.48s%s", ghp_onednn_implementation(described),
              moved ? "+reorder" : "");
 }
@@ -183,8 +193,9 @@ enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
     enum ghp_status status = GHP_OK;
     kernel->pad_bytes = pad_bytes_of(described);
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++) {
-        wanted[i] = dnnl_primitive_desc_query_md(described, operands[i].query, 0);
-        if (dnnl_memory_desc_equal(wanted[i], operands[i].plain)) continue;
+        wanted[i] = wanted_of(described, &operands[i]);
+        if (operands[i].plain == NULL || dnnl_memory_desc_equal(wanted[i], operands[i].plain))
+            continue;
         GHP_TRY_GOTO(status,
                      describe_reorder(library, &operands[i], wanted[i], &reorders[i].described),
                      done);

@@ -53,7 +53,7 @@ static enum ghp_status matmul_operands(struct problem *p)
     p->operands[1] =
         (struct ghp_onednn_operand){DNNL_ARG_WEIGHTS, dnnl_query_weights_md, w, NULL, false};
     p->operands[2] = (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md, y, NULL, true};
-    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+    for (int i = 0; i < 3; i++)
         GHP_TRY(open_layout(shape[i], &p->operands[i].plain));
     return GHP_OK;
 }
@@ -78,7 +78,7 @@ static enum ghp_status inner_operands(struct problem *p)
             ? (struct ghp_onednn_operand){DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, NULL, true}
             : (struct ghp_onednn_operand){DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY,
                                           NULL, false};
-    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+    for (int i = 0; i < 3; i++)
         GHP_TRY(open_layout(shapes[i], &p->operands[i].plain));
     return GHP_OK;
 }
@@ -95,6 +95,18 @@ static enum ghp_status describe(struct problem *p, struct way way, dnnl_primitiv
                                           described);
     return ghp_onednn_inner_describe(library->engine, &m, p->kernel->base.pass, way.implementation,
                                      p->attributes, described);
+}
+
+/* The product is made plain, and dw, operand 1 of an inner product, reordered into its blocks. */
+static enum ghp_status block_gradient(struct problem *p)
+{
+    const dnnl_dims_t dims = {p->product->k, p->product->c};
+    ghp_onednn_layout blocked = NULL;
+    GHP_ASSERT(p->operands[1].where == GHP_ONEDNN_DW);
+    GHP_TRY(ghp_onednn_layout_open(2, dims, dnnl_AB16b16a, &blocked));
+    ghp_onednn_layout_close(p->operands[1].plain);
+    p->operands[1].plain = blocked;
+    return GHP_OK;
 }
 
 static void name_of(const struct problem *p, struct way way, const_dnnl_primitive_desc_t described,
@@ -119,7 +131,8 @@ static enum ghp_status try_way(struct problem *p, struct way way, struct ghp_one
         if (p->product->names != NULL) {
             ghp_onednn_add_name(p->product->names, name);
         } else if (p->product->wanted == NULL || strcmp(p->product->wanted, name) == 0) {
-            status = ghp_onednn_kernel_fill(kernel, described, p->operands);
+            if (p->product->blocked) status = block_gradient(p);
+            if (status == GHP_OK) status = ghp_onednn_kernel_fill(kernel, described, p->operands);
             memcpy(kernel->name, name, sizeof name);
             *filled = status == GHP_OK;
         }

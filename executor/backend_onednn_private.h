@@ -3,8 +3,9 @@
  * A kernel is a short list of primitives over memories. Each memory is bound before a run to a
  * tensor of the call or to a place in the call's scratch, so that a run allocates no tensor of its
  * own; what the library itself takes for a moment is small change, and in its plain matrix product
- * (x64:gemm:jit) up to 5 MiB a thread. Tensors lie plain (N,H,W,C; weights as they are stored); where
- * a primitive wants another layout, reorders into and out of scratch stand around it. */
+ * (x64:gemm:jit) up to 5 MiB a thread. Tensors lie plain (N,H,W,C; weights K,C,R,S) or blocked
+ * (backend.h: struct ghp_formats); where a primitive wants another layout, reorders into and out of
+ * scratch stand around it. */
 #ifndef GHP_EXECUTOR_BACKEND_ONEDNN_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_ONEDNN_PRIVATE_H
 
@@ -23,10 +24,11 @@ enum ghp_onednn_where { /* what a memory is bound to */
                         GHP_ONEDNN_DY,
                         GHP_ONEDNN_W,
                         GHP_ONEDNN_DW,
+                        GHP_ONEDNN_BIAS,
                         GHP_ONEDNN_SCRATCH
 };
 
-enum { GHP_ONEDNN_STEPS = 4, GHP_ONEDNN_MEMORIES = 12, GHP_ONEDNN_OPERANDS = 3 };
+enum { GHP_ONEDNN_STEPS = 4, GHP_ONEDNN_MEMORIES = 12, GHP_ONEDNN_OPERANDS = 4 };
 
 struct ghp_onednn_memory {
     dnnl_memory_t memory;
@@ -48,6 +50,7 @@ struct ghp_onednn_kernel {
     struct ghp_onednn_memory memories[GHP_ONEDNN_MEMORIES];
     bool
         unfold; /* memories[0], in scratch, is filled from x by ghp_onednn_unfold before the steps */
+    bool unfold_blocks; /* its columns lie [c / 16][r s][16 of c] */
     int64_t
         pad_bytes; /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
     char name[GHP_ALGORITHM_BYTES];
@@ -57,7 +60,8 @@ struct ghp_onednn_operand { /* of the main primitive */
     int argument;           /* DNNL_ARG_... */
     dnnl_query_t query;     /* finds the layout that the primitive wants */
     enum ghp_onednn_where where;
-    ghp_onednn_layout plain; /* how the tensor lies; owned: ghp_onednn_operands_close */
+    ghp_onednn_layout
+        plain; /* how the tensor lies; owned: ghp_onednn_operands_close; NULL: no operand */
     bool written;
 };
 void ghp_onednn_operands_close(struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS]);
@@ -110,10 +114,10 @@ enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
                                            struct ghp_kernel **kernel);
 
 /* A convolution's weight gradient as one matrix product over the unfolded input: for small images and no groups. Its
- * name begins with GHP_ONEDNN_UNFOLD. */
+ * name begins with GHP_ONEDNN_UNFOLD. blocked: the gradient is. */
 #define GHP_ONEDNN_UNFOLD "unfold+"
 enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
-                                          const struct ghp_local *local,
+                                          const struct ghp_local *local, bool blocked,
                                           struct ghp_onednn_kernel **kernel);
 
 /* unfolded [n p q][c r s] = for each output pixel what its window sees, 0 in the padding. */
@@ -124,6 +128,7 @@ void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const float *x, f
 struct ghp_onednn_product {
     int64_t n, c, k;
     enum ghp_onednn_where x_where;
+    bool blocked;                 /* x in scratch: dw lies [k / 16][c / 16][16 of c][16 of k] */
     const char *wanted;           /* the way of this name; NULL: the likeliest */
     struct ghp_algorithms *names; /* not NULL: nothing is filled, each way's name is added */
 };

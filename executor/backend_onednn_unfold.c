@@ -2,15 +2,16 @@
  *
  *     dw [k][c r s] = dy [n p q][k]^T  unfolded x [n p q][c r s]
  *
- * dy lies as the product wants it, and dw comes out as it is stored, so nothing is reordered; unfolding costs r s copies of
- * x, which is little where images are small. */
+ * dy lies as the product wants it, and dw comes out as it is stored; unfolding costs r s copies of x, which is little
+ * where images are small. Where dw is blocked, columns are unfolded as [c / 16][r s][16 of c]: then blocks of 16 rows and
+ * 16 columns of the product are the blocks of dw, by one reorder. */
 #include "executor/backend_onednn_private.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
-                                          const struct ghp_local *local,
+                                          const struct ghp_local *local, bool blocked,
                                           struct ghp_onednn_kernel **kernel)
 {
     struct ghp_onednn_kernel *made = NULL;
@@ -18,7 +19,8 @@ enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
     const struct ghp_onednn_product product = {.n = local->n * local->p * local->q,
                                                .c = local->c * window->r * window->s,
                                                .k = local->k,
-                                               .x_where = GHP_ONEDNN_SCRATCH};
+                                               .x_where = GHP_ONEDNN_SCRATCH,
+                                               .blocked = blocked};
     bool filled = false;
     GHP_TRY(ghp_onednn_kernel_open(backend, local, GHP_PASS_BACKWARD_WEIGHT, &made));
     enum ghp_status status = ghp_onednn_product_fill(made, &product, &filled);
@@ -30,24 +32,37 @@ enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
     memcpy(product_name, made->name, sizeof product_name);
     snprintf(made->name, sizeof made->name, GHP_ONEDNN_UNFOLD "%.50s", product_name);
     made->unfold = true;
+    made->unfold_blocks = blocked;
     *kernel = made;
     return GHP_OK;
 }
 
-/* What the window of output pixel (p, q) sees of one image; row [c][r s]. */
-static void unfold_pixel(const struct ghp_local *l, const float *image, int64_t p, int64_t q,
-                         float *row)
+/* Where a pixel's channels go in a row: runs of `width` of them, each with all places. */
+static void spread(const struct ghp_local *l, const float *from, int64_t width, float *row)
+{
+    int64_t places = l->window.r * l->window.s;
+    for (int64_t run = 0; run < l->c / width; run++)
+        for (int64_t c = 0; c < width; c++)
+            row[run * places * width + c] = from == NULL ? 0.0f : from[run * width + c];
+}
+
+struct pixel { /* of the output */
+    int64_t p, q;
+};
+
+/* What the window of an output pixel sees of one image; row [c / width][r s][width]. */
+static void unfold_pixel(const struct ghp_local *l, const float *image, struct pixel at,
+                         int64_t width, float *row)
 {
     const struct ghp_window *window = &l->window;
     int64_t places = window->r * window->s;
     for (int64_t place = 0; place < places; place++) {
-        int64_t h = p * window->stride_h - window->pad_top + place / window->s * window->dilation_h;
+        int64_t h =
+            at.p * window->stride_h - window->pad_top + place / window->s * window->dilation_h;
         int64_t w =
-            q * window->stride_w - window->pad_left + place % window->s * window->dilation_w;
+            at.q * window->stride_w - window->pad_left + place % window->s * window->dilation_w;
         bool inside = h >= 0 && h < l->h && w >= 0 && w < l->w;
-        const float *from = inside ? image + (h * l->w + w) * l->c : NULL;
-        for (int64_t c = 0; c < l->c; c++)
-            row[c * places + place] = inside ? from[c] : 0.0f;
+        spread(l, inside ? image + (h * l->w + w) * l->c : NULL, width, row + place * width);
     }
 }
 
@@ -55,6 +70,7 @@ struct job {
     const struct ghp_local *local;
     const float *x;
     float *unfolded;
+    int64_t width; /* channels that stay together */
 };
 
 static void unfold_part(void *context, struct ghp_share share)
@@ -64,12 +80,14 @@ static void unfold_part(void *context, struct ghp_share share)
     int64_t pixels = l->p * l->q, width = l->c * l->window.r * l->window.s;
     struct ghp_range rows = ghp_share_of(share, l->n * pixels, 1);
     for (int64_t row = rows.first; row < rows.end; row++)
-        unfold_pixel(l, job->x + row / pixels * l->h * l->w * l->c, row % pixels / l->q, row % l->q,
+        unfold_pixel(l, job->x + row / pixels * l->h * l->w * l->c,
+                     (struct pixel){row % pixels / l->q, row % l->q}, job->width,
                      job->unfolded + row * width);
 }
 
 void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const float *x, float *unfolded)
 {
-    struct job job = {&kernel->base.local, x, unfolded};
+    struct job job = {&kernel->base.local, x, unfolded,
+                      kernel->unfold_blocks ? GHP_BLOCK_CHANNELS : 1};
     ghp_parallel(kernel->base.parts, unfold_part, &job);
 }

@@ -98,8 +98,8 @@ static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
     const struct sides sides = sides_of(c->program, instr);
     struct ghp_kernel *kernel = NULL;
     if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D) return GHP_OK;
-    GHP_TRY(
-        ghp_kernels_find(kernels, &instr->local, instr->pass, (struct ghp_formats){0}, &kernel));
+    const struct ghp_formats plain = {.w = ghp_formats_weights(c->ops, c->backend, &instr->local)};
+    GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, plain, &kernel));
     if (strstr(c->ops->algorithm(kernel), "+reorder") == NULL) return GHP_OK;
     for (int i = 0; i < sides.n_x; i++)
         c->wants[sides.x[i]] = true;
@@ -152,12 +152,20 @@ enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp
     return status;
 }
 
+bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                         const struct ghp_local *local)
+{
+    return ops->can_block != NULL && ops->blocks_weights(backend, local);
+}
+
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const bool *blocked)
+                                  const struct ghp_kernels *kernels, const bool *blocked)
 {
     const struct sides sides = sides_of(program, instr);
-    return (struct ghp_formats){.x = sides.n_x > 0 && blocked[sides.x[0]],
-                                .y = sides.n_y > 0 && blocked[sides.y[0]]};
+    return (struct ghp_formats){
+        .x = sides.n_x > 0 && blocked[sides.x[0]],
+        .y = sides.n_y > 0 && blocked[sides.y[0]],
+        .w = ghp_formats_weights(kernels->ops, kernels->backend, &instr->local)};
 }
 
 struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
@@ -165,14 +173,31 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_local *local)
 {
     if (ops->can_block == NULL || local->op != GHP_OP_CONV2D || !ops->can_block(backend, local))
-        return (struct ghp_formats){false, false};
-    return (struct ghp_formats){local->h * local->w > 1 && whole_blocks(local->c),
-                                local->p * local->q > 1 && whole_blocks(local->k)};
+        return (struct ghp_formats){0};
+    return (struct ghp_formats){.x = local->h * local->w > 1 && whole_blocks(local->c),
+                                .y = local->p * local->q > 1 && whole_blocks(local->k),
+                                .w = ghp_formats_weights(ops, backend, local)};
 }
 
 struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
 {
-    return (struct ghp_formats){.x = likely.x && (i & 1) != 0, .y = likely.y && (i & 2) != 0};
+    bool fused = (i & 4) != 0;
+    return (struct ghp_formats){.x = likely.x && (i & 1) != 0,
+                                .y = likely.y && (i & 2) != 0,
+                                .w = likely.w,
+                                .bias = fused,
+                                .relu = fused};
+}
+
+bool ghp_formats_fused(struct ghp_formats formats)
+{
+    return formats.bias || formats.relu;
+}
+
+bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                       const struct ghp_local *local, enum ghp_pass pass)
+{
+    return ops->can_block != NULL && pass == GHP_PASS_FORWARD && ops->fuses(backend, local);
 }
 
 static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
@@ -191,14 +216,17 @@ enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct gh
                                     int64_t *bytes)
 {
     struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
+    bool fuses = ghp_formats_fuses(ops, backend, &task->local, task->pass);
     *bytes = 0;
     for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_formats formats = ghp_formats_variant(likely, i);
         struct ghp_kernel *kernel = NULL;
-        GHP_TRY(prepare(ops, backend, task, algorithm, ghp_formats_variant(likely, i), &kernel));
+        if (ghp_formats_fused(formats) && !fuses) break;
+        GHP_TRY(prepare(ops, backend, task, algorithm, formats, &kernel));
+        if (kernel == NULL) continue;
         int64_t own = ops->scratch_bytes(kernel);
         if (own > *bytes) *bytes = own;
         ops->release(kernel);
-        if (!likely.x && !likely.y) break; /* all alike */
     }
     return GHP_OK;
 }

@@ -1,5 +1,6 @@
 /* executor/formats.h - which of a program's tensors lie blocked (backend.h), so that kernels that want blocks need not
- * reorder: decided for a whole program, for each connected piece of its tensors at once.
+ * reorder. Of activations: decided for a whole program, for each connected piece of its tensors at once. Of weights, with
+ * their gradients and momentum: by the layer's own shape, for all who hold copies or share sums must agree.
  *
  * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
  * addition); convolutions tie nothing, they take either format on either side. A piece lies blocked where every
@@ -22,19 +23,29 @@
 enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
                                    bool *blocked);
 
-/* The formats of an instruction's tensors under that decision. */
+/* Whether the weights of an operation lie blocked, in steps and between them. */
+bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                         const struct ghp_local *local);
+
+/* The formats of a COMPUTE's tensors under that decision. */
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const bool *blocked);
+                                  const struct ghp_kernels *kernels, const bool *blocked);
 
 /* The formats in which an operation is most likely to run, blocks wherever there can be any: what the profiler measures. */
 struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local);
 
+/* Whether a pass may take a bias and a ReLU along (fuse.h). */
+bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                       const struct ghp_local *local, enum ghp_pass pass);
+
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
- * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`. */
-enum { GHP_FORMATS_MOST = 4 };
+ * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`; the second half with a
+ * bias and a ReLU, for passes that take them along. */
+enum { GHP_FORMATS_MOST = 8 };
 struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i);
+bool ghp_formats_fused(struct ghp_formats formats);
 
 /* That scratch, for the pass by an algorithm (NULL: the likeliest).
  *

@@ -89,7 +89,7 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
     if (ops->prepare_blocked != NULL)
         return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,
                                     entry->formats, &entry->kernel);
-    GHP_ASSERT(!entry->formats.x && !entry->formats.y);
+    GHP_ASSERT(!entry->formats.x && !entry->formats.y && !entry->formats.w);
     if (algorithm == NULL || ops->prepare_as == NULL)
         return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
     return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
@@ -98,7 +98,9 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
     return entry->pass == wanted->pass && entry->formats.x == wanted->formats.x &&
-           entry->formats.y == wanted->formats.y && strcmp(entry->key, wanted->key) == 0 &&
+           entry->formats.y == wanted->formats.y && entry->formats.w == wanted->formats.w &&
+           entry->formats.bias == wanted->formats.bias &&
+           entry->formats.relu == wanted->formats.relu && strcmp(entry->key, wanted->key) == 0 &&
            same_local(&entry->local, &wanted->local);
 }
 
@@ -133,10 +135,15 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     char key[GHP_KEY_BYTES];
 
     struct ghp_formats likely = ghp_formats_likely(kernels->ops, kernels->backend, local);
+    bool fuses = ghp_formats_fuses(kernels->ops, kernels->backend, local, pass);
 
     *bytes = 0;
     for (int i = 0; i < GHP_FORMATS_MOST; i++) {
-        GHP_TRY(ghp_kernels_find(kernels, local, pass, ghp_formats_variant(likely, i), &kernel));
+        struct ghp_formats formats = ghp_formats_variant(likely, i);
+
+        if (ghp_formats_fused(formats) && !fuses) break;
+        GHP_TRY(ghp_kernels_find(kernels, local, pass, formats, &kernel));
+        if (kernel == NULL) continue;
         int64_t own = kernels->ops->scratch_bytes(kernel);
 
         if (own > *bytes) *bytes = own;

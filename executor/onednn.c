@@ -31,6 +31,25 @@ enum ghp_status ghp_onednn_attributes(dnnl_primitive_attr_t *attributes)
         dnnl_primitive_attr_set_scratchpad_mode(*attributes, dnnl_scratchpad_mode_user));
 }
 
+static dnnl_status_t append_relu(dnnl_post_ops_t after)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_post_ops_append_eltwise(after, dnnl_eltwise_relu, 0, 0);
+#else
+    return dnnl_post_ops_append_eltwise(after, 1, dnnl_eltwise_relu, 0, 0);
+#endif
+}
+
+enum ghp_status ghp_onednn_append_relu(dnnl_primitive_attr_t attributes)
+{
+    dnnl_post_ops_t after = NULL;
+    GHP_TRY(GHP_ONEDNN(dnnl_post_ops_create(&after)));
+    enum ghp_status status = GHP_ONEDNN(append_relu(after));
+    if (status == GHP_OK) status = GHP_ONEDNN(dnnl_primitive_attr_set_post_ops(attributes, after));
+    dnnl_post_ops_destroy(after);
+    return status;
+}
+
 enum ghp_status ghp_onednn_engine_open(dnnl_engine_t *engine)
 {
     GHP_TRY(GHP_ONEDNN(dnnl_set_primitive_cache_capacity(0)));
@@ -55,7 +74,7 @@ struct ghp_onednn_conv ghp_onednn_conv_of(const struct ghp_local *l)
 }
 
 struct conv_layouts {
-    ghp_onednn_layout x, w, y;
+    ghp_onednn_layout x, w, y, bias; /* bias: NULL, or of a forward pass */
 };
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -92,7 +111,7 @@ static dnnl_status_t describe_conv_pass(dnnl_engine_t engine, const struct ghp_o
 {
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
-        &hint, engine, dnnl_forward_training, algorithm, md->x, md->w, NULL, md->y, c->stride,
+        &hint, engine, dnnl_forward_training, algorithm, md->x, md->w, md->bias, md->y, c->stride,
         c->dilation, c->pad_begin, c->pad_end, attributes);
     if (status != dnnl_success) return status;
     if (pass == GHP_PASS_FORWARD) {
@@ -200,7 +219,7 @@ static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_oned
     dnnl_convolution_desc_t forward, backward;
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &forward, dnnl_forward_training, way.algorithm, md->x, md->w, NULL, md->y, c->stride,
+        &forward, dnnl_forward_training, way.algorithm, md->x, md->w, md->bias, md->y, c->stride,
         c->dilation, c->pad_begin, c->pad_end);
     if (status != dnnl_success) return GHP_OK;
     if (pass == GHP_PASS_FORWARD)
@@ -262,9 +281,12 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
 
 #endif
 
-static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv,
-                                    dnnl_format_tag_t activation, struct conv_layouts *md)
+static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, struct ghp_onednn_way way,
+                                    struct conv_layouts *md)
 {
+    const dnnl_dims_t channels = {conv->y[1]};
+    const dnnl_format_tag_t activation = way.activation;
+    if (way.bias) GHP_TRY(ghp_onednn_layout_open(1, channels, dnnl_a, &md->bias));
     GHP_TRY(ghp_onednn_layout_open(4, conv->x, activation, &md->x));
     GHP_TRY(ghp_onednn_layout_open(conv->grouped ? 5 : 4, conv->w, dnnl_format_tag_any, &md->w));
     return ghp_onednn_layout_open(4, conv->y, activation, &md->y);
@@ -278,11 +300,12 @@ enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_
     struct ghp_onednn_conv conv = ghp_onednn_conv_of(local);
     struct conv_layouts md = {0};
     *described = NULL;
-    enum ghp_status status = open_layouts(&conv, way.activation, &md);
+    enum ghp_status status = open_layouts(&conv, way, &md);
     if (status == GHP_OK)
         status = describe_conv(engine, &conv, &md, pass, way, attributes, described);
     ghp_onednn_layout_close(md.x);
     ghp_onednn_layout_close(md.w);
     ghp_onednn_layout_close(md.y);
+    ghp_onednn_layout_close(md.bias);
     return status;
 }

@@ -46,6 +46,7 @@ struct ghp_onednn_way {
     dnnl_alg_kind_t algorithm;    /* of convolutions */
     dnnl_format_tag_t activation; /* of x and y; dnnl_format_tag_any: as the library likes best */
     int implementation;           /* among the library's, best first, from 0 */
+    bool bias;                    /* forward: with a bias of k numbers */
 };
 
 /* The primitive of a pass of a convolution; *described stays NULL, with GHP_OK, where the library has no such thing.
@@ -79,5 +80,7 @@ const char *ghp_onednn_implementation(const_dnnl_primitive_desc_t described);
 
 /* Attributes of every primitive: scratchpad from the user. The caller destroys them. */
 enum ghp_status ghp_onednn_attributes(dnnl_primitive_attr_t *attributes);
+/* Has the primitive apply a ReLU to its output. */
+enum ghp_status ghp_onednn_append_relu(dnnl_primitive_attr_t attributes);
 
 #endif

@@ -18,6 +18,7 @@ struct ghp_opbench {
     struct ghp_call *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
     char *scratch;
+    float *bias; /* that the kernel takes along; NULL: none yet */
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
@@ -164,10 +165,10 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     made->pass = task->pass;
     made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
-    GHP_TRY_GOTO(status,
-                 ghp_opset_init_to_time(made->device, &task->local, size, 1u << task->pass,
-                                        &made->set),
-                 fail);
+    GHP_TRY_GOTO(
+        status,
+        ghp_opset_init_to_time(made->device, &task->local, size, 1u << task->pass, &made->set),
+        fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
     GHP_TRY_GOTO(status, block(made->device, ops->scratch_bytes(made->kernel), &made->scratch),
@@ -182,6 +183,17 @@ fail:
     return status;
 }
 
+/* What every bias is at first; in host memory, for kernels that take one along. */
+static enum ghp_status add_bias(struct ghp_opbench *bench)
+{
+    if (bench->bias != NULL) return GHP_OK;
+    bench->bias = ghp_alloc((size_t)bench->set.local.k, sizeof *bench->bias);
+    if (bench->bias == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.w[1] = bench->bias;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
                                    const char *algorithm, struct ghp_formats formats)
 {
@@ -191,6 +203,12 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     bench->kernel = NULL;
     GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
                                  &bench->kernel));
+    if (bench->kernel == NULL) { /* none that fuses */
+        formats.bias = formats.relu = false;
+        GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
+                                     &bench->kernel));
+    }
+    if (formats.bias) GHP_TRY(add_bias(bench));
     unblock(bench->device, bench->scratch);
     bench->scratch = NULL;
     GHP_TRY(block(bench->device, ops->scratch_bytes(bench->kernel), &bench->scratch));
@@ -231,6 +249,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench == NULL) return;
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
     unblock(bench->device, bench->scratch);
+    free(bench->bias);
     free(bench->calls);
     unblock(bench->device, bench->copies);
     ghp_opset_release(&bench->set);

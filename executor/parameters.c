@@ -5,6 +5,7 @@
 #include "executor/random.h"
 #include "executor/relay.h"
 #include "executor/shard.h"
+#include "executor/weight_blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,11 +59,12 @@ static struct ghp_form form_of(const struct ghp_worker *worker, const struct ghp
     return form;
 }
 
-/* A part in host memory and the host's order: the part itself where it lies in host memory, else a copy. */
+/* A part in host memory and the field's order: the part itself where it lies so, else a copy. */
 struct view {
     struct ghp_worker *worker;
     struct ghp_form form;
-    void *part; /* where it lies */
+    bool blocked; /* the part is (weight_blocks.h) */
+    void *part;   /* where it lies */
     void *here;
     int64_t bytes;
 };
@@ -74,10 +76,11 @@ static enum ghp_status view_open(struct ghp_worker *worker, const struct ghp_ten
 
     *v = (struct view){.worker = worker,
                        .form = form,
+                       .blocked = !t->is_state && ghp_worker_blocks_weights(worker, t->layer),
                        .part = part_at(worker, t, role, form.elements),
                        .bytes = form.elements * form.element_bytes};
     v->here = v->part;
-    if (device_of(worker).ops == NULL) return GHP_OK;
+    if (device_of(worker).ops == NULL && !v->blocked) return GHP_OK;
     v->here = ghp_alloc((size_t)v->bytes + 1, 1);
     return v->here != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
@@ -91,13 +94,17 @@ static void view_close(struct view *v)
 static enum ghp_status view_read(struct view *v)
 {
     if (v->here == v->part) return GHP_OK;
-    return ghp_device_get(device_of(v->worker), &v->form, v->part, v->here);
+    if (!v->blocked) return ghp_device_get(device_of(v->worker), &v->form, v->part, v->here);
+    ghp_weight_blocks_get(&v->form, v->part, v->here);
+    return GHP_OK;
 }
 
 static enum ghp_status view_write(struct view *v)
 {
     if (v->here == v->part) return GHP_OK;
-    return ghp_device_put(device_of(v->worker), &v->form, v->here, v->part);
+    if (!v->blocked) return ghp_device_put(device_of(v->worker), &v->form, v->here, v->part);
+    ghp_weight_blocks_put(&v->form, v->here, v->part);
+    return GHP_OK;
 }
 
 static void fill_value(void *at, int64_t n, int element_bytes, double value)

@@ -3,6 +3,7 @@
 #include "executor/worker_private.h"
 
 #include "executor/formats.h"
+#include "executor/fuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,14 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     size_t n = (size_t)w->program.n_instrs;
 
     w->kernel = ghp_alloc(n, sizeof(*w->kernel));
+    w->order = ghp_alloc(n, sizeof(*w->order));
+    w->absorbed = ghp_alloc(n, sizeof(*w->absorbed));
+    w->bias = ghp_alloc(n, sizeof(*w->bias));
+    if (w->order == NULL || w->absorbed == NULL || w->bias == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < w->program.n_instrs; i++) {
+        w->order[i] = i;
+        w->bias[i] = -1;
+    }
     w->comm = ghp_alloc(n, sizeof(*w->comm));
     w->label = ghp_alloc(n, sizeof(*w->label));
     w->updated = ghp_alloc(n, sizeof(*w->updated));
@@ -46,6 +55,45 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
 
+static int64_t scratch_of(const struct ghp_worker *w, int i)
+{
+    int scratch = ghp_worker_instr(w, i)->at.scratch;
+
+    return scratch < 0 ? 0 : w->program.buffers[scratch].bytes;
+}
+
+/* Instruction i takes its epilogue along, whose own instructions have nothing left to do; the bias is updated before. */
+static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
+{
+    if (epilogue.relu >= 0) w->absorbed[epilogue.relu] = true;
+    if (epilogue.bias < 0) return;
+    w->absorbed[epilogue.bias] = true;
+    w->bias[i] = ghp_worker_instr(w, epilogue.bias)->at.w[0];
+    if (epilogue.update < 0) return;
+    w->order[i] = epilogue.update;
+    w->order[epilogue.update] = i;
+}
+
+/* A kernel that takes what follows the instruction along, where the backend has one that its scratch holds. */
+static enum ghp_status fuse_instr(struct ghp_worker *w, int i)
+{
+    const struct ghp_backend_ops *ops = w->team.backend_ops;
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_epilogue epilogue = ghp_fuse_find(&w->program, i);
+    struct ghp_formats formats =
+        ghp_fuse_formats(ghp_formats_of(&w->program, instr, &w->kernels, w->blocked), epilogue);
+    struct ghp_kernel *fused = NULL;
+
+    if (!ghp_formats_fused(formats) ||
+        !ghp_formats_fuses(ops, w->team.backend, &instr->local, instr->pass))
+        return GHP_OK;
+    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, formats, &fused));
+    if (fused == NULL || ops->scratch_bytes(fused) > scratch_of(w, i)) return GHP_OK;
+    w->kernel[i] = fused;
+    absorb(w, i, epilogue);
+    return GHP_OK;
+}
+
 static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -54,12 +102,11 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     snprintf(w->label[i], GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
     if (instr->kind == GHP_INSTR_COMPUTE) {
-        int scratch = instr->at.scratch;
-
         GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
-                                 ghp_formats_of(&w->program, instr, w->blocked), &w->kernel[i]));
-        GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <=
-                   (scratch < 0 ? 0 : w->program.buffers[scratch].bytes));
+                                 ghp_formats_of(&w->program, instr, &w->kernels, w->blocked),
+                                 &w->kernel[i]));
+        GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <= scratch_of(w, i));
+        GHP_TRY(fuse_instr(w, i));
     }
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     w->parcel[i] = -1;
@@ -253,6 +300,9 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->parcel);
     free(w->address);
     free(w->blocked);
+    free(w->order);
+    free(w->absorbed);
+    free(w->bias);
     free(w->origin);
     free(w->updates);
     free(w->updated);
@@ -318,6 +368,14 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int
         return w->address[i];
     }
     return NULL;
+}
+
+bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
+{
+    struct ghp_local local =
+        ghp_local_of(w->work.model, layer, w->work.splits[layer], w->program.seat.extent);
+
+    return ghp_formats_weights(w->team.backend_ops, w->team.backend, &local);
 }
 
 void ghp_worker_rest(struct ghp_worker *w)

@@ -113,6 +113,9 @@ struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot,
                         int64_t *elements);
 
+/* Whether a layer's weights, their gradients and momentum lie blocked (executor/weight_blocks.h). */
+bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
+
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
 void ghp_worker_rest(struct ghp_worker *worker);
 

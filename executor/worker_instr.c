@@ -98,7 +98,9 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     struct ghp_call call = ghp_call_of(&w->work, &w->program.seat, instr, &w->step);
 
+    if (w->absorbed[i]) return GHP_OK;
     call.at = ghp_call_tensors(instr, w->address);
+    if (w->bias[i] >= 0) call.at.w[1] = w->address[w->bias[i]];
     if (w->flight != NULL) call.numbers = ghp_flight_numbers(w->flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &call);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)

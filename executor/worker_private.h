@@ -26,7 +26,10 @@ struct ghp_worker {
     struct ghp_lane *lane;     /* NULL: nothing runs beside the compute stream */
     struct ghp_flight *flight; /* NULL: tensors lie in host memory */
     struct ghp_stopwatch *watch;
-    struct ghp_kernel **kernel;            /* of each COMPUTE, else NULL */
+    struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
+    int *order;     /* in which instructions run: the list's, but for updates of fused biases */
+    bool *absorbed; /* of each instruction: the convolution before it does its work */
+    int *bias;      /* of each instruction: the buffer of the bias that it takes along, or -1 */
     struct ghp_comm **comm;                /* of each instruction that sends, else NULL */
     char (*label)[GHP_WORKER_LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;                        /* of each buffer */

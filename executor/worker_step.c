@@ -72,7 +72,8 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
     memset(w->updated, 0, (size_t)w->program.n_instrs * sizeof(*w->updated));
-    for (int i = 0; i < w->program.n_instrs; i++) {
+    for (int k = 0; k < w->program.n_instrs; k++) {
+        int i = w->order[k];
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
         struct moment moment;
 

@@ -46,6 +46,7 @@ struct collecting {
     const struct ghp_agenda_request *request;
     struct ghp_extent extent;
     struct ghp_agenda *agenda;
+    const struct ghp_model *model;
     double step_bytes; /* of the model so far */
     bool shares;       /* the extent is one worker with a share of its own */
 };
@@ -53,7 +54,12 @@ struct collecting {
 static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
 {
     struct collecting *c = context;
-    struct ghp_agenda_op op = {.local = item->local, .pass = item->pass, .value = GHP_VALUE_REST};
+    bool forward = item->pass == GHP_PASS_FORWARD;
+    struct ghp_agenda_op op = {.local = item->local,
+                               .pass = item->pass,
+                               .value = GHP_VALUE_REST,
+                               .epilogue = ghp_fuse_layers(c->model, item->layer),
+                               .absorbed = forward && ghp_fuse_always(c->model, item->layer)};
 
     if (c->shares)
         op.value = GHP_VALUE_DATA;
@@ -85,6 +91,7 @@ static enum ghp_status collect_extent(struct collecting *c)
         const struct ghp_model *model = &c->request->models[i];
         int first = c->agenda->n_ops;
 
+        c->model = model;
         c->step_bytes = 0;
         GHP_TRY(ghp_space_locals(model, c->extent, visit_op, c));
         for (int o = first; o < c->agenda->n_ops; ++o)
@@ -142,10 +149,12 @@ static void merge_ops(struct ghp_agenda *agenda)
         const struct ghp_agenda_op *op = &agenda->ops[i];
         struct ghp_agenda_op *last = &agenda->ops[kept];
 
-        if (last->pass != op->pass || strcmp(last->key, op->key) != 0)
+        if (last->pass != op->pass || strcmp(last->key, op->key) != 0) {
             agenda->ops[++kept] = *op;
-        else if (op->step_bytes > last->step_bytes)
-            last->step_bytes = op->step_bytes;
+            continue;
+        }
+        last->absorbed = last->absorbed && op->absorbed;
+        if (op->step_bytes > last->step_bytes) last->step_bytes = op->step_bytes;
     }
     agenda->n_ops = kept + 1;
 }

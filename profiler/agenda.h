@@ -13,6 +13,7 @@
 #define GHP_PROFILER_AGENDA_H
 
 #include "core/space.h"
+#include "executor/fuse.h"
 #include "profiler/measure.h"
 
 /* How much a plan hangs on an operation. */
@@ -34,6 +35,8 @@ struct ghp_agenda_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
+    struct ghp_epilogue epilogue; /* layers that a convolution takes along (executor/fuse.h) */
+    bool absorbed;                /* a bias or ReLU that convolutions take along */
     /* the quickest of the backend's, once tried; "": not yet */
     char algorithm[GHP_ALGORITHM_BYTES];
     struct ghp_samples samples;

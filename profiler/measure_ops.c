@@ -92,6 +92,23 @@ static double least(const struct ghp_samples *samples)
     return value;
 }
 
+/* In which a worker is most likely to run it. */
+static struct ghp_formats formats_of(const struct ghp_measure *m, const struct ghp_agenda_op *op)
+{
+    struct ghp_formats formats = ghp_formats_likely(m->backend_ops, m->backend, &op->local);
+
+    if (!ghp_formats_fuses(m->backend_ops, m->backend, &op->local, op->pass)) return formats;
+    return ghp_fuse_formats(formats, op->epilogue);
+}
+
+/* Whether workers of this backend leave it to the convolution before it. */
+static bool is_absorbed(const struct ghp_measure *m, const struct ghp_agenda_op *op)
+{
+    const struct ghp_local conv = {.op = GHP_OP_CONV2D};
+
+    return op->absorbed && ghp_formats_fuses(m->backend_ops, m->backend, &conv, GHP_PASS_FORWARD);
+}
+
 /* Times the bench's algorithm, and no longer than it takes to see that another one is quicker (best_s; 0: none yet). */
 static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench,
                                double best_s, double *seconds)
@@ -109,7 +126,7 @@ static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *
 static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *bench,
                                const struct ghp_algorithms *list, struct ghp_agenda_op *op)
 {
-    struct ghp_formats formats = ghp_formats_likely(m->backend_ops, m->backend, &op->local);
+    struct ghp_formats formats = formats_of(m, op);
     double best_s = 0;
 
     for (int i = 0; i < list->n; i++) {
@@ -129,7 +146,7 @@ static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *
 static enum ghp_status choose_algorithm(const struct ghp_measure *m, struct ghp_opbench *bench,
                                         struct ghp_agenda_op *op)
 {
-    struct ghp_formats formats = ghp_formats_likely(m->backend_ops, m->backend, &op->local);
+    struct ghp_formats formats = formats_of(m, op);
     struct ghp_algorithms list = {0};
     enum ghp_status status = GHP_OK;
     double most = 0;
@@ -245,11 +262,29 @@ struct walk {
     enum ghp_status own; /* this rank's alone, told to all before the next operation */
 };
 
+/* What a convolution does along with its own work is in the convolution's time. */
+static enum ghp_status take_absorbed(struct walk *walk, const struct ghp_agenda_op *op)
+{
+    const struct ghp_measure *m = walk->m;
+    struct ghp_opbench_task task = ghp_measure_op_task(m, op);
+    struct ghp_op_entry entry = {.key = (char *)(uintptr_t)op->key, /* copied by the profile */
+                                 .pass = op->pass,
+                                 .source = GHP_SOURCE_MEASURED,
+                                 .algorithm = (char[]){"fused"}};
+
+    GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, NULL, &entry.scratch_bytes));
+    return m->rank == 0 ? ghp_profile_add_op(walk->profile, &entry) : GHP_OK;
+}
+
 /* Measures one operation that all ranks have agreed on. */
 static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
 {
     struct outcome outcome = {0};
 
+    if (is_absorbed(walk->m, op)) {
+        walk->own = take_absorbed(walk, op);
+        return GHP_OK;
+    }
     GHP_TRY(measure_one(walk->m, op, walk->limits->samples, &outcome));
     if (!outcome.fits) return GHP_OK;
     pace_add(&walk->pace, op, ghp_measure_summary(&op->samples).seconds);
@@ -270,7 +305,7 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
     for (int i = 0; i < agenda->n_ops; ++i) {
         struct ghp_agenda_op *op = &agenda->ops[i];
 
-        if ((op->flops > 0) != with_flops) continue;
+        if ((op->flops > 0) != with_flops || is_absorbed(walk->m, op)) continue;
         if (op->kept || op->samples.n > 0) return GHP_OK;
         if (best == NULL || op->flops + op->bytes < best->flops + best->bytes) best = op;
     }
@@ -313,7 +348,7 @@ void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *pr
         const struct ghp_agenda_op *op = &agenda->ops[i];
         const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
 
-        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED)
+        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0)
             pace_add(&pace, op, entry->seconds);
     }
     if (pace.flop_s > 0) profile->law.flops_per_s = pace.flops / pace.flop_s;
@@ -412,8 +447,9 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda
                 ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass, algorithm, &kernel)
                 : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
-    entry->seconds =
-        price.source == GHP_SOURCE_LAW ? law_s(f, op, sibling, price.seconds) : price.seconds;
+    entry->seconds = is_absorbed(m, op)               ? 0
+                     : price.source == GHP_SOURCE_LAW ? law_s(f, op, sibling, price.seconds)
+                                                      : price.seconds;
     entry->spread = price.spread;
     entry->source = price.source;
     entry->company = price.seconds > 0 ? price.company_s / price.seconds : 0;

@@ -21,11 +21,12 @@ struct bench {
 /* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the caller's. */
 enum ghp_status bench_open(struct bench *bench, struct ghp_transport *transport,
                            const char *model_path, const char *backend, int element_bytes);
-/* The same on a backend that is no part of the build, or with another global batch. */
+/* The same on a backend that is no part of the build, with another global batch, or by the quickest algorithms. */
 struct bench_numbers {
     const struct ghp_backend_ops *ops;
     int element_bytes;
     int64_t batch; /* 0: 2 N^2 */
+    bool fast;     /* numerics; else exact */
 };
 enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transport,
                               const char *model_path, struct bench_numbers numbers);

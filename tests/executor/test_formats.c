@@ -8,6 +8,7 @@
 
 #include "core/lower.h"
 #include "executor/formats.h"
+#include "executor/weight_blocks.h"
 
 #include <float.h>
 
@@ -41,6 +42,26 @@ static void turn(float *at, struct image z, bool to_blocks)
     free(from);
 }
 
+/* [k][c][places] and [k / 16][c / 16][places][16 of c][16 of k] */
+static void turn_weights(float *at, const struct ghp_local *l, bool to_blocks)
+{
+    int64_t places = l->window.r * l->window.s, n = l->k * l->c * places, block = 0;
+    float *from = ghp_alloc((size_t)n, sizeof *from);
+    memcpy(from, at, (size_t)n * sizeof *from);
+    for (int64_t k = 0; k < l->k; k += LANES)
+        for (int64_t c = 0; c < l->c; c += LANES)
+            for (int64_t place = 0; place < places; place++)
+                for (int64_t i = 0; i < LANES; i++)
+                    for (int64_t j = 0; j < LANES; j++) {
+                        int64_t plain = ((k + j) * l->c + c + i) * places + place;
+                        if (to_blocks)
+                            at[block++] = from[plain];
+                        else
+                            at[plain] = from[block++];
+                    }
+    free(from);
+}
+
 static void turn_all(struct ghp_opset *set, struct ghp_formats formats, bool to_blocks)
 {
     const struct ghp_local *l = &set->local;
@@ -52,23 +73,77 @@ static void turn_all(struct ghp_opset *set, struct ghp_formats formats, bool to_
     }
     if (formats.y && at->y != NULL) turn(at->y, y, to_blocks);
     if (formats.y && at->dy != NULL) turn(at->dy, y, to_blocks);
+    if (formats.w && at->w[0] != NULL) turn_weights(at->w[0], l, to_blocks);
+    if (formats.w && at->dw[0] != NULL) turn_weights(at->dw[0], l, to_blocks);
+}
+
+/* What parameters are read and written by, against the walk above: no number is lost or moved elsewhere. */
+static void check_weight_blocks(const struct ghp_local *l)
+{
+    struct ghp_form form = {.n_dims = 4,
+                            .dims = {l->k, l->c, l->window.r, l->window.s},
+                            .elements = l->k * l->c * l->window.r * l->window.s,
+                            .element_bytes = 4};
+    size_t bytes = (size_t)form.elements * sizeof(float);
+    float *plain = ghp_alloc(bytes, 1), *blocked = ghp_alloc(bytes, 1),
+          *right = ghp_alloc(bytes, 1);
+    for (int64_t i = 0; i < form.elements; i++)
+        plain[i] = right[i] = (float)i;
+    turn_weights(right, l, true);
+    ghp_weight_blocks_put(&form, plain, blocked);
+    CHECK(memcmp(blocked, right, bytes) == 0);
+    CHECK(memcmp(blocked, plain, bytes) != 0);
+    ghp_weight_blocks_get(&form, blocked, right);
+    CHECK(memcmp(plain, right, bytes) == 0);
+    free(plain);
+    free(blocked);
+    free(right);
 }
 
 /* ---- kernels ---- */
+
+static double bias_of(int64_t channel)
+{
+    return 0.25 * (double)(channel % 7 - 3);
+}
+
+static float *make_bias(const struct ghp_local *l)
+{
+    float *bias = ghp_alloc((size_t)l->k, sizeof *bias);
+    for (int64_t k = 0; k < l->k; k++)
+        bias[k] = (float)bias_of(k);
+    return bias;
+}
+
+/* On plain tensors, number by number: what a fused kernel does to its output besides. */
+static void finish(struct ghp_opset *set, struct ghp_formats formats)
+{
+    const struct ghp_local *l = &set->local;
+    float *y = set->call.at.y;
+    for (int64_t i = 0; i < l->n * l->p * l->q * l->k; i++) {
+        if (formats.bias) y[i] += (float)bias_of(i % l->k);
+        if (formats.relu && !(y[i] > 0)) y[i] = 0;
+    }
+}
 
 static void run_blocked(struct ghp_opset *set, enum ghp_pass pass, const char *algorithm,
                         struct ghp_formats formats)
 {
     struct ghp_kernel *kernel = NULL;
+    float *bias = formats.bias ? make_bias(&set->local) : NULL;
     if (!CHECK_STATUS(ops->prepare_blocked(fast, &set->local, pass, algorithm, formats, &kernel),
-                      GHP_OK))
+                      GHP_OK) ||
+        !CHECK(kernel != NULL))
         exit(1);
     turn_all(set, formats, true);
+    if (bias != NULL) set->call.at.w[1] = bias;
     set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
     CHECK_STATUS(ops->run(kernel, &set->call), GHP_OK);
     free(set->call.at.scratch);
     set->call.at.scratch = NULL;
     turn_all(set, formats, false);
+    if (bias != NULL) set->call.at.w[1] = NULL;
+    free(bias);
     ops->release(kernel);
 }
 
@@ -116,6 +191,7 @@ static void check_way(const struct ghp_local *local, enum ghp_pass pass, const c
         if (local->op == GHP_OP_CONV2D) memcpy(got.call.at.y, right.call.at.y, 4); /* not read */
     }
     op_case_run(&right, &ghp_backend_reference, reference, pass, NULL);
+    finish(&right, formats);
     run_blocked(&got, pass, algorithm, formats);
     compare(&got, &right, pass, algorithm == NULL ? "default" : algorithm);
     ghp_opset_release(&right);
@@ -127,6 +203,8 @@ static void check_formats(const struct ghp_local *local, struct ghp_formats form
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct ghp_algorithms names = {0};
         if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
+        if (ghp_formats_fused(formats) && !ghp_formats_fuses(ops, fast, local, (enum ghp_pass)pass))
+            continue;
         check_way(local, (enum ghp_pass)pass, NULL, formats);
         CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, formats, &names), GHP_OK);
         CHECK((names.n > 0) == (local->op == GHP_OP_CONV2D));
@@ -168,16 +246,30 @@ static void check_kernels(void)
     const struct ghp_local convs[] = {sized(GHP_OP_CONV2D, 32, 18, 48),
                                       sized(GHP_OP_CONV2D, 3, 9, 16),
                                       sized(GHP_OP_CONV2D, 64, 4, 32)};
-    for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++)
-        for (int v = 0; v < GHP_FORMATS_MOST; v++)
-            check_formats(&convs[i],
-                          ghp_formats_variant(ghp_formats_likely(ops, fast, &convs[i]), v));
+    for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
+        struct ghp_formats likely = ghp_formats_likely(ops, fast, &convs[i]);
+        CHECK_EQ(likely.w, ghp_formats_weights(ops, fast, &convs[i]));
+        CHECK(!ghp_formats_weights(ops, exact, &convs[i]));
+        if (likely.w) check_weight_blocks(&convs[i]);
+        for (int v = 0; v < GHP_FORMATS_MOST; v++) {
+            struct ghp_formats formats = ghp_formats_variant(likely, v);
+            check_formats(&convs[i], formats);
+            formats.w = false;
+            if (likely.w) check_formats(&convs[i], formats);
+            formats.relu = false;
+            if (formats.bias) check_formats(&convs[i], formats);
+        }
+    }
+    CHECK(ghp_formats_weights(ops, fast, &convs[0]));
+    CHECK(!ghp_formats_weights(ops, fast, &convs[1])); /* 3 channels are no block */
+    CHECK(ghp_formats_fuses(ops, fast, &convs[0], GHP_PASS_FORWARD));
+    CHECK(!ghp_formats_fuses(ops, exact, &convs[0], GHP_PASS_FORWARD));
     for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
         const struct ghp_local local = sized(apart[i], 48, 5, 48);
         bool ends = apart[i] == GHP_OP_FLATTEN || apart[i] == GHP_OP_GLOBAL_AVG_POOL;
         CHECK(ops->can_block(fast, &local));
         CHECK(!ops->can_block(exact, &local));
-        check_formats(&local, (struct ghp_formats){true, !ends});
+        check_formats(&local, (struct ghp_formats){.x = true, .y = !ends});
     }
 }
 
@@ -240,7 +332,7 @@ static struct ghp_formats formats_at(const struct lowered *l, const char *layer,
         const struct ghp_instr *instr = &l->program.instrs[i];
         if (instr->kind == GHP_INSTR_COMPUTE && instr->pass == pass &&
             strcmp(l->model.layers[instr->layer].name, layer) == 0)
-            return ghp_formats_of(&l->program, instr, l->blocked);
+            return ghp_formats_of(&l->program, instr, &l->kernels, l->blocked);
     }
     CHECK(false);
     return (struct ghp_formats){0};
@@ -257,6 +349,8 @@ static void check_one_worker(void)
                                                GHP_PASS_BACKWARD_DATA};
         CHECK_EQ(formats_at(&l, "second", passes[p]).x, winograd);
         CHECK_EQ(formats_at(&l, "second", passes[p]).y, winograd);
+        CHECK(formats_at(&l, "second", passes[p]).w);
+        CHECK(!formats_at(&l, "norm", passes[p]).w);
         CHECK(!formats_at(&l, "norm", passes[p]).y);
         if (passes[p] == GHP_PASS_BACKWARD_DATA) continue;
         CHECK(!formats_at(&l, "first", passes[p]).x);
