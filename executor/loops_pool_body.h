@@ -45,6 +45,63 @@ static void LOOP(max_pixel_narrow)(const struct ghp_local *local, const SCALAR *
     }
 }
 
+/* One output pixel of a tiled pool, 16 channels: x and y at them. */
+static void LOOP(max_tile)(const struct ghp_local *local, const SCALAR *x, SCALAR *y,
+                           uint8_t *saved)
+{
+    SCALAR greatest[TILE_CHANNELS];
+    int32_t best[TILE_CHANNELS] = {0};
+    memcpy(greatest, x, sizeof greatest);
+    for (int64_t r = 0; r < local->window.r; r++)
+        for (int64_t s = r == 0 ? 1 : 0; s < local->window.s; s++) {
+            const SCALAR *from = x + (r * local->w + s) * local->c;
+            int32_t here = (int32_t)(r * local->window.s + s);
+#pragma omp simd
+            for (int i = 0; i < TILE_CHANNELS; i++) {
+                bool greater = from[i] > greatest[i];
+                greatest[i] = greater ? from[i] : greatest[i];
+                best[i] = greater ? here : best[i];
+            }
+        }
+    memcpy(y, greatest, sizeof greatest);
+    for (int i = 0; saved != NULL && i < TILE_CHANNELS; i++)
+        saved[i] = (uint8_t)best[i];
+}
+
+/* Its gradient: every place of the window is written once. */
+static void LOOP(max_untile)(const struct ghp_local *local, const SCALAR *dy, const uint8_t *saved,
+                             SCALAR *dx)
+{
+    for (int64_t r = 0; r < local->window.r; r++)
+        for (int64_t s = 0; s < local->window.s; s++) {
+            SCALAR *to = dx + (r * local->w + s) * local->c;
+            int32_t here = (int32_t)(r * local->window.s + s);
+#pragma omp simd
+            for (int i = 0; i < TILE_CHANNELS; i++)
+                to[i] = (int32_t)saved[i] == here ? dy[i] : 0;
+        }
+}
+
+/* Both ways over rows of windows. */
+static void LOOP(max_tiles)(const struct ghp_local *local, const struct ghp_call *call,
+                            struct ghp_share share, bool forward)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
+    const SCALAR *x = call->at.x[0], *dy = call->at.dy;
+    SCALAR *y = call->at.y, *dx = call->at.dx[0];
+    uint8_t *saved = call->at.saved;
+    int64_t c = local->c, down = local->window.r * local->w * c, across = local->window.s * c;
+    for (int64_t row = rows.first; row < rows.end; row++)
+        for (int64_t q = 0; q < local->q; q++)
+            for (int64_t i = 0; i < c; i += TILE_CHANNELS) {
+                int64_t out = (row * local->q + q) * c + i, in = row * down + q * across + i;
+                if (forward)
+                    LOOP(max_tile)(local, x + in, y + out, saved == NULL ? NULL : saved + out);
+                else
+                    LOOP(max_untile)(local, dy + out, saved + out, dx + in);
+            }
+}
+
 static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_call *call,
                               struct ghp_share share)
 {
@@ -53,6 +110,10 @@ static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_ca
     SCALAR *y = call->at.y;
     int64_t c = local->c, image = local->h * local->w * c;
     int32_t *place = part_places(call, share.part, c);
+    if (is_tiled(local)) {
+        LOOP(max_tiles)(local, call, share, true);
+        return;
+    }
     for (int64_t row = rows.first; row < rows.end; row++)
         for (int64_t q = 0; q < local->q; q++) {
             int64_t at = (row * local->q + q) * c;
@@ -91,6 +152,10 @@ static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call 
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t c = local->c, image = local->h * local->w * c;
     int32_t *place = part_places(call, share.part, c);
+    if (is_tiled(local)) {
+        LOOP(max_tiles)(local, call, share, false);
+        return;
+    }
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
         memset(dx, 0, (size_t)image * sizeof *dx);

@@ -102,6 +102,12 @@ static void add_pools(void)
         .op = max, .n = 3, .c = 16, .h = 9, .w = 9, .window = WINDOW(3, 3, 2, 1)});
     add_window((struct ghp_local){
         .op = max, .n = 1, .c = 2, .h = 18, .w = 17, .window = WINDOW(17, 16, 1, 0)});
+    struct ghp_window tiles = WINDOW(2, 2, 2, 0); /* side by side, in whole registers */
+    add_window((struct ghp_local){.op = max, .n = 3, .c = 32, .h = 8, .w = 6, .window = tiles});
+    tiles.r = tiles.stride_h = 3;
+    add_window((struct ghp_local){.op = max, .n = 2, .c = 16, .h = 9, .w = 8, .window = tiles});
+    tiles.pad_bottom = 1; /* nearly so */
+    add_window((struct ghp_local){.op = max, .n = 2, .c = 16, .h = 8, .w = 8, .window = tiles});
     add_window((struct ghp_local){
         .op = avg, .n = 2, .c = 6, .h = 9, .w = 8, .window = WINDOW(3, 3, 2, 1)});
     struct ghp_window padded = WINDOW(3, 3, 2, 1);

@@ -271,6 +271,10 @@ static void check_kernels(void)
         CHECK(!ops->can_block(exact, &local));
         check_formats(&local, (struct ghp_formats){.x = true, .y = !ends});
     }
+    struct ghp_local tiled = sized(GHP_OP_MAX_POOL, 48, 6, 48);
+    tiled.window = (struct ghp_window){2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false};
+    tiled = op_case_conv(tiled);
+    check_formats(&tiled, (struct ghp_formats){.x = true, .y = true});
 }
 
 /* ---- programs ---- */
