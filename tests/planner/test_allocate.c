@@ -3,6 +3,7 @@
  * that core/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is faster than the
  * plan, with and without a limit on memory, and where operations take longer in company; every outer choice's programs end. The plan by rules is never faster, and what it
  * loses is printed. Descriptions of stages are read, or refused. */
+#include "core/profile_edit.h"
 #include "core/simulate.h"
 #include "core/space.h"
 #include "planner/allocate.h"
@@ -279,35 +280,55 @@ static void check_parse(void)
     ghp_model_release(&model);
 }
 
-/* An entry of its own for an operation: about what the law says, a part of it due to company. */
+/* Entries of their own for operations: what the law says times a factor, a part of it due to company; both the same for all
+ * numbers of samples, since the planner takes it that more samples never take less. */
 struct furnishing {
-    struct random_source source;
+    uint64_t seed;
+    const struct ghp_profile *law;
     struct ghp_profile *profile;
 };
+
+static struct random_source source_of(const struct furnishing *f,
+                                      const struct ghp_space_local *item)
+{
+    struct ghp_local family = item->local;
+    struct random_source source = {f->seed + (uint64_t)item->pass};
+    char key[GHP_KEY_BYTES];
+
+    family.n = 0;
+    ghp_local_key(&family, key);
+    for (const char *at = key; *at != '\0'; at++)
+        source.state = (source.state ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    return source;
+}
 
 static enum ghp_status furnish_one(void *context, const struct ghp_space_local *item)
 {
     struct furnishing *f = context;
+    struct random_source source = source_of(f, item);
+    struct ghp_op_entry entry = {.pass = item->pass};
     struct ghp_price price;
     char key[GHP_KEY_BYTES];
 
-    GHP_TRY(ghp_profile_op(f->profile, &item->local, item->pass, &price));
+    GHP_TRY(ghp_profile_op(f->law, &item->local, item->pass, &price));
     ghp_local_key(&item->local, key);
-    const struct ghp_op_entry entry = {.key = key,
-                                       .pass = item->pass,
-                                       .seconds =
-                                           price.seconds * random_between(&f->source, 0.5, 2),
-                                       .company = random_between(&f->source, 0.05, 0.8)};
+    entry.key = key;
+    entry.seconds = price.seconds * random_between(&source, 0.5, 2);
+    entry.company = random_between(&source, 0.05, 0.8);
     return ghp_profile_add_op(f->profile, &entry);
 }
 
 /* Operations whose seconds depend on who else runs them: with stages they take less. */
 static void furnish(uint64_t seed, struct random_case *c)
 {
-    struct furnishing f = {.source = {seed + 77}, .profile = &c->profile};
+    struct ghp_profile law;
+    struct furnishing f = {.seed = seed, .law = &law, .profile = &c->profile};
 
+    if (!CHECK_STATUS(ghp_profile_copy(&c->profile, &law), GHP_OK)) return;
+    CHECK_STATUS(ghp_profile_seal(&law), GHP_OK);
     CHECK_STATUS(ghp_space_locals(&c->model, c->extent, furnish_one, &f), GHP_OK);
     CHECK_STATUS(ghp_profile_seal(&c->profile), GHP_OK);
+    ghp_profile_release(&law);
 }
 
 int main(int argc, char **argv)
