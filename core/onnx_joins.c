@@ -214,6 +214,10 @@ static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onn
     struct ghp_onnx_array *a, *b, made;
     int layers[2], layer;
 
+    if (node->n_inputs != 2)
+        return ghp_onnx_fail(im, node,
+                             "has %d inputs, but subtracts one from another; repair the file",
+                             node->n_inputs);
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &a));
     GHP_TRY(ghp_onnx_layer_in(im, node, 1, &b));
     if (a->n != b->n || memcmp(a->dims, b->dims, (size_t)a->n * sizeof(int64_t)) != 0)
