@@ -27,32 +27,28 @@ static void check(const struct ghp_form *form)
     GHP_ASSERT_EQ(form->dims[1] % LANES, 0);
 }
 
-void ghp_weight_blocks_put(const struct ghp_form *form, const void *plain, void *blocked)
+/* Every number from one order to the other. */
+static void turn(const struct ghp_form *form, const float *from, float *to, bool into_blocks)
 {
-    const float *from = plain;
-    float *to = blocked;
-
     check(form);
     for (int64_t k = 0; k < form->dims[0]; k++)
         for (int64_t c = 0; c < form->dims[1]; c++)
             for (int64_t at = 0; at < form->dims[2] * form->dims[3]; at++) {
                 struct place place = place_of(form, k, c, at);
 
-                to[place.blocked] = from[place.plain];
+                if (into_blocks)
+                    to[place.blocked] = from[place.plain];
+                else
+                    to[place.plain] = from[place.blocked];
             }
+}
+
+void ghp_weight_blocks_put(const struct ghp_form *form, const void *plain, void *blocked)
+{
+    turn(form, plain, blocked, true);
 }
 
 void ghp_weight_blocks_get(const struct ghp_form *form, const void *blocked, void *plain)
 {
-    const float *from = blocked;
-    float *to = plain;
-
-    check(form);
-    for (int64_t k = 0; k < form->dims[0]; k++)
-        for (int64_t c = 0; c < form->dims[1]; c++)
-            for (int64_t at = 0; at < form->dims[2] * form->dims[3]; at++) {
-                struct place place = place_of(form, k, c, at);
-
-                to[place.plain] = from[place.blocked];
-            }
+    turn(form, blocked, plain, false);
 }
