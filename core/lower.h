@@ -26,6 +26,8 @@ struct ghp_lowering {
     bool input_gradient;
     bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
+    /* workers that load samples have a buffer for the next load's; not with forward_only */
+    bool samples_ahead;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
 };

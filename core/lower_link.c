@@ -181,6 +181,7 @@ static enum ghp_status link_load(struct ghp_linker *k, struct ghp_instr *instr)
     if (instr->layer == 0) {
         GHP_TRY(ghp_linker_make_output(k, 0));
         instr->at.y = k->now->y[0];
+        instr->at.scratch = k->ahead;
     }
     if (!ghp_linker_owns(k, loss)) return GHP_OK;
     struct ghp_layout layout = ghp_split_layouts(k->splits[loss]).x;

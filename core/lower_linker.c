@@ -321,6 +321,12 @@ static enum ghp_status make_shared(struct ghp_linker *k)
     GHP_TRY(demand_persistent(
         k, &k->metrics,
         ghp_describe_bytes(GHP_ROLE_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)), -1));
+    if (k->how->samples_ahead && !k->how->forward_only && ghp_linker_owns(k, 0)) {
+        struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
+        int64_t elements = ghp_linker_elements(k, layout, k->how->model->layers[0].out);
+        GHP_TRY(demand_persistent(k, &k->ahead, ghp_linker_describe(k, GHP_ROLE_AHEAD, 0, elements),
+                                  -1));
+    }
     for (int layer = k->seat.first_layer; layer < k->seat.end_layer; layer++)
         GHP_TRY(make_parameters(k, layer));
     return k->how->forward_only ? GHP_OK : make_buckets(k);
@@ -340,6 +346,7 @@ enum ghp_status ghp_linker_open(const struct ghp_lowering *how, const struct ghp
                              .seat = program->seat,
                              .metrics = -1,
                              .receive = -1,
+                             .ahead = -1,
                              .between = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);
     if (k->micro != NULL) k->tables = carve_tables(k, micro_batches);

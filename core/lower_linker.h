@@ -33,7 +33,7 @@ struct ghp_linker {
     int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
     int *states, *drifts;               /* per layer, GHP_MAX_STATES */
     bool *x_changed, *dx_changed; /* per edge: has a layout change, or comes from another stage */
-    int metrics, receive;
+    int metrics, receive, ahead;
     int between; /* buffer between two steps of one layout change */
     /* a further micro-batch's weight gradients, until they are added */
     int partial[GHP_MAX_PARAMS];

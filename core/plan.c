@@ -112,6 +112,7 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
         .extent = plan->extent,
         .element_bytes = profile->element_bytes,
         .bucket_bytes = plan->bucket_bytes,
+        .samples_ahead = profile->samples_ahead,
         .staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging,
         .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
     };

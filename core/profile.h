@@ -69,6 +69,8 @@ struct ghp_profile {
     int workers;       /* ranks that ran at once while measuring; 0: analytic */
     /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
     int64_t beside_bytes;
+    /* workers make the next samples while a step runs, in memory of their own (GHP_ROLE_AHEAD) */
+    bool samples_ahead;
     char *created; /* ISO 8601 UTC, and where: provenance only */
     char *host;
     struct ghp_machine machine; /* links carry the law for collectives */

@@ -123,6 +123,7 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
 
     if (failed) return NULL;
     if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
+    if (profile->samples_ahead) failed |= json_object_set_new(root, "samples_ahead", json_true());
     if (profile->beside_bytes > 0)
         failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->beside_bytes));
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
@@ -342,10 +343,10 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {
-        "format",  "backend",      "numerics",     "element_bytes", "tf32",       "workers",
-        "created", "host",         "beside_bytes", "machine",       "law",        "overlap",
-        "pace",    "worker_speed", "calibration",  "rates",         "operations", "collectives",
-        NULL};
+        "format",  "backend",    "numerics",    "element_bytes", "tf32",
+        "workers", "created",    "host",        "beside_bytes",  "machine",
+        "law",     "overlap",    "pace",        "worker_speed",  "calibration",
+        "rates",   "operations", "collectives", "samples_ahead", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -367,6 +368,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
                              (int)element_bytes);
     }
     GHP_TRY(ghp_json_opt_int(at, "beside_bytes", 0, INT64_MAX, &profile->beside_bytes));
+    GHP_TRY(ghp_json_opt_bool(at, "samples_ahead", &profile->samples_ahead));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;
     profile->workers = (int)workers;

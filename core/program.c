@@ -310,6 +310,7 @@ const char *ghp_role_name(enum ghp_role role)
         "output",  "edge input",      "edge gradient", "edge gradient out",
         "weight",  "weight gradient", "momentum",      "state",
         "drift",   "saved",           "stats",         "labels",
-        "metrics", "scratch",         "bucket",        "comm segment"};
+        "metrics", "scratch",         "bucket",        "comm segment",
+        "ahead"};
     return names[role];
 }

@@ -60,6 +60,7 @@ enum ghp_role {
     GHP_ROLE_SCRATCH, /* of one instruction */
     GHP_ROLE_BUCKET,  /* contiguous gradients that are reduced together */
     GHP_ROLE_COMM,    /* receive segment of the communication stream */
+    GHP_ROLE_AHEAD,   /* samples of the next load, made while the step runs */
     GHP_ROLE_COUNT
 };
 
@@ -119,7 +120,8 @@ struct ghp_instr {
     int wait;
     int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
-     * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch */
+     * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
+     * LOAD: at.y, at.labels, from what was made ahead into at.scratch */
     struct ghp_operands at;
 };
 

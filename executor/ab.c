@@ -124,6 +124,16 @@ static enum ghp_status note_loss(struct bout *b, int i)
                     e->path, (long long)r.step);
 }
 
+static void hint(struct bout *b, int i, enum ghp_hints now)
+{
+    struct ghp_worker *worker = b->setup->entrants[i].worker;
+    struct ghp_step next;
+
+    if (ghp_worker_hints(worker) != now) return;
+    next = ghp_recipe_step(&b->setup->recipe, b->next[i]);
+    ghp_worker_hint(worker, &next);
+}
+
 /* The comparison may take more steps than the training afterwards: then at the schedule's last rate. */
 static enum ghp_status run_step(struct bout *b, int i)
 {
@@ -132,11 +142,9 @@ static enum ghp_status run_step(struct bout *b, int i)
     struct ghp_step step = ghp_recipe_step(recipe, index);
 
     step.learning_rate = ghp_schedule_rate(recipe->schedule, index < last ? index : last);
+    hint(b, i, GHP_HINTS_BEFORE);
     GHP_TRY(ghp_worker_step(b->setup->entrants[i].worker, &step));
-    if (ghp_worker_takes_hints(b->setup->entrants[i].worker)) {
-        step = ghp_recipe_step(recipe, b->next[i]);
-        ghp_worker_hint(b->setup->entrants[i].worker, &step);
-    }
+    hint(b, i, GHP_HINTS_AFTER);
     return note_loss(b, i);
 }
 

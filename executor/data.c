@@ -197,6 +197,28 @@ const char *ghp_data_text(const struct ghp_data *data)
 
 /* ---- reading ---- */
 
+struct channel { /* of one picture: bytes, and what each becomes */
+    const unsigned char *bytes;
+    const double *value;
+    int64_t pixels, stride; /* stride: elements between two pixels */
+};
+
+static inline void fill_channel(struct channel channel, int element_bytes, void *out)
+{
+    for (int64_t i = 0; i < channel.pixels; i++)
+        ghp_data_put(out, i * channel.stride, element_bytes, channel.value[channel.bytes[i]]);
+}
+
+/* A loop for each kind of number. */
+static void put_channel(struct channel channel, int element_bytes, void *out)
+{
+    switch (element_bytes) {
+    case 8: fill_channel(channel, 8, out); break;
+    case 4: fill_channel(channel, 4, out); break;
+    default: fill_channel(channel, 2, out); break;
+    }
+}
+
 static void read_picture(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
                          void *image)
 {
@@ -204,12 +226,14 @@ static void read_picture(const struct ghp_data *data, int64_t sample, const stru
     int64_t pixels = data->shape.h * data->shape.w, n = data->first[batch->set] + sample;
 
     for (int64_t c = 0; c < batch->channels; c++) {
-        const unsigned char *from =
-            pictures->pixels + (n * data->shape.c + batch->first_channel + c) * pixels;
-        const double *value = data->value + (batch->first_channel + c) * BYTE_VALUES;
+        int64_t channel = batch->first_channel + c;
 
-        for (int64_t i = 0; i < pixels; i++)
-            ghp_data_put(image, i * batch->channels + c, batch->element_bytes, value[from[i]]);
+        put_channel(
+            (struct channel){.bytes = pictures->pixels + (n * data->shape.c + channel) * pixels,
+                             .value = data->value + channel * BYTE_VALUES,
+                             .pixels = pixels,
+                             .stride = batch->channels},
+            batch->element_bytes, (char *)image + c * batch->element_bytes);
     }
 }
 

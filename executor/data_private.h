@@ -37,6 +37,7 @@ struct ghp_data {
     /* synthetic */
     uint64_t seed;
     int64_t tile_h, tile_w; /* of the class patterns */
+    float noise[256];       /* what a random byte adds */
     float *patterns;        /* [classes][c][tile_h][tile_w], owned */
 };
 

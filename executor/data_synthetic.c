@@ -20,6 +20,8 @@ enum { STREAM_PATTERN = 0x70617474, STREAM_LABEL = 0x6c616265, STREAM_NOISE = 0x
 
 static const double pattern_share = 0.7071067811865476,
                     noise_share = 0.7071067811865476; /* squares sum to 1 */
+/* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12): one over it */
+static const double byte_unit = 0.01353164693413614;
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -44,6 +46,8 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
     data->count[GHP_DATA_TEST] = TEST_SAMPLES;
     data->tile_h = smaller(data->shape.h, MOST_TILES);
     data->tile_w = smaller(data->shape.w, MOST_TILES);
+    for (int byte = 0; byte < 256; byte++)
+        data->noise[byte] = (float)(noise_share * byte_unit * ((double)byte - 127.5));
     values = data->classes * data->shape.c * data->tile_h * data->tile_w;
     data->patterns = ghp_alloc((size_t)values, sizeof(*data->patterns));
     if (data->patterns == NULL) return GHP_NO_MEMORY();
@@ -94,20 +98,32 @@ struct row {
     int64_t stride;
 };
 
-static void make_row(const struct ghp_data *data, struct row row, int element_bytes, void *out)
+/* Pixel w lies in tile w * tile_w / shape.w, tile_w <= shape.w: `part` is that product's remainder. */
+static inline void fill_row(const struct ghp_data *data, struct row row, int element_bytes,
+                            void *out)
 {
-    /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12) */
-    static const double unit = 0.01353164693413614;
     uint64_t bits = 0;
+    int64_t part = 0;
 
     for (int64_t w = 0; w < data->shape.w; w++) {
-        float value;
-
         if (w % 8 == 0) bits = next_noise(&row.noise);
-        value = row.tiles[w * data->tile_w / data->shape.w] +
-                (float)(noise_share * unit * ((double)(bits & 255) - 127.5));
+        ghp_data_put(out, w * row.stride, element_bytes,
+                     (double)(*row.tiles + data->noise[bits & 255]));
         bits >>= 8;
-        ghp_data_put(out, w * row.stride, element_bytes, (double)value);
+        part += data->tile_w;
+        if (part < data->shape.w) continue;
+        part -= data->shape.w;
+        row.tiles++;
+    }
+}
+
+/* A loop for each kind of number. */
+static void make_row(const struct ghp_data *data, struct row row, int element_bytes, void *out)
+{
+    switch (element_bytes) {
+    case 8: fill_row(data, row, 8, out); break;
+    case 4: fill_row(data, row, 4, out); break;
+    default: fill_row(data, row, 2, out); break;
     }
 }
 

@@ -2,7 +2,6 @@
 #include "executor/loader.h"
 
 #include "core/program.h"
-#include "executor/parallel.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -32,47 +31,13 @@ struct ghp_loader {
 
 /* ---- making samples ---- */
 
-struct making {
-    struct ghp_loader *loader;
-    const struct ghp_supply *supply;
-    unsigned char *to;
-};
-
-static void make_part(void *context, struct ghp_share share)
-{
-    const struct making *m = context;
-    const struct ghp_load *load = &m->loader->load;
-    struct ghp_range range = ghp_share_of(share, load->images, 1);
-    struct ghp_batch batch = {.set = m->supply->set,
-                              .samples = m->supply->samples + load->first_image + range.first,
-                              .n = range.end - range.first,
-                              .first_channel = load->first_channel,
-                              .channels = load->channels,
-                              .element_bytes = load->element_bytes,
-                              .images = m->to + range.first * load->image_bytes};
-
-    ghp_data_images(m->supply->data, &batch); /* checked before: see make */
-}
-
 static enum ghp_status make(struct ghp_loader *loader, int bank, const struct ghp_supply *supply)
 {
     const struct ghp_load *load = &loader->load;
-    int64_t count = ghp_data_count(supply->data, supply->set);
-    struct making making = {loader, supply, loader->banks[bank].host};
+    unsigned char *to = loader->banks[bank].host;
 
-    GHP_ASSERT(load->first_image + load->images <= supply->n &&
-               load->first_label + load->labels <= supply->n);
-    for (int64_t i = 0; i < load->images; i++) {
-        int64_t sample = supply->samples[load->first_image + i];
-
-        if (sample < 0 || sample >= count)
-            return GHP_FAIL(GHP_ERR_INTERNAL, "sample %lld of %lld was asked for; report this",
-                            (long long)sample, (long long)count);
-    }
-    ghp_parallel(load->threads, make_part, &making);
-    return ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label,
-                           load->labels,
-                           (int32_t *)(void *)(loader->banks[bank].host + loader->labels_at));
+    GHP_TRY(ghp_samples_images(load, supply, (struct ghp_range){0, load->images}, to));
+    return ghp_samples_labels(load, supply, (int32_t *)(void *)(to + loader->labels_at));
 }
 
 static enum ghp_status send(struct ghp_loader *loader, int bank)
@@ -145,8 +110,7 @@ enum ghp_status ghp_loader_supply(struct ghp_loader *loader, int bank, const str
     join(loader);
     loader->has_hint = false; /* one hint, one step; and what is made now may overwrite it */
     if (made)
-        return loader->status == GHP_OK ? GHP_OK
-                                        : GHP_FAIL(loader->status, "%s", loader->message);
+        return loader->status == GHP_OK ? GHP_OK : GHP_FAIL(loader->status, "%s", loader->message);
     GHP_TRY(make(loader, bank, s));
     return send(loader, bank);
 }
@@ -165,9 +129,9 @@ enum ghp_status ghp_loader_take(struct ghp_loader *loader, int bank, void *image
     const struct ghp_load *load = &loader->load;
     unsigned char *from = loader->banks[bank].device;
 
-    GHP_TRY(ghp_device_copy(loader->device, GHP_QUEUE_COMPUTE,
-                            (struct ghp_copy){images, from, load->images * load->image_bytes,
-                                              GHP_WAY_WITHIN}));
+    GHP_TRY(ghp_device_copy(
+        loader->device, GHP_QUEUE_COMPUTE,
+        (struct ghp_copy){images, from, load->images * load->image_bytes, GHP_WAY_WITHIN}));
     return ghp_device_copy(loader->device, GHP_QUEUE_COMPUTE,
                            (struct ghp_copy){labels, from + loader->labels_at,
                                              load->labels * (int64_t)sizeof(int32_t),

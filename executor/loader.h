@@ -9,26 +9,9 @@
 #ifndef GHP_EXECUTOR_LOADER_H
 #define GHP_EXECUTOR_LOADER_H
 
-#include "executor/data.h"
 #include "executor/device.h"
+#include "executor/samples.h"
 #include "executor/timeline.h"
-
-struct ghp_load { /* what of a global batch a worker loads */
-    int64_t first_image, images; /* samples of the batch */
-    int64_t first_channel, channels;
-    int64_t image_bytes; /* of one sample's local channels */
-    int64_t first_label, labels;
-    int element_bytes;
-    int threads; /* that make samples, >= 1 */
-};
-
-struct ghp_supply { /* samples of one step */
-    struct ghp_data *data; /* borrowed until the step is done */
-    enum ghp_data_set set;
-    const int64_t *samples; /* [n] sample numbers of the global batch; copied */
-    int64_t n;
-    uint64_t step;
-};
 
 struct ghp_loader;
 

@@ -1,4 +1,5 @@
-/* executor/order.c - see order.h. Fisher-Yates, drawn from random numbers keyed by (seed, epoch, place). */
+/* executor/order.c - see order.h. Fisher-Yates from the last place down, drawn from random numbers keyed by (seed, epoch,
+ * place); what is left of it can be drawn at any time. */
 #include "executor/order.h"
 
 #include "executor/random.h"
@@ -11,15 +12,20 @@ enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t globa
                                uint64_t seed)
 {
     GHP_ASSERT(1 <= global_batch && global_batch <= n);
-    *order = (struct ghp_order){.n = n, .global_batch = global_batch, .seed = seed, .epoch = -1};
-    order->samples = ghp_alloc((size_t)n, sizeof(*order->samples));
-    return order->samples != NULL ? GHP_OK : GHP_NO_MEMORY();
+    *order = (struct ghp_order){.n = n, .global_batch = global_batch, .seed = seed};
+    for (int i = 0; i < 2; i++)
+        order->shuffles[i] = (struct ghp_shuffle){
+            .epoch = -1, .samples = ghp_alloc((size_t)n, sizeof(*order->shuffles[i].samples))};
+    if (order->shuffles[0].samples != NULL && order->shuffles[1].samples != NULL) return GHP_OK;
+    ghp_order_release(order);
+    return GHP_NO_MEMORY();
 }
 
 void ghp_order_release(struct ghp_order *order)
 {
     if (order == NULL) return;
-    free(order->samples);
+    for (int i = 0; i < 2; i++)
+        free(order->shuffles[i].samples);
     *order = (struct ghp_order){0};
 }
 
@@ -41,23 +47,31 @@ static int64_t draw(const struct ghp_order *order, int64_t epoch, int64_t place,
     return (int64_t)(ghp_random_u64(order->seed, stream, (uint64_t)place) % (uint64_t)bound);
 }
 
-static void shuffle(struct ghp_order *order, int64_t epoch)
+/* An epoch's shuffle, to where so many draws are left. */
+static const int64_t *shuffle(struct ghp_order *order, int64_t epoch, int64_t left)
 {
-    for (int64_t i = 0; i < order->n; i++)
-        order->samples[i] = i;
-    for (int64_t i = order->n - 1; i > 0; i--) {
-        int64_t j = draw(order, epoch, i, i + 1), kept = order->samples[i];
+    struct ghp_shuffle *s = &order->shuffles[epoch % 2];
 
-        order->samples[i] = order->samples[j];
-        order->samples[j] = kept;
+    if (s->epoch != epoch) {
+        for (int64_t i = 0; i < order->n; i++)
+            s->samples[i] = i;
+        s->epoch = epoch;
+        s->left = order->n - 1;
     }
-    order->epoch = epoch;
+    for (; s->left > left; s->left--) {
+        int64_t j = draw(order, epoch, s->left, s->left + 1), kept = s->samples[s->left];
+
+        s->samples[s->left] = s->samples[j];
+        s->samples[j] = kept;
+    }
+    return s->samples;
 }
 
+/* The first step of an epoch leaves the other shuffle alone: the epoch before may still be read. */
 const int64_t *ghp_order_batch(struct ghp_order *order, int64_t step)
 {
-    int64_t epoch = ghp_order_epoch(order, step);
+    int64_t steps = ghp_order_steps(order), epoch = step / steps, at = step % steps;
 
-    if (epoch != order->epoch) shuffle(order, epoch);
-    return order->samples + step % ghp_order_steps(order) * order->global_batch;
+    if (at > 0) shuffle(order, epoch + 1, (order->n - 1) * (steps - 1 - at) / (steps - 1));
+    return shuffle(order, epoch, 0) + at * order->global_batch;
 }

@@ -45,6 +45,8 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->images_per_s = step_s > 0 ? (double)e->plan.extent.global_batch / step_s : 0;
     run->seconds = t->seconds;
     run->resident_exact = t->memory != NULL && t->memory->exact;
+    run->samples_loaded = ghp_worker_made_ahead(e->worker).taken;
+    run->samples_made_ahead = ghp_worker_made_ahead(e->worker).made;
     run->n_losses = t->n_losses;
     run->losses = t->losses;
     run->has_accuracy = t->has_evaluation;
@@ -112,8 +114,7 @@ enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *
     GHP_TRY_GOTO(status, greatest_of(s, ghp_worker_arena(e->worker)->bytes, &run->allocated_bytes),
                  done);
     GHP_TRY_GOTO(status,
-                 greatest_of(s, ghp_worker_program(e->worker)->peak_bytes, &run->peak_bytes),
-                 done);
+                 greatest_of(s, ghp_worker_program(e->worker)->peak_bytes, &run->peak_bytes), done);
     if (e->comparable) run->peak_bytes = e->plan.predicted.peak_bytes;
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);

@@ -18,7 +18,7 @@ struct ghp_recipe {
     double momentum, weight_decay;
 };
 
-/* The step with this number; its samples are borrowed from the recipe until the next call. Local. */
+/* The step with this number; its samples are borrowed from the recipe until the second call from now. Local. */
 struct ghp_step ghp_recipe_step(struct ghp_recipe *recipe, int64_t step);
 
 #endif

@@ -144,6 +144,15 @@ static void print_where(const struct ghp_run *run, FILE *out)
 
 /* ---- the rest ---- */
 
+static void print_input(const struct ghp_run *run, FILE *out)
+{
+    if (run->samples_loaded == 0) return;
+    fprintf(out,
+            "input: %" PRId64 " of %" PRId64
+            " samples were made beside the steps, the others when they were loaded\n",
+            run->samples_made_ahead, run->samples_loaded);
+}
+
 static void print_memory(const struct ghp_run *run, FILE *out)
 {
     char predicted[TEXT_BYTES], allocated[TEXT_BYTES], resident[TEXT_BYTES];
@@ -176,6 +185,7 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     if (run->n_losses > 0)
         fprintf(out, "; loss %.6f -> %.6f", run->losses[0], run->losses[run->n_losses - 1]);
     fprintf(out, "\n");
+    print_input(run, out);
     print_memory(run, out);
     if (run->has_accuracy)
         fprintf(out, "test accuracy %.2f %%, loss %.6f, over all %" PRId64 " samples\n",

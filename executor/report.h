@@ -25,6 +25,8 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     int64_t allocated_bytes;
     int64_t peak_rss_over_base_bytes; /* greatest of all workers; -1: not known */
     bool resident_exact;
+    /* by worker 0, and of them made while a step ran; 0: none were to be made ahead */
+    int64_t samples_loaded, samples_made_ahead;
     int64_t n_losses;
     const double *losses; /* of steps first_step ... */
     bool has_accuracy;

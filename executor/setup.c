@@ -339,6 +339,7 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
                                 .fault = (enum ghp_fault)s->options->fault,
                                 .groups = e->plan.groups,
                                 .threads = s->threads,
+                                .samples_ahead = e->plan.profile.samples_ahead,
                                 .staging = ghp_staging_trivial(staging) ? NULL : staging,
                                 .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(

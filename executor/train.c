@@ -93,12 +93,12 @@ static enum ghp_status keep_gradients(struct ghp_training *t, int64_t step)
     return GHP_OK;
 }
 
-/* A device's next samples are made while it computes. */
-static void hint(struct ghp_training *t, int64_t step)
+/* The next samples are made while the worker computes: said when the worker wants to know. */
+static void hint(struct ghp_training *t, int64_t step, enum ghp_hints now)
 {
     struct ghp_step next;
 
-    if (!ghp_worker_takes_hints(t->worker)) return;
+    if (ghp_worker_hints(t->worker) != now || step >= t->steps) return;
     next = ghp_recipe_step(t->recipe, step);
     ghp_worker_hint(t->worker, &next);
 }
@@ -110,14 +110,16 @@ enum ghp_status ghp_train(struct ghp_training *t)
     ghp_progress_begin("training", t->steps - t->first_step);
     for (int64_t i = t->first_step; i < t->steps; i++) {
         struct ghp_step step = ghp_recipe_step(t->recipe, i);
-        double begin = ghp_stopwatch_now_s();
+        double begin;
 
+        hint(t, i + 1, GHP_HINTS_BEFORE);
+        begin = ghp_stopwatch_now_s();
         GHP_TRY(ghp_worker_step(t->worker, &step));
         t->seconds += ghp_stopwatch_now_s() - begin;
         GHP_TRY(keep_gradients(t, i));
         GHP_TRY(note_result(t));
         GHP_TRY(between_steps(t, i + 1));
-        if (i + 1 < t->steps) hint(t, i + 1);
+        hint(t, i + 1, GHP_HINTS_AFTER);
         if (i + 1 - t->first_step == warm_up(t)) {
             GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes laps too */
             ghp_stopwatch_forget(watch);

@@ -137,6 +137,7 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
     work.fault = GHP_FAULT_NONE;
     work.groups = 1;
     work.profile = NULL;
+    work.samples_ahead = false; /* nobody hints */
     GHP_TRY_GOTO(status, ghp_worker_open(team, &work, &worker), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);

@@ -18,7 +18,9 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .bucket_bytes = w->work.bucket_bytes,
                                .staging = w->work.staging,
                                .scratch = ghp_kernels_scratch(&w->kernels),
-                               .forward_only = w->work.lender != NULL};
+                               .forward_only = w->work.lender != NULL,
+                               .samples_ahead =
+                                   w->work.samples_ahead && ghp_team_device(&w->team).ops == NULL};
 
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
@@ -259,6 +261,20 @@ static enum ghp_status open_arena(struct ghp_worker *w)
                              &w->arena);
 }
 
+/* The thread that makes samples, where the program has room for them. */
+static enum ghp_status open_ahead(struct ghp_worker *w)
+{
+    struct ghp_load load = ghp_worker_load(w);
+    int place = -1;
+
+    for (int i = 0; i < w->program.n_buffers; i++)
+        if (w->program.buffers[i].role == GHP_ROLE_AHEAD) place = i;
+    if (place < 0) return GHP_OK;
+    w->next.samples = ghp_alloc((size_t)w->program.seat.micro_batch, sizeof(*w->next.samples));
+    return w->next.samples != NULL ? ghp_ahead_open(&load, w->address[place], &w->ahead)
+                                   : GHP_NO_MEMORY();
+}
+
 enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
     bool communicates = false;
@@ -279,6 +295,7 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
         GHP_TRY(check_flight(w));
         GHP_TRY(open_flight(w, communicates));
     }
+    GHP_TRY(open_ahead(w));
     if (communicates)
         GHP_TRY(ghp_lane_open(&w->team, w->program.n_instrs + 1, ghp_worker_reduce, w, &w->lane));
     return ghp_worker_open_courier(w);
@@ -290,11 +307,13 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_courier_close(w->courier);
     ghp_lane_close(w->lane);
     ghp_flight_close(w->flight);
+    ghp_ahead_close(w->ahead);
     for (int p = 0; p < w->n_parcels; p++)
         ghp_parcel_close(&w->parcels[p]);
     if (w->mailbox != NULL) w->team.transport_ops->empty(w->mailbox);
     ghp_arena_close(&w->arena);
     ghp_stopwatch_close(w->watch);
+    free((int64_t *)(uintptr_t)w->next.samples);
     free(w->parcels);
     free(w->parcel_instr);
     free(w->parcel);
@@ -350,6 +369,11 @@ const struct ghp_seat *ghp_worker_seat(const struct ghp_worker *w)
 bool ghp_worker_owns(const struct ghp_worker *w, int layer)
 {
     return layer >= w->program.seat.first_layer && layer < w->program.seat.end_layer;
+}
+
+struct ghp_ahead_count ghp_worker_made_ahead(const struct ghp_worker *w)
+{
+    return ghp_ahead_counted(w->ahead);
 }
 
 struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *w)

@@ -13,6 +13,7 @@
 
 #include "core/lower.h"
 #include "core/profile.h"
+#include "executor/ahead.h"
 #include "executor/arena.h"
 #include "executor/data.h"
 #include "executor/fault.h"
@@ -35,7 +36,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
-    int threads;               /* that make samples for a device; 0: one */
+    int threads;               /* that make samples; 0: one */
+    bool samples_ahead;        /* on a processor: the next samples are made while a step runs */
     bool no_tape;              /* on a device: each step is enqueued anew */
 };
 
@@ -82,10 +84,14 @@ void ghp_worker_close(struct ghp_worker *worker);
  * Collective over all workers of the extent */
 enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
 
-/* What the next step will be: on a device its samples are made meanwhile; elsewhere hints are of no use. A hint that does
- * not come true costs time alone. `next->samples` are copied. */
-bool ghp_worker_takes_hints(const struct ghp_worker *worker);
+/* What a step's next one will be, so that its samples are made while the step runs: on a processor that makes samples
+ * ahead to be said before the step, on a device after it, elsewhere of no use. A hint that does not come true costs time
+ * alone. `next->samples` are copied, `next->data` is borrowed until ghp_worker_close. */
+enum ghp_hints { GHP_HINTS_NONE, GHP_HINTS_BEFORE, GHP_HINTS_AFTER };
+enum ghp_hints ghp_worker_hints(const struct ghp_worker *worker);
 void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
+/* Samples that steps loaded so far, and how many of them were made ahead. */
+struct ghp_ahead_count ghp_worker_made_ahead(const struct ghp_worker *worker);
 
 /* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */
 enum ghp_status ghp_worker_flush(struct ghp_worker *worker);

@@ -6,28 +6,57 @@
 
 #include <string.h>
 
+/* A micro-batch of a step. */
+static struct ghp_supply micro_batch_of(const struct ghp_worker *w, const struct ghp_step *step,
+                                        int micro)
+{
+    const struct ghp_seat *seat = &w->program.seat;
+
+    return (struct ghp_supply){.data = step->data,
+                               .set = step->set,
+                               .samples = step->samples + micro * seat->micro_batch,
+                               .n = seat->micro_batch,
+                               .step = step->index};
+}
+
+/* What is loaded after instruction `instr` can be made from now on. */
+static void begin_next(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    int after = instr->micro + 1;
+
+    if (after < ghp_staging_micro_batches(w->work.staging)) {
+        struct ghp_supply supply = micro_batch_of(w, &w->step, after);
+
+        ghp_ahead_hint(w->ahead, &supply);
+    } else if (w->has_next) {
+        ghp_ahead_hint(w->ahead, &w->next);
+        w->has_next = false;
+    }
+}
+
+static enum ghp_status load_images(struct ghp_worker *w, const struct ghp_instr *instr,
+                                   const struct ghp_load *load, const struct ghp_supply *supply)
+{
+    void *images = w->address[instr->at.y];
+
+    if (w->ahead == NULL)
+        return ghp_samples_images(load, supply, (struct ghp_range){0, load->images}, images);
+    GHP_TRY(ghp_ahead_take(w->ahead, supply, images));
+    begin_next(w, instr);
+    return GHP_OK;
+}
+
 /* Samples where the input is owned, labels where the loss is. */
 static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_step *step = &w->step;
-    const int64_t *samples = step->samples + instr->micro * w->program.seat.micro_batch;
     struct ghp_load load = ghp_worker_load(w);
-    struct ghp_batch batch = {.set = step->set,
-                              .samples = samples + load.first_image,
-                              .n = load.images,
-                              .first_channel = load.first_channel,
-                              .channels = load.channels,
-                              .element_bytes = load.element_bytes};
+    struct ghp_supply supply = micro_batch_of(w, &w->step, instr->micro);
 
     if (w->flight != NULL)
         return ghp_flight_load(w->flight, w->address[instr->at.y], w->address[instr->at.labels]);
-    if (instr->at.y >= 0) {
-        batch.images = w->address[instr->at.y];
-        GHP_TRY(ghp_data_images(step->data, &batch));
-    }
-    if (instr->at.labels < 0) return GHP_OK;
-    return ghp_data_labels(step->data, step->set, samples + load.first_label, load.labels,
-                           w->address[instr->at.labels]);
+    if (instr->at.y >= 0) GHP_TRY(load_images(w, instr, &load, &supply));
+    return instr->at.labels >= 0 ? ghp_samples_labels(&load, &supply, w->address[instr->at.labels])
+                                 : GHP_OK;
 }
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */

@@ -25,6 +25,9 @@ struct ghp_worker {
     struct ghp_arena arena;
     struct ghp_lane *lane;     /* NULL: nothing runs beside the compute stream */
     struct ghp_flight *flight; /* NULL: tensors lie in host memory */
+    struct ghp_ahead *ahead;   /* NULL: samples are made when they are loaded */
+    struct ghp_supply next;    /* hinted for the step after the present one; samples owned */
+    bool has_next;
     struct ghp_stopwatch *watch;
     struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
     int *order;     /* in which instructions run: the list's, but for updates of fused biases */

@@ -159,9 +159,23 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     return GHP_OK;
 }
 
-bool ghp_worker_takes_hints(const struct ghp_worker *w)
+enum ghp_hints ghp_worker_hints(const struct ghp_worker *w)
 {
-    return w->flight != NULL;
+    return w->flight != NULL  ? GHP_HINTS_AFTER
+           : w->ahead != NULL ? GHP_HINTS_BEFORE
+                              : GHP_HINTS_NONE;
+}
+
+/* The step's first micro-batch, to be asked for when the present step has loaded its last. */
+static void keep_next(struct ghp_worker *w, const struct ghp_step *next)
+{
+    int64_t *samples = (int64_t *)(uintptr_t)w->next.samples;
+
+    memcpy(samples, next->samples, (size_t)w->program.seat.micro_batch * sizeof(*samples));
+    w->next = supply_of(w, next);
+    w->next.n = w->program.seat.micro_batch;
+    w->next.samples = samples;
+    w->has_next = true;
 }
 
 void ghp_worker_hint(struct ghp_worker *w, const struct ghp_step *next)
@@ -169,6 +183,7 @@ void ghp_worker_hint(struct ghp_worker *w, const struct ghp_step *next)
     struct ghp_supply supply = supply_of(w, next);
 
     if (w->flight != NULL) ghp_flight_hint(w->flight, &supply);
+    if (w->ahead != NULL) keep_next(w, next);
 }
 
 enum ghp_status ghp_worker_settle(struct ghp_worker *w)

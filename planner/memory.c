@@ -229,6 +229,8 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     int forward = ghp_point_forward(m->model, v), backward = ghp_point_backward(m->model, v), lives;
 
     GHP_TRY(persistent_spans(m, v, &local));
+    if (layer->op == GHP_OP_INPUT && m->in->how->samples_ahead)
+        GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
                      lives));

@@ -23,6 +23,7 @@ struct ghp_measure {
     const struct ghp_transport_ops *carrier_ops;
     struct ghp_transport *carrier;
     int element_bytes; /* 2, 4 or 8 */
+    int threads;       /* of this rank; 0: one */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
     bool shares_cores; /* more ranks than cores */
     /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */

@@ -1,7 +1,7 @@
 /* profiler/measure_rates.c - copy, update, load, accumulate: two sizes each, and the line through them. */
 #include "profiler/measure_rates.h"
 #include "core/precision.h"
-#include "executor/data.h"
+#include "executor/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,9 +135,10 @@ done:
 
 /* Loading `n` samples, each time others. */
 struct load {
-    struct ghp_data *data;
-    struct ghp_batch batch;
+    struct ghp_load part; /* all of a batch */
+    struct ghp_supply supply;
     int64_t *samples;
+    void *images;
     int32_t *labels;
     int64_t count; /* samples of the source */
     int64_t next;
@@ -148,12 +149,12 @@ static enum ghp_status run_load(void *context, int64_t repeats)
     struct load *load = context;
 
     for (int64_t i = 0; i < repeats; ++i) {
-        for (int64_t s = 0; s < load->batch.n; ++s)
+        for (int64_t s = 0; s < load->part.images; ++s)
             load->samples[s] = (load->next + s) % load->count;
-        load->next += load->batch.n;
-        GHP_TRY(ghp_data_images(load->data, &load->batch));
-        GHP_TRY(ghp_data_labels(load->data, GHP_DATA_TRAIN, load->samples, load->batch.n,
-                                load->labels));
+        load->next += load->part.images;
+        GHP_TRY(ghp_samples_images(&load->part, &load->supply,
+                                   (struct ghp_range){0, load->part.images}, load->images));
+        GHP_TRY(ghp_samples_labels(&load->part, &load->supply, load->labels));
     }
     return GHP_OK;
 }
@@ -168,27 +169,30 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
                                        .classes = model->classes};
     int64_t elements = samples * ghp_shape_elements(request.shape);
 
-    GHP_TRY(ghp_data_open(&request, &load->data));
-    load->count = ghp_data_count(load->data, GHP_DATA_TRAIN);
+    GHP_TRY(ghp_data_open(&request, &load->supply.data));
+    load->count = ghp_data_count(load->supply.data, GHP_DATA_TRAIN);
     load->next = m->rank * samples;
     load->samples = ghp_alloc((size_t)samples, sizeof *load->samples);
     load->labels = ghp_alloc((size_t)samples, sizeof *load->labels);
-    load->batch.set = GHP_DATA_TRAIN;
-    load->batch.samples = load->samples;
-    load->batch.channels = request.shape.c;
-    load->batch.element_bytes = m->element_bytes;
-    load->batch.images = ghp_alloc((size_t)elements, (size_t)m->element_bytes);
-    if (load->samples == NULL || load->labels == NULL || load->batch.images == NULL)
+    load->supply.set = GHP_DATA_TRAIN;
+    load->supply.samples = load->samples;
+    load->supply.n = samples;
+    load->part.channels = request.shape.c;
+    load->part.image_bytes = ghp_shape_elements(request.shape) * m->element_bytes;
+    load->part.element_bytes = m->element_bytes;
+    load->part.threads = m->threads > 0 ? m->threads : 1;
+    load->images = ghp_alloc((size_t)elements, (size_t)m->element_bytes);
+    if (load->samples == NULL || load->labels == NULL || load->images == NULL)
         return GHP_NO_MEMORY();
     return GHP_OK;
 }
 
 static void load_close(struct load *load)
 {
-    free(load->batch.images);
+    free(load->images);
     free(load->labels);
     free(load->samples);
-    ghp_data_close(load->data);
+    ghp_data_close(load->supply.data);
 }
 
 static enum ghp_status measure_load(const struct ghp_measure *m, const struct ghp_model *model,
@@ -205,9 +209,9 @@ static enum ghp_status measure_load(const struct ghp_measure *m, const struct gh
     enum ghp_status status = load_open(m, model, large, &load);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    load.batch.n = 1;
+    load.part.images = load.part.labels = 1;
     GHP_TRY_GOTO(status, ghp_measure_task(m, task, effort_of(m), &timed[0]), done);
-    load.batch.n = large;
+    load.part.images = load.part.labels = large;
     GHP_TRY_GOTO(status, ghp_measure_task(m, task, effort_of(m), &timed[1]), done);
     *rate = ghp_measure_line(bytes, timed);
 done:

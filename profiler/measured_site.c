@@ -96,6 +96,7 @@ static enum ghp_status note_device(struct ghp_measuring *run)
 
     run->memory_bytes =
         (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
+    run->profile->samples_ahead = device.ops == NULL && run->m.size > 1;
     if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);
     GHP_TRY(device.ops->memory(device.backend, &memory));
@@ -118,7 +119,7 @@ enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
 
     GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
     if (config.threads == 0) config.threads = binding.n_cores;
-    run->result->threads = config.threads;
+    run->result->threads = run->m.threads = config.threads;
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;

@@ -140,6 +140,17 @@ static void test_memory_by_hand(void)
         parameters + metrics + input + conv + saved + pool /* its dy */ + conv /* its dx */;
     CHECK_EQ(program.live_bytes, live);
     CHECK_EQ(count_role(&program, GHP_ROLE_COMM), 0);
+    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 0);
+    ghp_program_release(&program);
+    how.samples_ahead = true; /* the next step's input beside it, at all points */
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 1);
+    CHECK_EQ(program.live_bytes, live + input);
+    ghp_program_release(&program);
+    how.forward_only = true;
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 0);
     ghp_program_release(&program);
     ghp_model_release(&model);
 }

@@ -238,9 +238,11 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         CHECK(b->model.n_layers <= 512);
         draw_remade(&b->model, seed, remade);
         s->recompute = remade;
+        b->work.samples_ahead = true;
         if (!CHECK(check_train(b, splits, s) == first))
-            fprintf(stderr, "other bits where layers are made again\n");
+            fprintf(stderr, "other bits where layers are made again, or samples ahead\n");
         s->recompute = NULL;
+        b->work.samples_ahead = false;
     }
     for (int pipeline = 0; pipeline < GHP_PIPELINE_COUNT; pipeline++) {
         s->pipeline = (enum ghp_pipeline)pipeline;

@@ -62,7 +62,8 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
                                .extent = extent,
                                .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
                                .scratch = {.bytes = some_scratch},
-                               .input_gradient = input_gradient};
+                               .input_gradient = input_gradient,
+                               .samples_ahead = random_below(s, 2) == 0};
     struct ghp_instance in;
     struct ghp_load load;
     int *choice = calloc((size_t)model->n_layers, sizeof *choice);
