@@ -3,6 +3,7 @@
 
 #include "core/file.h"
 #include "core/json_lines.h"
+#include "executor/hiding.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,6 +80,10 @@ static void put_results(json_t *o, const struct ghp_run *run)
     put(o, "peak_rss_over_base_bytes",
         run->peak_rss_over_base_bytes >= 0 ? json_integer(run->peak_rss_over_base_bytes)
                                            : json_null());
+    if (run->samples_loaded > 0) {
+        put(o, "samples_loaded", json_integer(run->samples_loaded));
+        put(o, "samples_made_ahead", json_integer(run->samples_made_ahead));
+    }
     put(o, "final_loss", run->n_losses > 0 ? real(run->losses[run->n_losses - 1]) : json_null());
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
     put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
@@ -203,6 +208,46 @@ static json_t *instructions(const struct ghp_run *run)
     return array;
 }
 
+/* "forward conv2" */
+static json_t *instr_text(const struct ghp_run *run, int i)
+{
+    const struct ghp_instr *instr = &run->program->instrs[i];
+
+    return json_sprintf("%s%s%s", ghp_instr_name(instr), instr->layer >= 0 ? " " : "",
+                        instr->layer >= 0 ? run->plan->model.layers[instr->layer].name : "");
+}
+
+static json_t *reduction(const struct ghp_run *run, const struct ghp_hiding *h)
+{
+    const struct ghp_instr *instr = &run->program->instrs[h->instr];
+    json_t *o = json_object();
+
+    put(o, "reduction", json_string(ghp_instr_name(instr)));
+    put(o, "layer",
+        instr->layer >= 0 ? json_string(run->plan->model.layers[instr->layer].name) : json_null());
+    put(o, "ranks", json_integer(instr->ranks.count));
+    put(o, "sum_bytes", json_integer(instr->bytes));
+    put_term(o, run, h->whole);
+    put(o, "predicted_exposed_s",
+        run->residuals->predicted ? real(h->exposed.predicted_s) : json_null());
+    put(o, "measured_exposed_s", real(h->exposed.measured_s));
+    put(o, "behind_first", h->behind_first >= 0 ? instr_text(run, h->behind_first) : json_null());
+    put(o, "behind_last", h->behind_last >= 0 ? instr_text(run, h->behind_last) : json_null());
+    return o;
+}
+
+static json_t *reductions(const struct ghp_run *run)
+{
+    struct ghp_hiding *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof(*hidings));
+    json_t *array = json_array();
+    int n = hidings != NULL ? ghp_hiding_list(run->program, run->residuals, hidings) : 0;
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(array, reduction(run, &hidings[i]));
+    free(hidings);
+    return array;
+}
+
 enum ghp_status ghp_run_save(const char *path, const struct ghp_run *run,
                              const struct ghp_tool *tool)
 {
@@ -211,6 +256,7 @@ enum ghp_status ghp_run_save(const char *path, const struct ghp_run *run,
     if (o == NULL) return GHP_NO_MEMORY();
     put(o, "phases", phases(run));
     put(o, "layers", layers(run));
+    put(o, "reductions", reductions(run));
     put(o, "instructions", instructions(run));
     return ghp_json_lines_save(path, o);
 }
