@@ -37,6 +37,9 @@ struct ghp_agenda_op {
     bool kept;         /* an earlier file has it: not measured again */
     struct ghp_epilogue epilogue; /* layers that a convolution takes along (executor/fuse.h) */
     bool absorbed;                /* a bias or ReLU that convolutions take along */
+    bool asked;                   /* rank 0: scratch_bytes is known */
+    int64_t scratch_bytes;
+    char used[2 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
     /* the quickest of the backend's, once tried; "": not yet */
     char algorithm[GHP_ALGORITHM_BYTES];
     struct ghp_samples samples;
