@@ -90,4 +90,13 @@ bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda
 /* Frees it; accepts a zeroed one. */
 void ghp_agenda_release(struct ghp_agenda *agenda);
 
+/* Draws operations by their share of a weight (0: never), in the agenda's order.
+ *
+ * most   how many at most, >= 1
+ * ops    receives them, borrowed
+ *
+ * Returns how many; 0: none weighs anything. Local. */
+int ghp_agenda_draw(const struct ghp_agenda *agenda, double (*weight)(const struct ghp_agenda_op *op),
+                    int most, const struct ghp_agenda_op **ops);
+
 #endif

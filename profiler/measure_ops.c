@@ -2,9 +2,13 @@
 #include "profiler/measure_ops.h"
 #include "core/log.h"
 #include "executor/formats.h"
+#include "profiler/bystanders.h"
 #include "profiler/trials.h"
 
+#include <math.h>
 #include <stdio.h>
+
+static const double stays = 1.5; /* bystanders, beyond what the operation takes in company */
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_agenda_op *op)
@@ -14,19 +18,6 @@ struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
 
     return (struct ghp_opbench_task){
         .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
-}
-
-/* The bench on rank 0; the others wait. */
-struct lone {
-    struct ghp_opbench *bench;
-    bool waits;
-};
-
-static enum ghp_status lone_run(void *context, int64_t repeats)
-{
-    const struct lone *lone = context;
-
-    return lone->waits ? GHP_OK : ghp_trials_run(lone->bench, repeats);
 }
 
 /* What rank 0 decides about an operation. */
@@ -47,36 +38,55 @@ bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op
     return op->absorbed && ghp_formats_fuses(m->backend_ops, m->backend, &conv, GHP_PASS_FORWARD);
 }
 
-/* Whether a worker's operation may take less time while no other one runs it: where each has a core, and all are alike. */
-static bool knows_lone(const struct ghp_measure *m)
+/* One walk through the agenda. */
+struct walk {
+    const struct ghp_measure *m;
+    const struct ghp_ops_limits *limits;
+    struct ghp_profile *profile;
+    struct ghp_bystanders *bystanders; /* NULL: none, nothing is measured among them */
+    int unasked;                       /* operations whose scratch is not known yet */
+    double saved_s;
+    enum ghp_status own; /* this rank's alone, told to all before the next operation */
+};
+
+/* The same on rank 0 among bystanders, right behind. */
+static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench *bench,
+                                    struct ghp_agenda_op *op)
 {
-    return m->size > 1 && !m->shares_cores && !(m->fastest > 1) &&
-           ghp_measure_clock(m) == GHP_CLOCK_HOST;
+    const struct ghp_measure *m = walk->m;
+    double once_s = ghp_measure_summary(&op->samples).seconds, took_s = 0;
+    int64_t repeats = (int64_t)fmax(1, ceil(m->sample_s / fmax(once_s, 1e-9)));
+    enum ghp_status status;
+
+    if (walk->bystanders == NULL || op->lone.n == GHP_MAX_SAMPLES) return GHP_OK;
+    GHP_TRY(m->transport_ops->barrier(m->world));
+    if (m->rank != 0) {
+        status = ghp_bystanders_run(walk->bystanders, stays * (double)(repeats + 1) * once_s);
+    } else {
+        status = ghp_trials_run(bench, 1); /* cold: thrown away */
+        took_s = -ghp_measure_now_s();
+        if (status == GHP_OK) status = ghp_trials_run(bench, repeats);
+        took_s = (took_s + ghp_measure_now_s()) / (double)repeats;
+    }
+    GHP_TRY(ghp_measure_max(m, status, &took_s));
+    op->lone.values[op->lone.n++] = took_s;
+    return GHP_OK;
 }
 
-/* The same without company, right behind. */
-static enum ghp_status measure_lone(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                    struct ghp_samples *samples)
-{
-    struct lone lone = {.bench = bench, .waits = m->rank != 0};
-    struct ghp_task task = {.run = lone_run, .context = &lone, .clock = ghp_measure_clock(m)};
-
-    return knows_lone(m) ? ghp_measure_more(m, task, m->sample_s, 1, samples) : GHP_OK;
-}
-
-/* What the other workers' running the operation too adds, as a share of its seconds. */
+/* What the other workers' running the operation too, in the place of others, adds: a share of its seconds. */
 static double company_of(const struct ghp_agenda_op *op)
 {
     double together_s = ghp_measure_summary(&op->samples).seconds;
     double lone_s = ghp_measure_summary(&op->lone).seconds;
 
-    return op->lone.n > 0 && lone_s < together_s ? 1 - lone_s / together_s : 0;
+    return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
 /* Takes samples by the quickest algorithm; *fits: every rank had the memory, else nothing was timed. */
-static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op,
-                                   const struct ghp_ops_limits *limits, bool *fits)
+static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op *op, bool *fits)
 {
+    const struct ghp_measure *m = walk->m;
+    const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_opbench *bench = NULL;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double short_of_memory = 0;
@@ -95,22 +105,12 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
         status,
         ghp_measure_more(m, ghp_trials_task(m, bench), m->sample_s, limits->samples, &op->samples),
         done);
-    GHP_TRY_GOTO(status, measure_lone(m, bench, &op->lone), done);
+    GHP_TRY_GOTO(status, measure_lone(walk, bench, op), done);
     snprintf(op->used, sizeof op->used, "%s", ghp_opbench_algorithm(bench));
 done:
     ghp_opbench_close(bench);
     return status;
 }
-
-/* One walk through the agenda. */
-struct walk {
-    const struct ghp_measure *m;
-    const struct ghp_ops_limits *limits;
-    struct ghp_profile *profile;
-    int unasked; /* operations whose scratch is not known yet */
-    double saved_s;
-    enum ghp_status own; /* this rank's alone, told to all before the next operation */
-};
 
 /* Rank 0's time must last for the operation, and for the scratch of all that will not be measured. */
 static enum decision decide(const struct walk *walk, const struct ghp_agenda_op *op)
@@ -193,7 +193,7 @@ static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
         if (m->rank == 0 && !op->asked) walk->own = enter_absorbed(walk, op);
         return GHP_OK;
     }
-    GHP_TRY(measure_one(m, op, walk->limits, &fits));
+    GHP_TRY(measure_one(walk, op, &fits));
     if (!fits || m->rank != 0) return GHP_OK;
     walk->own = enter(walk, op);
     ghp_forecast_note(walk->limits->forecast, op, kind, visiting, ghp_measure_now_s() - start_s);
@@ -234,8 +234,9 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *
     struct walk walk = {
         .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(agenda)};
     double unused = 0;
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status = ghp_bystanders_open(m, agenda, limits->memory_bytes, &walk.bystanders);
 
+    GHP_TRY(status);
     walk.saved_s = ghp_measure_now_s();
     if (agenda->n_ops > 0) ghp_progress_begin("operations", agenda->n_ops);
     for (int i = 0; i < agenda->n_ops; ++i) {
@@ -252,5 +253,6 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *
     status = ghp_measure_max(m, walk.own, &unused);
 done:
     ghp_progress_end();
+    ghp_bystanders_close(walk.bystanders);
     return status;
 }
