@@ -24,20 +24,40 @@ static const char *title = "", *subtitle, *x_label = "x", *y_label = "y", *outpu
 static bool log_x, log_y;
 
 static const struct ghp_opt options[] = {
-    {.name = "output", .letter = 'o', .kind = GHP_OPT_TEXT, .target = &output, .argument = "SVG", .help = "where the chart goes (needed)"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = GHP_OPT_TEXT,
+     .target = &output,
+     .argument = "SVG",
+     .help = "where the chart goes (needed)"},
     {.name = "title", .kind = GHP_OPT_TEXT, .target = &title, .help = "the chart's title"},
     {.name = "subtitle", .kind = GHP_OPT_TEXT, .target = &subtitle, .help = "what stands below it"},
-    {.name = "x", .kind = GHP_OPT_TEXT, .target = &x_label, .argument = "LABEL", .help = "label of the axis of X"},
-    {.name = "y", .kind = GHP_OPT_TEXT, .target = &y_label, .argument = "LABEL", .help = "label of the axis of Y"},
-    {.name = "log-x", .kind = GHP_OPT_FLAG, .target = &log_x, .help = "X logarithmic, ticks at powers of two"},
-    {.name = "log-y", .kind = GHP_OPT_FLAG, .target = &log_y, .help = "Y logarithmic, ticks at powers of ten"},
+    {.name = "x",
+     .kind = GHP_OPT_TEXT,
+     .target = &x_label,
+     .argument = "LABEL",
+     .help = "label of the axis of X"},
+    {.name = "y",
+     .kind = GHP_OPT_TEXT,
+     .target = &y_label,
+     .argument = "LABEL",
+     .help = "label of the axis of Y"},
+    {.name = "log-x",
+     .kind = GHP_OPT_FLAG,
+     .target = &log_x,
+     .help = "X logarithmic, ticks at powers of two"},
+    {.name = "log-y",
+     .kind = GHP_OPT_FLAG,
+     .target = &log_y,
+     .help = "Y logarithmic, ticks at powers of ten"},
 };
 
 static const struct ghp_tool tool = {
     .name = "ghp-chart",
     .purpose = "Draws points from standard input, lines of \"SERIES X Y\", as a line chart in SVG",
     .usage = "ghp-chart -o SVG [options] < POINTS",
-    .example = "printf 'squares 1 1\\nsquares 2 4\\nsquares 3 9\\n' | build/bin/ghp-chart -o squares.svg",
+    .example =
+        "printf 'squares 1 1\\nsquares 2 4\\nsquares 3 9\\n' | build/bin/ghp-chart -o squares.svg",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
 };
@@ -62,10 +82,12 @@ static enum ghp_status read_points(void)
 
         if (line[0] == '#' || line[0] == '\n') continue;
         if (sscanf(line, "%63s %lf %lf", name, &x, &y) != 3)
-            return ghp_fail(GHP_ERR_INPUT, "line %d is not \"SERIES X Y\"", number);
+            return GHP_FAIL(GHP_ERR_INPUT, "line %d is not \"SERIES X Y\"", number);
         one = series_of(name);
         if (!one || one->n == POINTS_MAX)
-            return ghp_fail(GHP_ERR_INPUT, "line %d is one too many: at most %d series of %d points", number, GHP_CHART_SERIES_MAX, POINTS_MAX);
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "line %d is one too many: at most %d series of %d points", number,
+                            GHP_CHART_SERIES_MAX, POINTS_MAX);
         one->x[one->n] = x;
         one->y[one->n++] = y;
     }
@@ -79,7 +101,8 @@ static enum ghp_status draw(void)
     chart.x = (struct ghp_chart_axis){.label = x_label, .log = log_x, .base = 2};
     chart.y = (struct ghp_chart_axis){.label = y_label, .log = log_y, .base = 10};
     for (int i = 0; i < n_series; ++i)
-        chart.series[i] = (struct ghp_chart_series){.name = series[i].name, .x = series[i].x, .y = series[i].y, .n = series[i].n};
+        chart.series[i] = (struct ghp_chart_series){
+            .name = series[i].name, .x = series[i].x, .y = series[i].y, .n = series[i].n};
     return ghp_chart_save(output, &chart);
 }
 
@@ -88,7 +111,8 @@ int main(int argc, char **argv)
     enum ghp_status status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
 
     if (status == GHP_OK && !ghp_opts_done()) {
-        status = output ? read_points() : ghp_fail(GHP_ERR_USAGE, "-o SVG is needed: where the chart goes");
+        status = output ? read_points()
+                        : GHP_FAIL(GHP_ERR_USAGE, "-o SVG is needed: where the chart goes");
         if (status == GHP_OK) status = draw();
     }
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
