@@ -2,17 +2,19 @@
 # bench/planner.sh - what a search costs: seconds of whole runs of ghp-plan, and the gap they leave, by laws of round
 # numbers.
 #
-# usage, from the source tree's root: bench/planner.sh [cases|growth]
+# usage, from the source tree's root: bench/planner.sh [cases | growth [FOLDER]]
 #   cases    networks of models/ and a chain of 96 repeated blocks, without and with priced memory traffic [default]
-#   growth   vgg16 over 2 to 1024 workers, and chains of 6 to 96 blocks on 1024
+#   growth   vgg16 over 2 to 1024 workers, and chains of 6 to 96 blocks on 1024; drawn into FOLDER, if given, as
+#            workers.svg and layers.svg
 # Seconds are of the processor (user) and of the clock, start-up included: of GHP_REPEATS runs the least of each.
 # Environment: GHP_BIN folder of the tools [build/bin], GHP_REPEATS [5].
 set -u
-mode=${1:-cases} bin=${GHP_BIN:-build/bin} repeats=${GHP_REPEATS:-5}
-if [ $# -gt 1 ] || [[ ! $mode =~ ^(cases|growth)$ ]]; then
-    echo "usage: bench/planner.sh [cases|growth]" >&2
+mode=${1:-cases} folder=${2:-} bin=${GHP_BIN:-build/bin} repeats=${GHP_REPEATS:-5}
+if [[ ! $mode =~ ^(cases|growth)$ ]] || [ $# -gt 2 ] || { [ $mode = cases ] && [ -n "$folder" ]; }; then
+    echo "usage: bench/planner.sh [cases | growth [FOLDER]]" >&2
     exit 2
 fi
+[ -z "$folder" ] || mkdir -p "$folder" || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 TIMEFORMAT='%R %U'
@@ -57,9 +59,16 @@ if [ "$mode" = cases ]; then
 else
     for ((workers = 2; workers <= 1024; workers *= 2)); do
         plan vgg16 models/vgg16.json $workers $((64 * workers)) free
+        echo "vgg16 $workers $user" >>"$work/workers"
     done
     for blocks in 6 12 24 48 96; do
         bench/chain.sh $blocks mlp >"$work/mlp-$blocks.json"
         plan mlp-$blocks "$work/mlp-$blocks.json" 1024 65536 free
+        echo "1024_workers $(grep -c '"op"' "$work/mlp-$blocks.json") $user" >>"$work/layers"
     done
+    [ -z "$folder" ] && exit
+    "$bin/ghp-chart" -o "$folder/workers.svg" --title 'Cost of a search over the workers' --subtitle 'vgg16, 64 samples a worker' \
+        --x workers --y 'processor time of ghp-plan [s]' --log-x --log-y <"$work/workers" &&
+        "$bin/ghp-chart" -o "$folder/layers.svg" --title 'Cost of a search over the layers' --x layers --log-x --log-y \
+            --subtitle 'chains of repeated blocks of six layers' --y 'processor time of ghp-plan [s]' <"$work/layers"
 fi

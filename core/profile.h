@@ -26,7 +26,7 @@ struct ghp_op_entry {
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
     bool calibrated;       /* corrected by runs; files then say "calibrated" for `measured` */
     double
-        company; /* share of the seconds that is due to the other workers running it at once; 0: none, or unknown */
+        company; /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or unknown */
 };
 
 struct ghp_comm_entry {
@@ -93,7 +93,8 @@ struct ghp_price {
     double seconds;
     double spread;
     enum ghp_source source;
-    double company_s; /* of the seconds: due to all other workers running it at once */
+    double
+        company_s; /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
 };
 
 /* Who else runs an instruction where it is run. */

@@ -62,7 +62,7 @@ static json_t *ops_json(const struct ghp_profile *profile)
                       "source", ghp_source_text(op->source, op->calibrated), "scratch_bytes",
                       (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
-        if (op->company > 0) json_object_set_new(item, "company", json_real(op->company));
+        if (op->company > 0 || op->company < 0) json_object_set_new(item, "company", json_real(op->company));
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
         return NULL;
@@ -276,7 +276,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
     GHP_TRY(read_source(at, &op->source, &op->calibrated));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
-    if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", 0, 1, &op->company));
+    if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->company));
     return ghp_json_text(at, "algorithm", &op->algorithm);
 }
 

@@ -158,7 +158,7 @@ static double picked_company(const struct ghp_pick_op *pick, int64_t n, double s
 
     if (pick->n == 1) return seconds * a->company;
     alone = picked(pick, n, a->seconds * (1 - a->company), b->seconds * (1 - b->company));
-    return fmax(seconds - alone, 0);
+    return fmax(seconds - alone, -seconds);
 }
 
 static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass)

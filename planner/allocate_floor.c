@@ -31,8 +31,8 @@ static enum ghp_status least_of(const struct ghp_floors *floors, const struct gh
             if (!in_line(&piece.instrs[k])) continue;
             status =
                 ghp_profile_price(floors->profile, &piece.instrs[k], how->extent.workers, &price);
-            /* in a stage, whose workers have the least company */
-            price.seconds -= price.company_s;
+            /* where they are least: in a stage of one worker, or run by all at once */
+            price.seconds -= fmax(price.company_s, 0);
             if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += price.seconds;
         }
         least[0] = fmin(least[0], sum[0]);

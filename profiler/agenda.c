@@ -340,3 +340,23 @@ void ghp_agenda_release(struct ghp_agenda *agenda)
     free(agenda->comms);
     memset(agenda, 0, sizeof *agenda);
 }
+
+int ghp_agenda_draw(const struct ghp_agenda *agenda, double (*weight)(const struct ghp_agenda_op *op),
+                    int most, const struct ghp_agenda_op **ops)
+{
+    double all = 0, passed = 0, drawn = 0.5;
+    int n = 0;
+
+    for (int i = 0; i < agenda->n_ops; ++i)
+        all += weight(&agenda->ops[i]);
+    for (int i = 0; i < agenda->n_ops && n < most; ++i) {
+        double own = weight(&agenda->ops[i]);
+
+        passed += own;
+        if (!(own > 0) || passed < all * drawn / most) continue;
+        ops[n++] = &agenda->ops[i];
+        while (passed >= all * drawn / most)
+            drawn += 1;
+    }
+    return n;
+}

@@ -37,6 +37,9 @@ struct ghp_agenda_op {
     bool kept;         /* an earlier file has it: not measured again */
     struct ghp_epilogue epilogue; /* layers that a convolution takes along (executor/fuse.h) */
     bool absorbed;                /* a bias or ReLU that convolutions take along */
+    bool asked;                   /* rank 0: scratch_bytes is known */
+    int64_t scratch_bytes;
+    char used[2 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
     /* the quickest of the backend's, once tried; "": not yet */
     char algorithm[GHP_ALGORITHM_BYTES];
     struct ghp_samples samples;
@@ -86,5 +89,14 @@ bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda
 
 /* Frees it; accepts a zeroed one. */
 void ghp_agenda_release(struct ghp_agenda *agenda);
+
+/* Draws operations by their share of a weight (0: never), in the agenda's order.
+ *
+ * most   how many at most, >= 1
+ * ops    receives them, borrowed
+ *
+ * Returns how many; 0: none weighs anything. Local. */
+int ghp_agenda_draw(const struct ghp_agenda *agenda, double (*weight)(const struct ghp_agenda_op *op),
+                    int most, const struct ghp_agenda_op **ops);
 
 #endif

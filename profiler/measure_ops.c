@@ -1,25 +1,14 @@
-/* profiler/measure_ops.c - opens, times and closes one operation after the other; fills what is left by law. */
+/* profiler/measure_ops.c - opens, times and closes one operation after the other. */
 #include "profiler/measure_ops.h"
 #include "core/log.h"
 #include "executor/formats.h"
-#include "profiler/op_law.h"
+#include "profiler/bystanders.h"
+#include "profiler/trials.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static enum ghp_status bench_run(void *context, int64_t repeats)
-{
-    return ghp_opbench_run(context, (int)(repeats < INT_MAX ? repeats : INT_MAX));
-}
-
-static struct ghp_task task_of(const struct ghp_measure *m, struct ghp_opbench *bench)
-{
-    return (struct ghp_task){
-        .run = bench_run, .context = bench, .clock = ghp_measure_clock(m), .alone = true};
-}
+static const double stays = 1.5; /* bystanders, beyond what the operation takes in company */
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_agenda_op *op)
@@ -31,171 +20,73 @@ struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
         .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
 }
 
-/* The bench on rank 0; the others wait. */
-struct lone {
-    struct ghp_opbench *bench;
-    bool waits;
-};
-
-static enum ghp_status lone_run(void *context, int64_t repeats)
-{
-    const struct lone *lone = context;
-
-    return lone->waits ? GHP_OK : bench_run(lone->bench, repeats);
-}
-
-enum { TRIAL_SAMPLES = 3 };          /* of each algorithm that may be the quickest */
-static const double hopeless = 1.25; /* times the quickest one's seconds in the first sample */
-
 /* What rank 0 decides about an operation. */
 enum decision { MEASURE, LEAVE };
 
-/* Seconds spent and work done so far: what the next operation will take. */
-struct pace {
-    double flops, flop_s, bytes, byte_s;
-};
-
-static double expected_s(const struct pace *pace, const struct ghp_agenda_op *op)
+static struct ghp_visiting visiting_of(const struct ghp_measure *m,
+                                       const struct ghp_ops_limits *limits)
 {
-    double flops_per_s = pace->flop_s > 0 ? pace->flops / pace->flop_s : 1e10;
-    double bytes_per_s = pace->byte_s > 0 ? pace->bytes / pace->byte_s : 1e9;
-
-    if (op->samples.n > 0) return ghp_measure_summary(&op->samples).seconds;
-    return op->flops > 0 ? op->flops / flops_per_s : op->bytes / bytes_per_s;
+    return (struct ghp_visiting){.samples = limits->samples,
+                                 .sample_s = m->sample_s,
+                                 .chooses = m->backend_ops->algorithms != NULL};
 }
 
-static enum decision decide(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                            const struct ghp_ops_limits *limits, const struct pace *pace)
-{
-    double runs_s = (2 + limits->samples) * expected_s(pace, op);
-    struct ghp_opbench_task task = ghp_measure_op_task(m, op);
-
-    if (ghp_measure_now_s() + runs_s > limits->deadline_s) return LEAVE;
-    if (ghp_opbench_bytes(&task, m->element_bytes) > limits->memory_bytes) return LEAVE;
-    return MEASURE;
-}
-
-/* What the kernel says of itself. */
-struct outcome {
-    bool fits; /* every rank had the memory; else nothing was timed */
-    int64_t scratch_bytes;
-    char algorithm[128];
-};
-
-/* The least of a few: what else the machine does only adds. */
-static double least(const struct ghp_samples *samples)
-{
-    double value = samples->values[0];
-
-    for (int i = 1; i < samples->n; i++)
-        value = samples->values[i] < value ? samples->values[i] : value;
-    return value;
-}
-
-/* In which a worker is most likely to run it. */
-static struct ghp_formats formats_of(const struct ghp_measure *m, const struct ghp_agenda_op *op)
-{
-    struct ghp_formats formats = ghp_formats_likely(m->backend_ops, m->backend, &op->local);
-
-    if (!ghp_formats_fuses(m->backend_ops, m->backend, &op->local, op->pass)) return formats;
-    return ghp_fuse_formats(formats, op->epilogue);
-}
-
-/* Whether workers of this backend leave it to the convolution before it. */
-static bool is_absorbed(const struct ghp_measure *m, const struct ghp_agenda_op *op)
+bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op *op)
 {
     const struct ghp_local conv = {.op = GHP_OP_CONV2D};
 
     return op->absorbed && ghp_formats_fuses(m->backend_ops, m->backend, &conv, GHP_PASS_FORWARD);
 }
 
-/* Times the bench's algorithm, and no longer than it takes to see that another one is quicker (best_s; 0: none yet). */
-static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench,
-                               double best_s, double *seconds)
-{
-    struct ghp_samples trial = {0};
+/* One walk through the agenda. */
+struct walk {
+    const struct ghp_measure *m;
+    const struct ghp_ops_limits *limits;
+    struct ghp_profile *profile;
+    struct ghp_bystanders *bystanders; /* NULL: none, nothing is measured among them */
+    int unasked;                       /* operations whose scratch is not known yet */
+    double saved_s;
+    enum ghp_status own; /* this rank's alone, told to all before the next operation */
+};
 
-    GHP_TRY(ghp_measure_more(m, task_of(m, bench), m->sample_s, 1, &trial));
-    if (!(best_s > 0) || least(&trial) < hopeless * best_s)
-        GHP_TRY(ghp_measure_on(m, task_of(m, bench), m->sample_s, TRIAL_SAMPLES - 1, &trial));
-    *seconds = least(&trial);
+/* The same on rank 0 among bystanders, right behind. */
+static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench *bench,
+                                    struct ghp_agenda_op *op)
+{
+    const struct ghp_measure *m = walk->m;
+    double once_s = ghp_measure_summary(&op->samples).seconds, took_s = 0;
+    int64_t repeats = (int64_t)fmax(1, ceil(m->sample_s / fmax(once_s, 1e-9)));
+    enum ghp_status status;
+
+    if (walk->bystanders == NULL || op->lone.n == GHP_MAX_SAMPLES) return GHP_OK;
+    GHP_TRY(m->transport_ops->barrier(m->world));
+    if (m->rank != 0) {
+        status = ghp_bystanders_run(walk->bystanders, stays * (double)(repeats + 1) * once_s);
+    } else {
+        status = ghp_trials_run(bench, 1); /* cold: thrown away */
+        took_s = -ghp_measure_now_s();
+        if (status == GHP_OK) status = ghp_trials_run(bench, repeats);
+        took_s = (took_s + ghp_measure_now_s()) / (double)repeats;
+    }
+    GHP_TRY(ghp_measure_max(m, status, &took_s));
+    op->lone.values[op->lone.n++] = took_s;
     return GHP_OK;
 }
 
-/* Times each algorithm in the likely formats, and notes the name of the quickest; all ranks see the same times. */
-static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *bench,
-                               const struct ghp_algorithms *list, struct ghp_agenda_op *op)
-{
-    struct ghp_formats formats = formats_of(m, op);
-    double best_s = 0;
-
-    for (int i = 0; i < list->n; i++) {
-        enum ghp_status status = ghp_opbench_switch(bench, m->backend, list->names[i], formats);
-        double unused = 0, seconds;
-
-        GHP_TRY(ghp_measure_max(m, status, &unused));
-        GHP_TRY(try_one(m, bench, best_s, &seconds));
-        if (i > 0 && seconds >= best_s) continue;
-        best_s = seconds;
-        snprintf(op->algorithm, sizeof op->algorithm, "%s", list->names[i]);
-    }
-    return GHP_OK;
-}
-
-/* Has the bench run the quickest of the backend's algorithms; tries them all the first time. */
-static enum ghp_status choose_algorithm(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                        struct ghp_agenda_op *op)
-{
-    struct ghp_formats formats = formats_of(m, op);
-    struct ghp_algorithms list = {0};
-    enum ghp_status status = GHP_OK;
-    double most = 0;
-
-    if (m->backend_ops->algorithms == NULL) return GHP_OK;
-    if (op->algorithm[0] == '\0') {
-        status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, formats, &list);
-        most = list.n;
-        GHP_TRY(ghp_measure_max(m, status, &most));
-        if (most - list.n > 0)
-            return GHP_FAIL(GHP_ERR_BACKEND,
-                            "the ranks have different algorithms for '%s'; give all nodes the same "
-                            "oneDNN and processors",
-                            op->key);
-        if (list.n == 0) return GHP_OK;
-        GHP_TRY(try_all(m, bench, &list, op));
-    }
-    return ghp_opbench_switch(bench, m->backend, op->algorithm, formats);
-}
-
-/* Whether a worker's operation may take less time while no other one runs it: where each has a core, and all are alike. */
-static bool knows_lone(const struct ghp_measure *m)
-{
-    return m->size > 1 && !m->shares_cores && !(m->fastest > 1) &&
-           ghp_measure_clock(m) == GHP_CLOCK_HOST;
-}
-
-/* The same without company, right behind. */
-static enum ghp_status measure_lone(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                    struct ghp_samples *samples)
-{
-    struct lone lone = {.bench = bench, .waits = m->rank != 0};
-    struct ghp_task task = {.run = lone_run, .context = &lone, .clock = ghp_measure_clock(m)};
-
-    return knows_lone(m) ? ghp_measure_more(m, task, m->sample_s, 1, samples) : GHP_OK;
-}
-
-/* What the other workers' running the operation too adds, as a share of its seconds. */
+/* What the other workers' running the operation too, in the place of others, adds: a share of its seconds. */
 static double company_of(const struct ghp_agenda_op *op)
 {
     double together_s = ghp_measure_summary(&op->samples).seconds;
     double lone_s = ghp_measure_summary(&op->lone).seconds;
 
-    return op->lone.n > 0 && lone_s < together_s ? 1 - lone_s / together_s : 0;
+    return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
-static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_op *op,
-                                   int samples, struct outcome *outcome)
+/* Takes samples by the quickest algorithm; *fits: every rank had the memory, else nothing was timed. */
+static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op *op, bool *fits)
 {
+    const struct ghp_measure *m = walk->m;
+    const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_opbench *bench = NULL;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double short_of_memory = 0;
@@ -206,94 +97,117 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agend
         status = GHP_OK;
     }
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
-    outcome->fits = !(short_of_memory > 0);
-    if (!outcome->fits) goto done;
-    status = choose_algorithm(m, bench, op);
+    *fits = !(short_of_memory > 0);
+    if (!*fits) goto done;
+    status = ghp_trials_choose(m, bench, op, limits->deadline_s);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
-    GHP_TRY_GOTO(status, ghp_measure_more(m, task_of(m, bench), m->sample_s, samples, &op->samples),
-                 done);
-    GHP_TRY_GOTO(status, measure_lone(m, bench, &op->lone), done);
-    GHP_TRY_GOTO(status,
-                 ghp_formats_scratch(m->backend_ops, m->backend, &task,
-                                     ghp_opbench_algorithm(bench), &outcome->scratch_bytes),
-                 done);
-    snprintf(outcome->algorithm, sizeof outcome->algorithm, "%s", ghp_opbench_algorithm(bench));
+    GHP_TRY_GOTO(
+        status,
+        ghp_measure_more(m, ghp_trials_task(m, bench), m->sample_s, limits->samples, &op->samples),
+        done);
+    GHP_TRY_GOTO(status, measure_lone(walk, bench, op), done);
+    snprintf(op->used, sizeof op->used, "%s", ghp_opbench_algorithm(bench));
 done:
     ghp_opbench_close(bench);
     return status;
 }
 
-static void pace_add(struct pace *pace, const struct ghp_agenda_op *op, double seconds)
-{
-    pace->flops += op->flops;
-    if (op->flops > 0) {
-        pace->flop_s += seconds;
-    } else {
-        pace->bytes += op->bytes;
-        pace->byte_s += seconds;
-    }
-}
-
-static enum ghp_status enter(const struct ghp_agenda_op *op, struct outcome *outcome,
-                             struct ghp_profile *profile)
-{
-    struct ghp_timed timed = ghp_measure_summary(&op->samples);
-    struct ghp_op_entry entry = {.pass = op->pass,
-                                 .seconds = timed.seconds,
-                                 .spread = timed.spread,
-                                 .source = GHP_SOURCE_MEASURED,
-                                 .scratch_bytes = outcome->scratch_bytes,
-                                 .algorithm = outcome->algorithm,
-                                 .company = company_of(op)};
-    char key[GHP_KEY_BYTES];
-
-    snprintf(key, sizeof key, "%s", op->key);
-    entry.key = key; /* copied by the profile */
-    return ghp_profile_add_op(profile, &entry);
-}
-
-/* One walk through the agenda. */
-struct walk {
-    const struct ghp_measure *m;
-    const struct ghp_ops_limits *limits;
-    struct ghp_profile *profile;
-    struct pace pace;
-    double saved_s;
-    enum ghp_status own; /* this rank's alone, told to all before the next operation */
-};
-
-/* What a convolution does along with its own work is in the convolution's time. */
-static enum ghp_status take_absorbed(struct walk *walk, const struct ghp_agenda_op *op)
+/* Rank 0's time must last for the operation, and for the scratch of all that will not be measured. */
+static enum decision decide(const struct walk *walk, const struct ghp_agenda_op *op)
 {
     const struct ghp_measure *m = walk->m;
+    const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
-    struct ghp_op_entry entry = {.key = (char *)(uintptr_t)op->key, /* copied by the profile */
-                                 .pass = op->pass,
-                                 .source = GHP_SOURCE_MEASURED,
-                                 .algorithm = (char[]){"fused"}};
+    double end_s = ghp_measure_now_s() + ghp_forecast_scratch_s(limits->forecast, walk->unasked);
 
-    GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, NULL, &entry.scratch_bytes));
-    return m->rank == 0 ? ghp_profile_add_op(walk->profile, &entry) : GHP_OK;
+    if (ghp_measure_absorbs(m, op)) return MEASURE;
+    end_s += ghp_forecast_s(limits->forecast, op, visiting_of(m, limits));
+    if (end_s > limits->deadline_s) return LEAVE;
+    if (ghp_opbench_bytes(&task, m->element_bytes) > limits->memory_bytes) return LEAVE;
+    return MEASURE;
+}
+
+/* Rank 0's: what a worker's kernels of the operation ask for, once. */
+static enum ghp_status ask_scratch(struct walk *walk, struct ghp_agenda_op *op,
+                                   const char *algorithm)
+{
+    const struct ghp_measure *m = walk->m;
+    struct ghp_forecast *forecast = walk->limits->forecast;
+    struct ghp_opbench_task task = ghp_measure_op_task(m, op);
+    double start_s = ghp_measure_now_s();
+
+    if (op->asked) return GHP_OK;
+    GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, algorithm, &op->scratch_bytes));
+    op->asked = true;
+    --walk->unasked;
+    forecast->scratch_s += ghp_measure_now_s() - start_s;
+    ++forecast->scratches;
+    return GHP_OK;
+}
+
+static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op)
+{
+    struct ghp_timed timed = ghp_measure_summary(&op->samples);
+
+    GHP_TRY(ask_scratch(walk, op, op->used));
+    const struct ghp_op_entry entry = {.key = op->key, /* copied by the profile */
+                                       .pass = op->pass,
+                                       .seconds = timed.seconds,
+                                       .spread = timed.spread,
+                                       .source = GHP_SOURCE_MEASURED,
+                                       .scratch_bytes = op->scratch_bytes,
+                                       .algorithm = op->used,
+                                       .company = company_of(op)};
+    return ghp_profile_add_op(walk->profile, &entry);
+}
+
+/* What a convolution does along with its own work is in the convolution's time: entered once, without samples. */
+static enum ghp_status enter_absorbed(struct walk *walk, struct ghp_agenda_op *op)
+{
+    GHP_TRY(ask_scratch(walk, op, NULL));
+    const struct ghp_op_entry entry = {.key = op->key, /* copied by the profile */
+                                       .pass = op->pass,
+                                       .source = GHP_SOURCE_MEASURED,
+                                       .scratch_bytes = op->scratch_bytes,
+                                       .algorithm = (char[]){"fused"}};
+    return ghp_profile_add_op(walk->profile, &entry);
+}
+
+static enum ghp_status save_now_and_then(struct walk *walk)
+{
+    if (ghp_measure_now_s() - walk->saved_s < GHP_SAVE_S) return GHP_OK;
+    walk->saved_s = ghp_measure_now_s();
+    return walk->limits->save(walk->limits->context);
 }
 
 /* Measures one operation that all ranks have agreed on. */
 static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
 {
-    struct outcome outcome = {0};
+    const struct ghp_measure *m = walk->m;
+    const struct ghp_visiting visiting = visiting_of(m, walk->limits);
+    enum ghp_visit kind = ghp_forecast_kind(op, visiting.chooses);
+    double start_s = ghp_measure_now_s();
+    bool fits = false;
 
-    if (is_absorbed(walk->m, op)) {
-        walk->own = take_absorbed(walk, op);
+    if (ghp_measure_absorbs(m, op)) {
+        if (m->rank == 0 && !op->asked) walk->own = enter_absorbed(walk, op);
         return GHP_OK;
     }
-    GHP_TRY(measure_one(walk->m, op, walk->limits->samples, &outcome));
-    if (!outcome.fits) return GHP_OK;
-    pace_add(&walk->pace, op, ghp_measure_summary(&op->samples).seconds);
-    if (walk->m->rank != 0) return GHP_OK;
-    walk->own = enter(op, &outcome, walk->profile);
-    if (walk->own != GHP_OK || ghp_measure_now_s() - walk->saved_s < GHP_SAVE_S) return GHP_OK;
-    walk->saved_s = ghp_measure_now_s();
-    walk->own = walk->limits->save(walk->limits->context);
+    GHP_TRY(measure_one(walk, op, &fits));
+    if (!fits || m->rank != 0) return GHP_OK;
+    walk->own = enter(walk, op);
+    ghp_forecast_note(walk->limits->forecast, op, kind, visiting, ghp_measure_now_s() - start_s);
+    if (walk->own == GHP_OK) walk->own = save_now_and_then(walk);
     return GHP_OK;
+}
+
+static int count_unasked(const struct ghp_agenda *agenda)
+{
+    int n = 0;
+
+    for (int i = 0; i < agenda->n_ops; ++i)
+        n += !agenda->ops[i].kept && !agenda->ops[i].asked;
+    return n;
 }
 
 /* A law needs one operation at least, however short the time: the cheapest with FLOPs, or without. */
@@ -305,7 +219,7 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
     for (int i = 0; i < agenda->n_ops; ++i) {
         struct ghp_agenda_op *op = &agenda->ops[i];
 
-        if ((op->flops > 0) != with_flops || is_absorbed(walk->m, op)) continue;
+        if ((op->flops > 0) != with_flops || ghp_measure_absorbs(walk->m, op)) continue;
         if (op->kept || op->samples.n > 0) return GHP_OK;
         if (best == NULL || op->flops + op->bytes < best->flops + best->bytes) best = op;
     }
@@ -317,15 +231,17 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
                                 const struct ghp_ops_limits *limits, struct ghp_profile *profile)
 {
-    struct walk walk = {.m = m, .limits = limits, .profile = profile};
+    struct walk walk = {
+        .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(agenda)};
     double unused = 0;
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status = ghp_bystanders_open(m, agenda, limits->memory_bytes, &walk.bystanders);
 
+    GHP_TRY(status);
     walk.saved_s = ghp_measure_now_s();
     if (agenda->n_ops > 0) ghp_progress_begin("operations", agenda->n_ops);
     for (int i = 0; i < agenda->n_ops; ++i) {
         struct ghp_agenda_op *op = &agenda->ops[i];
-        unsigned char decision = (unsigned char)decide(m, op, limits, &walk.pace);
+        unsigned char decision = (unsigned char)decide(&walk, op);
 
         ghp_progress_step(i, "%s %s", ghp_op_name(op->local.op), ghp_pass_name(op->pass));
         if (op->kept) continue;
@@ -337,156 +253,6 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *
     status = ghp_measure_max(m, walk.own, &unused);
 done:
     ghp_progress_end();
+    ghp_bystanders_close(walk.bystanders);
     return status;
-}
-
-void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *profile)
-{
-    struct pace pace = {0};
-
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
-        const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
-
-        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0)
-            pace_add(&pace, op, entry->seconds);
-    }
-    if (pace.flop_s > 0) profile->law.flops_per_s = pace.flops / pace.flop_s;
-    if (pace.byte_s > 0) profile->law.memory_Bps = pace.bytes / pace.byte_s;
-}
-
-/* What the entries of operations that the budget did not reach are made from. */
-struct filling {
-    const struct ghp_measure *m;
-    const struct ghp_agenda *agenda;
-    const struct ghp_profile *profile;
-    struct ghp_op_laws laws;
-};
-
-static struct ghp_op_work work_of(const struct ghp_agenda_op *op)
-{
-    return (struct ghp_op_work){op->local.op, op->pass, op->flops, op->bytes};
-}
-
-static void note_laws(const struct ghp_agenda *agenda, const struct ghp_profile *profile,
-                      struct ghp_op_laws *laws)
-{
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
-        const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
-        const struct ghp_op_work work = work_of(op);
-
-        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0)
-            ghp_op_laws_add(laws, &work, entry->seconds);
-    }
-}
-
-/* The same operation over the samples nearest to these in proportion, measured; NULL: none. */
-static const struct ghp_agenda_op *sibling_of(const struct ghp_agenda *agenda,
-                                              const struct ghp_profile *profile,
-                                              const struct ghp_agenda_op *op)
-{
-    const struct ghp_agenda_op *best = NULL;
-    double nearest = 0;
-
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *other = &agenda->ops[i];
-        double apart = fabs(log((double)other->local.n / (double)op->local.n));
-        const struct ghp_op_entry *entry;
-
-        if ((best != NULL && apart >= nearest) || !ghp_agenda_is_family(op, other)) continue;
-        entry = ghp_profile_find(profile, other->key, other->pass);
-        if (entry == NULL || entry->source != GHP_SOURCE_MEASURED) continue;
-        best = other;
-        nearest = apart;
-    }
-    return best;
-}
-
-/* Seconds by the law of the operation's own kind, through a sibling's where there is one. */
-static double law_s(const struct filling *f, const struct ghp_agenda_op *op,
-                    const struct ghp_agenda_op *sibling, double otherwise_s)
-{
-    const struct ghp_op_work work = work_of(op);
-    double seconds = ghp_op_laws_seconds(&f->laws, &work), known;
-
-    if (!(seconds > 0)) return otherwise_s;
-    if (sibling == NULL) return seconds;
-    const struct ghp_op_work sibling_work = work_of(sibling);
-    known = ghp_op_laws_seconds(&f->laws, &sibling_work);
-    return known > 0
-               ? seconds / known * ghp_profile_find(f->profile, sibling->key, op->pass)->seconds
-               : seconds;
-}
-
-/* The sibling's algorithm, or the one that the backend's rules choose. */
-static const char *algorithm_of(const struct filling *f, const struct ghp_agenda_op *sibling)
-{
-    const struct ghp_op_entry *entry =
-        sibling != NULL ? ghp_profile_find(f->profile, sibling->key, sibling->pass) : NULL;
-
-    return entry != NULL && entry->algorithm != NULL && entry->algorithm[0] != '\0'
-               ? entry->algorithm
-               : GHP_ALGORITHM_UNTIMED;
-}
-
-/* One entry that was not measured; its strings are owned by the caller. */
-static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda_op *op,
-                                struct ghp_op_entry *entry)
-{
-    const struct ghp_measure *m = f->m;
-    const struct ghp_agenda_op *sibling = sibling_of(f->agenda, f->profile, op);
-    const char *algorithm = algorithm_of(f, sibling);
-    struct ghp_kernel *kernel = NULL;
-    struct ghp_opbench_task task = {.local = op->local, .pass = op->pass};
-    struct ghp_price price = {0};
-    enum ghp_status status = ghp_profile_op(f->profile, &op->local, op->pass, &price);
-
-    GHP_TRY(status);
-    GHP_TRY(m->backend_ops->prepare_as != NULL
-                ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass, algorithm, &kernel)
-                : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
-    entry->pass = op->pass;
-    entry->seconds = is_absorbed(m, op)               ? 0
-                     : price.source == GHP_SOURCE_LAW ? law_s(f, op, sibling, price.seconds)
-                                                      : price.seconds;
-    entry->spread = price.spread;
-    entry->source = price.source;
-    entry->company = price.seconds > 0 ? price.company_s / price.seconds : 0;
-    status = ghp_formats_scratch(m->backend_ops, m->backend, &task,
-                                 m->backend_ops->algorithm(kernel), &entry->scratch_bytes);
-    entry->key = strdup(op->key);
-    entry->algorithm = strdup(m->backend_ops->algorithm(kernel));
-    m->backend_ops->release(kernel);
-    GHP_TRY(status);
-    return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
-}
-
-enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
-                                 struct ghp_profile *profile, struct ghp_ops_count *count)
-{
-    struct filling f = {.m = m, .agenda = agenda, .profile = profile};
-    struct ghp_op_entry *entries = ghp_alloc((size_t)agenda->n_ops, sizeof *entries);
-    enum ghp_status status = entries != NULL ? ghp_profile_seal(profile) : GHP_NO_MEMORY();
-    int n = 0;
-
-    if (status == GHP_OK) note_laws(agenda, profile, &f.laws);
-    /* all prices before the first entry: what is filled in must not become a source itself */
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
-
-        if (ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
-        status = fill_one(&f, op, &entries[n++]);
-    }
-    for (int i = 0; i < n && status == GHP_OK; ++i) {
-        count->interpolated += entries[i].source == GHP_SOURCE_INTERPOLATED;
-        count->law += entries[i].source == GHP_SOURCE_LAW;
-        status = ghp_profile_add_op(profile, &entries[i]);
-    }
-    for (int i = 0; i < n; ++i) {
-        free(entries[i].key);
-        free(entries[i].algorithm);
-    }
-    free(entries);
-    return status == GHP_OK ? ghp_profile_seal(profile) : status;
 }

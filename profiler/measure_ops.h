@@ -1,25 +1,31 @@
 /* profiler/measure_ops.h - seconds and scratch of every local operation, by the executor's own kernels.
  *
- * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is
- * entered too: its scratch bytes from the kernel, which is prepared but not run, its seconds from the laws.
+ * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is left
+ * to profiler/measure_fill.h.
  *
- * Private to profiler/.  Tested  tests/profiler/test_measured.c */
+ * Private to profiler/.  Tested  tests/profiler/test_measured.c, test_budget.c */
 #ifndef GHP_PROFILER_MEASURE_OPS_H
 #define GHP_PROFILER_MEASURE_OPS_H
 
 #include "executor/opbench.h"
 #include "profiler/agenda.h"
+#include "profiler/forecast.h"
 #include "profiler/measure.h"
 
 /* An operation of the agenda with the caches that training would leave it: a step of a small network stays in them. */
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_agenda_op *op);
 
+/* Whether workers of this backend leave it to the convolution before it (executor/fuse.h): entered once, as no time. */
+bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op *op);
+
 /* Bounds of one round, and what to do now and then. */
 struct ghp_ops_limits {
     int samples;          /* of each operation, >= 1 */
     double deadline_s;    /* on rank 0's ghp_measure_now_s */
     int64_t memory_bytes; /* for the buffers of one rank */
+    /* of all rounds so far: what does not fit before the deadline is left out */
+    struct ghp_forecast *forecast;
     enum ghp_status (*save)(void *context); /* on rank 0, every GHP_SAVE_S seconds */
     void *context;
 };
@@ -39,14 +45,5 @@ struct ghp_ops_count {
  * Collective over m->world */
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
                                 const struct ghp_ops_limits *limits, struct ghp_profile *profile);
-
-/* Fits the law of computation to what the profile holds of the agenda: total FLOPs by total seconds, and total bytes
- * by total seconds for ops without FLOPs.  A rate without entries stays as it is.  Local. */
-void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *profile);
-
-/* Enters what the agenda asks for and nobody measured: seconds by interpolation or law, scratch from the backend.
- * Seals the profile.  Local (rank 0). */
-enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
-                                 struct ghp_profile *profile, struct ghp_ops_count *count);
 
 #endif

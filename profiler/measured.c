@@ -5,6 +5,7 @@
 #include "profiler/measure_pace.h"
 #include "profiler/muster.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,7 @@ enum {
     ROUNDS = 3, /* through everything: what drifts with time then touches all alike */
     ROUND_SAMPLES = 2
 };
+static const double budget_overrun = 1.1; /* of the budget: more is explained */
 static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
 
 /* Provenance: when and where. */
@@ -52,10 +54,13 @@ static enum ghp_status finish(struct ghp_measuring *run)
     enum ghp_status status = GHP_OK;
 
     if (run->m.rank == 0) {
+        double start_s = ghp_measure_now_s();
+
         status = save(run);
         if (status == GHP_OK)
             status = ghp_measure_fill(&run->m, &run->agenda, run->profile, &run->result->ops);
         if (status == GHP_OK) status = ghp_profile_save(run->request->output, run->profile);
+        run->filling_s = ghp_measure_now_s() - start_s;
     }
     return ghp_measure_max(&run->m, status, &unused);
 }
@@ -70,6 +75,7 @@ static enum ghp_status measure_round(struct ghp_measuring *run)
     struct ghp_ops_limits ops_limits = {.samples = ROUND_SAMPLES,
                                         .deadline_s = end_s,
                                         .memory_bytes = run->memory_bytes,
+                                        .forecast = &run->forecast,
                                         .save = save,
                                         .context = run};
 
@@ -105,6 +111,7 @@ static enum ghp_status measure_all(struct ghp_measuring *run)
     struct ghp_samples pace[GHP_PACE_JOBS] = {{0}};
 
     GHP_TRY(ghp_measuring_rates(run));
+    run->rates_s = ghp_measure_now_s() - run->start_s;
     for (int i = 0; i < ROUNDS; ++i) {
         GHP_TRY(ghp_measure_pace(&run->m, pace));
         GHP_TRY(measure_round(run));
@@ -113,6 +120,21 @@ static enum ghp_status measure_all(struct ghp_measuring *run)
     GHP_TRY(ghp_measuring_note_beside(run));
     count_all(run);
     return finish(run);
+}
+
+/* A budget that did not hold is explained. */
+static void note_overrun(struct ghp_measuring *run)
+{
+    struct ghp_measured_result *result = run->result;
+    double budget_s = run->request->budget_s;
+
+    if (result->seconds <= budget_overrun * budget_s) return;
+    snprintf(
+        result->overrun, sizeof result->overrun,
+        "%.3g s were asked for, %.3g s taken: %.3g s till rates and slowdowns were known, %.3g "
+        "s for what was left to the laws, at most %.3g s for one operation%s%s",
+        budget_s, result->seconds, run->rates_s, run->filling_s, run->forecast.longest_s,
+        run->forecast.longest_s > 0 ? ", " : "", run->forecast.longest);
 }
 
 static enum ghp_status prepare(struct ghp_measuring *run)
@@ -176,6 +198,7 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
     status = measure_all(&run);
 done:
     result->seconds = ghp_measure_now_s() - run.start_s;
+    note_overrun(&run);
     if (run.m.carrier_ops != NULL) run.m.carrier_ops->close(run.m.carrier);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_agenda_release(&run.agenda);

@@ -16,7 +16,9 @@ struct ghp_measuring {
     int sharing;          /* ranks of one device */
     int64_t memory_bytes; /* what measuring may take of this rank's memory */
     double start_s;
-    struct ghp_speeds speeds; /* of the workers; none where they are alike */
+    double rates_s, filling_s;    /* spent on rates and slowdowns, and on what was not measured */
+    struct ghp_forecast forecast; /* of operations */
+    struct ghp_speeds speeds;     /* of the workers; none where they are alike */
 };
 
 /* ---- measured_site.c; collective where nothing else is said ---- */

@@ -13,29 +13,10 @@ static enum ghp_status task_run(void *context, int64_t repeats)
     return ghp_opbench_run(context, (int)fmin((double)repeats, INT_MAX));
 }
 
-static bool beside_reductions(const struct ghp_agenda_op *op)
+/* The work that is done while gradients are reduced: backward operations of pure data parallelism. */
+static double beside_reductions(const struct ghp_agenda_op *op)
 {
-    return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD && op->flops > 0;
-}
-
-/* What is computed while gradients are reduced: backward operations of pure data parallelism, drawn by their share of
- * the work.  Returns how many; 0: the models have none. */
-static int typical(const struct ghp_agenda *agenda, const struct ghp_agenda_op **ops)
-{
-    double all = 0, passed = 0, drawn = 0.5;
-    int n = 0;
-
-    for (int i = 0; i < agenda->n_ops; ++i)
-        if (beside_reductions(&agenda->ops[i])) all += agenda->ops[i].flops;
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        if (!beside_reductions(&agenda->ops[i])) continue;
-        passed += agenda->ops[i].flops;
-        if (n == GHP_OVERLAP_TASKS || passed < all * drawn / GHP_OVERLAP_TASKS) continue;
-        ops[n++] = &agenda->ops[i];
-        while (passed >= all * drawn / GHP_OVERLAP_TASKS)
-            drawn += 1;
-    }
-    return n;
+    return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD ? op->flops : 0;
 }
 
 /* Of typical operations, beside reductions. */
@@ -44,7 +25,7 @@ static enum ghp_status measure_overlap(struct ghp_measuring *run)
     const struct ghp_agenda_op *ops[GHP_OVERLAP_TASKS];
     struct ghp_opbench *benches[GHP_OVERLAP_TASKS] = {NULL};
     struct ghp_task tasks[GHP_OVERLAP_TASKS];
-    int n = typical(&run->agenda, ops);
+    int n = ghp_agenda_draw(&run->agenda, beside_reductions, GHP_OVERLAP_TASKS, ops);
     double unused = 0;
     enum ghp_status status = GHP_OK;
 

@@ -73,7 +73,7 @@ static json_t *measured_json(const struct ghp_measured_result *r, const char *ou
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->profile.hash);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:o, s:o, "
-                     "s:o, s:o, s:{s:f, s:f, s:f}}",
+                     "s:o, s:o, s:{s:f, s:f, s:f}, s:s*}",
                      "way", "measured", "output", output, "profile_hash", hash, "backend",
                      r->profile.backend, "numerics", r->profile.numerics, "precision",
                      ghp_precision_name(ghp_profile_precision(&r->profile)), "workers", r->workers,
@@ -82,7 +82,7 @@ static json_t *measured_json(const struct ghp_measured_result *r, const char *ou
                      ops, "collectives", comms, "intra", link_json(r->profile.machine.intra),
                      "inter", link_json(r->profile.machine.inter), "overlap", "compute",
                      r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
-                     r->profile.overlap.link);
+                     r->profile.overlap.link, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
 }
 
 static void measured_row(struct ghp_table *table, const char *what, int measured, int kept,
@@ -137,6 +137,7 @@ enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *r, const
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
     note_missed(table, r->ops.law);
+    if (r->overrun[0] != '\0') ghp_table_note(table, "over the budget: %s", r->overrun);
     ghp_table_column(table, "what", "", 'l');
     for (int i = 0; i < 4; ++i)
         ghp_table_column(table, columns[i], "", 'r');

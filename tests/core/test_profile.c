@@ -239,6 +239,11 @@ static void test_company(void)
     CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
     CHECK_NEAR(price.seconds, 4e-3, 1e-15);
     CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 2.75e-3, 1e-15);
+    /* other operations cost more than its own: 6 ms among them at 16, and 3 at 8, so 4.5 at 12 */
+    profile.ops[0].company = profile.ops[1].company = 0;
+    (profile.ops[0].seconds > 4e-3 ? &profile.ops[0] : &profile.ops[1])->company = -0.2;
+    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
+    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 4.5e-3, 1e-15);
     ghp_profile_release(&profile);
 }
 

@@ -280,7 +280,7 @@ static void check_parse(void)
     ghp_model_release(&model);
 }
 
-/* Entries of their own for operations: what the law says times a factor, a part of it due to company; both the same for all
+/* Entries of their own for operations: what the law says times a factor, a part of it due to company, which may cost less than others; both the same for all
  * numbers of samples, since the planner takes it that more samples never take less. */
 struct furnishing {
     uint64_t seed;
@@ -314,7 +314,7 @@ static enum ghp_status furnish_one(void *context, const struct ghp_space_local *
     ghp_local_key(&item->local, key);
     entry.key = key;
     entry.seconds = price.seconds * random_between(&source, 0.5, 2);
-    entry.company = random_between(&source, 0.05, 0.8);
+    entry.company = 0.8 - random_between(&source, 0.05, 1.3);
     return ghp_profile_add_op(f->profile, &entry);
 }
 

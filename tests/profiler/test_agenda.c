@@ -147,6 +147,43 @@ static void test_shares(void)
     ghp_agenda_release(&equal);
 }
 
+static const struct ghp_agenda_op
+    *favourite; /* weighs as much as all others; NULL: nothing weighs */
+
+static double weight(const struct ghp_agenda_op *op)
+{
+    if (favourite == NULL || op->value != GHP_VALUE_DATA) return 0;
+    return op == favourite ? 1e15 : op->flops;
+}
+
+/* What is drawn weighs something, is drawn once, and what weighs much is always drawn. */
+static void test_draw(void)
+{
+    enum { MOST = 6 };
+    struct ghp_agenda_request wanted = request();
+    const struct ghp_agenda_op *ops[MOST];
+    struct ghp_agenda agenda = {0};
+    int n;
+
+    CHECK_STATUS(ghp_agenda_collect(&wanted, &agenda), GHP_OK);
+    CHECK_EQ(ghp_agenda_draw(&agenda, weight, MOST, ops), 0);
+    for (int i = 0; i < agenda.n_ops && agenda.ops[i].value == GHP_VALUE_DATA; ++i) {
+        bool there = false;
+
+        favourite = &agenda.ops[i];
+        n = ghp_agenda_draw(&agenda, weight, MOST, ops);
+        CHECK(n >= 1 && n <= MOST);
+        for (int k = 0; k < n; ++k) {
+            there = there || ops[k] == favourite;
+            CHECK(weight(ops[k]) > 0);
+            CHECK(k == 0 || ops[k] > ops[k - 1]);
+        }
+        CHECK(there);
+    }
+    favourite = NULL;
+    ghp_agenda_release(&agenda);
+}
+
 int main(void)
 {
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &models[0]), GHP_OK);
@@ -159,6 +196,7 @@ int main(void)
     test_comms(4);
     test_refusal();
     test_shares();
+    test_draw();
     ghp_model_release(&models[1]);
     ghp_model_release(&models[0]);
     return check_end();

@@ -1,0 +1,24 @@
+/* profiler/trials.h - which of a backend's algorithms is the quickest for an operation: all are timed, each by the least of a
+ * few samples.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_budget.c */
+#ifndef GHP_PROFILER_TRIALS_H
+#define GHP_PROFILER_TRIALS_H
+
+#include "executor/opbench.h"
+#include "profiler/agenda.h"
+
+/* Runs a bench; `context` is the bench. */
+enum ghp_status ghp_trials_run(void *context, int64_t repeats);
+struct ghp_task ghp_trials_task(const struct ghp_measure *m, struct ghp_opbench *bench);
+
+/* Has the bench run the quickest of the backend's algorithms. The first time tries them all, as long as rank 0's time
+ * reaches, and notes its name in op->algorithm.
+ *
+ * deadline_s   on rank 0's ghp_measure_now_s; one algorithm is tried in any case
+ *
+ * Collective over m->world */
+enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
+                                  struct ghp_agenda_op *op, double deadline_s);
+
+#endif
