@@ -104,40 +104,32 @@ static enum ghp_status advance(dnnl_status_t made, int implementation,
     return GHP_OK;
 }
 
-static dnnl_status_t describe_conv_pass(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
-                                        const struct conv_layouts *md, enum ghp_pass pass,
-                                        dnnl_alg_kind_t algorithm, dnnl_primitive_attr_t attributes,
-                                        dnnl_primitive_desc_t *described)
-{
-    dnnl_primitive_desc_t hint = NULL;
-    dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
-        &hint, engine, dnnl_forward_training, algorithm, md->x, md->w, md->bias, md->y, c->stride,
-        c->dilation, c->pad_begin, c->pad_end, attributes);
-    if (status != dnnl_success) return status;
-    if (pass == GHP_PASS_FORWARD) {
-        *described = hint;
-        return status;
-    }
-    if (pass == GHP_PASS_BACKWARD_DATA)
-        status = dnnl_convolution_backward_data_primitive_desc_create(
-            described, engine, algorithm, md->x, md->w, md->y, c->stride, c->dilation, c->pad_begin,
-            c->pad_end, hint, attributes);
-    else
-        status = dnnl_convolution_backward_weights_primitive_desc_create(
-            described, engine, algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
-            c->pad_begin, c->pad_end, hint, attributes);
-    dnnl_primitive_desc_destroy(hint);
-    return status;
-}
-
-static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *conv,
+/* The backward passes' hint is the forward pass; it is read again whenever the library goes on to its next implementation. */
+static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,
                                      struct ghp_onednn_way way, dnnl_primitive_attr_t attributes,
                                      dnnl_primitive_desc_t *described)
 {
-    dnnl_status_t status =
-        describe_conv_pass(engine, conv, md, pass, way.algorithm, attributes, described);
-    return advance(status, way.implementation, described);
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_status_t made = dnnl_convolution_forward_primitive_desc_create(
+        &hint, engine, dnnl_forward_training, way.algorithm, md->x, md->w, md->bias, md->y,
+        c->stride, c->dilation, c->pad_begin, c->pad_end, attributes);
+    if (made != dnnl_success) return advance(made, 0, described);
+    if (pass == GHP_PASS_FORWARD) {
+        *described = hint;
+        return advance(made, way.implementation, described);
+    }
+    if (pass == GHP_PASS_BACKWARD_DATA)
+        made = dnnl_convolution_backward_data_primitive_desc_create(
+            described, engine, way.algorithm, md->x, md->w, md->y, c->stride, c->dilation,
+            c->pad_begin, c->pad_end, hint, attributes);
+    else
+        made = dnnl_convolution_backward_weights_primitive_desc_create(
+            described, engine, way.algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
+            c->pad_begin, c->pad_end, hint, attributes);
+    enum ghp_status status = advance(made, way.implementation, described);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
 }
 
 enum ghp_status ghp_onednn_matmul_describe(dnnl_engine_t engine,
@@ -158,21 +150,22 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
 {
     dnnl_primitive_desc_t hint = NULL;
     *described = NULL;
-    dnnl_status_t status = dnnl_inner_product_forward_primitive_desc_create(
+    dnnl_status_t made = dnnl_inner_product_forward_primitive_desc_create(
         &hint, engine, dnnl_forward_training, m->x, m->w, NULL, m->y, attributes);
-    if (status != dnnl_success) return advance(status, 0, described);
+    if (made != dnnl_success) return advance(made, 0, described);
     if (pass == GHP_PASS_FORWARD) {
         *described = hint;
-        return advance(status, implementation, described);
+        return advance(made, implementation, described);
     }
     if (pass == GHP_PASS_BACKWARD_DATA)
-        status = dnnl_inner_product_backward_data_primitive_desc_create(
-            described, engine, m->x, m->w, m->y, hint, attributes);
+        made = dnnl_inner_product_backward_data_primitive_desc_create(described, engine, m->x, m->w,
+                                                                      m->y, hint, attributes);
     else
-        status = dnnl_inner_product_backward_weights_primitive_desc_create(
+        made = dnnl_inner_product_backward_weights_primitive_desc_create(
             described, engine, m->x, m->w, NULL, m->y, hint, attributes);
+    enum ghp_status status = advance(made, implementation, described);
     dnnl_primitive_desc_destroy(hint);
-    return advance(status, implementation, described);
+    return status;
 }
 
 #else
