@@ -42,7 +42,7 @@ verify() {
 # plan NAME MODEL N OPTIONS...
 plan() {
     "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$2" -o law.json >out 2>err &&
-        "$GHP_BIN/ghp-plan" "$2" --profile law.json --workers "$3" --batch 16 "${@:4}" -o "$1.plan.json" >out 2>err ||
+        "$GHP_BIN/ghp-plan" "$2" --profile law.json --workers "$3" --batch "${batch:-16}" "${@:4}" -o "$1.plan.json" >out 2>err ||
         fail "plan of $1: $(head -3 err)"
 }
 
@@ -60,6 +60,6 @@ for model in lenet5 small-resnet; do
 done
 plan micro "$models/lenet5.json" 2 --micro-batches 4
 verify micro 2 || fail "micro-batches: $(head -3 err)"
-plan stages ghosts.json 3 --stages 2,b.conv1:1 --micro-batches 2
+batch=48 plan stages ghosts.json 3 --stages 2,b.conv1:1 --micro-batches 2
 verify stages 3 || fail "stages of ghost batches: $(head -3 err)"
 [ $failures -eq 0 ]
