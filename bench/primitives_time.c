@@ -235,7 +235,8 @@ static enum ghp_status matmul_ways(struct trial t)
     struct ghp_onednn_matrices m = {0};
     enum ghp_status status =
         ghp_onednn_layout_open(2, x, forward || data ? dnnl_ab : dnnl_ba, dnnl_f32, &m.x);
-    if (status == GHP_OK) status = ghp_onednn_layout_open(2, w, forward ? dnnl_ba : dnnl_ab, dnnl_f32, &m.w);
+    if (status == GHP_OK)
+        status = ghp_onednn_layout_open(2, w, forward ? dnnl_ba : dnnl_ab, dnnl_f32, &m.w);
     if (status == GHP_OK) status = ghp_onednn_layout_open(2, y, dnnl_ab, dnnl_f32, &m.y);
     t.pass = GHP_PASS_FORWARD;
     for (int i = 0; i < MOST_IMPLEMENTATIONS && status == GHP_OK; i++) {

@@ -184,15 +184,18 @@ static enum ghp_status make_parameters(struct ghp_linker *k, int layer)
     int64_t elements = ghp_param_local_elements(&local, l->n_params);
     for (int p = 0; p < l->n_params; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
-        GHP_TRY(demand_persistent(k, &k->weights[at],
-                                  ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements), p));
+        GHP_TRY(demand_persistent(
+            k, &k->weights[at], ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements),
+            p));
         if (!k->how->forward_only)
             GHP_TRY(demand_persistent(
-                k, &k->momenta[at], ghp_linker_describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
+                k, &k->momenta[at],
+                ghp_linker_describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
     }
     for (int s = 0; s < l->n_states; s++)
         GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
-                                  ghp_linker_describe_parameter(k, GHP_ROLE_STATE, layer, local.c), s));
+                                  ghp_linker_describe_parameter(k, GHP_ROLE_STATE, layer, local.c),
+                                  s));
     return GHP_OK;
 }
 
@@ -217,7 +220,7 @@ static enum ghp_status carve_layer(struct ghp_linker *k, int layer, int64_t *fil
     for (int p = 0; p < l->n_params; p++)
         GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
                       ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
-                                         ghp_param_local_elements(&local, l->n_params)),
+                                                    ghp_param_local_elements(&local, l->n_params)),
                       p, filled));
     for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++)
         GHP_TRY(carve(k, &k->drifts[layer * GHP_MAX_STATES + s],

@@ -48,8 +48,7 @@ static enum ghp_status open_operand(const struct problem *p, struct shape shape,
                                     struct ghp_onednn_operand *operand)
 {
     dnnl_dims_t dims = {shape.rows, shape.columns};
-    if (operand->where == GHP_ONEDNN_DW)
-        return open_layout(shape, dnnl_f32, &operand->plain);
+    if (operand->where == GHP_ONEDNN_DW) return open_layout(shape, dnnl_f32, &operand->plain);
     if (operand->where == GHP_ONEDNN_W && is_bf16(p))
         return ghp_onednn_layout_open(2, dims, dnnl_format_tag_any, dnnl_bf16, &operand->plain);
     return open_layout(shape, ghp_onednn_type(p->kernel->base.backend), &operand->plain);

@@ -32,8 +32,7 @@ static void LOOP(move)(const struct ghp_call *call, int which, int64_t i, double
     if (drift == NULL)
         running[i] = (WIDE)((double)running[i] + by);
     else
-        drift[i] =
-            (WIDE)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
+        drift[i] = (WIDE)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
 }
 
 /* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
@@ -149,8 +148,8 @@ static void LOOP(norm_data)(const struct ghp_local *local, const struct ghp_call
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            dx[row * c + i] = PUT(a[i] * GET(dy[row * c + i]) - b[i] -
-                                  (GET(x[row * c + i]) - mean[i]) * e[i]);
+            dx[row * c + i] =
+                PUT(a[i] * GET(dy[row * c + i]) - b[i] - (GET(x[row * c + i]) - mean[i]) * e[i]);
     }
 }
 

@@ -173,8 +173,7 @@ static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call 
     }
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
-        WIDE *sum =
-            LOOP(sums_of)(dx, (char *)part_places(call, share.parts, c), share.part, image);
+        WIDE *sum = LOOP(sums_of)(dx, (char *)part_places(call, share.parts, c), share.part, image);
         memset(sum, 0, (size_t)image * sizeof *sum);
         for (int64_t p = 0; p < local->p; p++)
             for (int64_t q = 0; q < local->q; q++) {

@@ -124,8 +124,8 @@ static dnnl_status_t describe_conv_pass(dnnl_engine_t engine, const struct ghp_o
 {
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
-        &hint, engine, dnnl_forward_training, algorithm, md->x, md->read_w, md->bias, md->y, c->stride,
-        c->dilation, c->pad_begin, c->pad_end, attributes);
+        &hint, engine, dnnl_forward_training, algorithm, md->x, md->read_w, md->bias, md->y,
+        c->stride, c->dilation, c->pad_begin, c->pad_end, attributes);
     if (status != dnnl_success) return status;
     if (pass == GHP_PASS_FORWARD) {
         *described = hint;
@@ -232,8 +232,8 @@ static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_oned
     dnnl_convolution_desc_t forward, backward;
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &forward, dnnl_forward_training, way.algorithm, md->x, md->read_w, md->bias, md->y, c->stride,
-        c->dilation, c->pad_begin, c->pad_end);
+        &forward, dnnl_forward_training, way.algorithm, md->x, md->read_w, md->bias, md->y,
+        c->stride, c->dilation, c->pad_begin, c->pad_end);
     if (status != dnnl_success) return GHP_OK;
     if (pass == GHP_PASS_FORWARD)
         return choose(engine, &forward, NULL, way.implementation, attributes, described);

@@ -65,7 +65,8 @@ enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_
 
 struct ghp_onednn_matrices { /* x [n][c], w [k][c] (matmul: seen as [c][k]), y [n][k] */
     ghp_onednn_layout x, w, y;
-    ghp_onednn_layout read_w; /* weights as forward passes read them, where a gradient w is of other numbers; else NULL */
+    ghp_onednn_layout
+        read_w; /* weights as forward passes read them, where a gradient w is of other numbers; else NULL */
 };
 
 /* y = x w, w [c][k]. NULL where the library has no such thing. */

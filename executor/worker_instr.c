@@ -140,14 +140,13 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
 static enum ghp_status run_accumulate(struct ghp_worker *w, const struct ghp_instr *instr)
 {
     const struct ghp_operands *at = &instr->at;
-    const struct ghp_numbers tensor = {ghp_local_in_elements(&instr->local),
-                                       w->work.element_bytes};
+    const struct ghp_numbers tensor = {ghp_local_in_elements(&instr->local), w->work.element_bytes};
 
     if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)
-            GHP_TRY(ghp_worker_accumulate(w, at->dw[p], at->x[p],
-                                          ghp_worker_parameters(w, at->dw[p])));
+            GHP_TRY(
+                ghp_worker_accumulate(w, at->dw[p], at->x[p], ghp_worker_parameters(w, at->dw[p])));
     return GHP_OK;
 }
 

@@ -156,8 +156,8 @@ static void check_way(struct twin_case *c, struct way way)
     compare(c, &way, algorithm);
     twin_case_round(c);
     tally.passes++;
-    tally.loops += strcmp(algorithm, "loop") == 0 && (c->right.local.op == GHP_OP_CONV2D ||
-                                                      c->right.local.op == GHP_OP_LINEAR);
+    tally.loops += strcmp(algorithm, "loop") == 0 &&
+                   (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR);
 }
 
 /* The loops that stand in for the library where it refuses. */
