@@ -191,8 +191,9 @@ static enum ghp_status conv_ways(const struct trial *t)
 {
     for (size_t k = 0; k < sizeof conv_kinds / sizeof conv_kinds[0]; k++)
         for (int i = 0; i < MOST_IMPLEMENTATIONS; i++) {
-            struct ghp_onednn_way way = {conv_kinds[k].algorithm, conv_kinds[k].activation, i,
-                                         false};
+            struct ghp_onednn_way way = {.algorithm = conv_kinds[k].algorithm,
+                                         .activation = conv_kinds[k].activation,
+                                         .implementation = i};
             dnnl_primitive_desc_t described = NULL;
             GHP_TRY(ghp_onednn_conv_describe(t->engine, t->local, t->pass, way, t->attributes,
                                              &described));
@@ -207,9 +208,9 @@ static enum ghp_status inner_ways(const struct trial *t, const char *kind, dnnl_
     const struct ghp_local *l = t->local;
     const dnnl_dims_t x = {l->n, l->c}, w = {l->k, l->c}, y = {l->n, l->k};
     struct ghp_onednn_matrices m = {0};
-    enum ghp_status status = ghp_onednn_layout_open(2, x, tag, &m.x);
-    if (status == GHP_OK) status = ghp_onednn_layout_open(2, w, tag, &m.w);
-    if (status == GHP_OK) status = ghp_onednn_layout_open(2, y, tag, &m.y);
+    enum ghp_status status = ghp_onednn_layout_open(2, x, tag, dnnl_f32, &m.x);
+    if (status == GHP_OK) status = ghp_onednn_layout_open(2, w, tag, dnnl_f32, &m.w);
+    if (status == GHP_OK) status = ghp_onednn_layout_open(2, y, tag, dnnl_f32, &m.y);
     for (int i = 0; i < MOST_IMPLEMENTATIONS && status == GHP_OK; i++) {
         dnnl_primitive_desc_t described = NULL;
         status = ghp_onednn_inner_describe(t->engine, &m, t->pass, i, t->attributes, &described);
@@ -233,9 +234,10 @@ static enum ghp_status matmul_ways(struct trial t)
     const dnnl_dims_t x = {rows, depth}, w = {depth, columns}, y = {rows, columns};
     struct ghp_onednn_matrices m = {0};
     enum ghp_status status =
-        ghp_onednn_layout_open(2, x, forward || data ? dnnl_ab : dnnl_ba, &m.x);
-    if (status == GHP_OK) status = ghp_onednn_layout_open(2, w, forward ? dnnl_ba : dnnl_ab, &m.w);
-    if (status == GHP_OK) status = ghp_onednn_layout_open(2, y, dnnl_ab, &m.y);
+        ghp_onednn_layout_open(2, x, forward || data ? dnnl_ab : dnnl_ba, dnnl_f32, &m.x);
+    if (status == GHP_OK)
+        status = ghp_onednn_layout_open(2, w, forward ? dnnl_ba : dnnl_ab, dnnl_f32, &m.w);
+    if (status == GHP_OK) status = ghp_onednn_layout_open(2, y, dnnl_ab, dnnl_f32, &m.y);
     t.pass = GHP_PASS_FORWARD;
     for (int i = 0; i < MOST_IMPLEMENTATIONS && status == GHP_OK; i++) {
         dnnl_primitive_desc_t described = NULL;

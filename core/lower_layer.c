@@ -169,7 +169,7 @@ static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
     instr->layer = layer;
     instr->backward = true;
     instr->local = *local;
-    instr->bytes = ghp_local_weight_elements(local) * e->how->element_bytes;
+    instr->bytes = ghp_local_weight_elements(local) * ghp_parameter_bytes(e->how->element_bytes);
     return GHP_OK;
 }
 

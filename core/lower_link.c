@@ -69,7 +69,8 @@ static enum ghp_status link_weight_gradients(struct ghp_linker *k, struct ghp_in
             int64_t elements = k->program->buffers[own].elements;
             own = -1;
             GHP_TRY(ghp_linker_demand(
-                k, &own, ghp_linker_describe(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
+                k, &own,
+                ghp_linker_describe_parameter(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
             k->partial[p] = own;
         }
         instr->at.dw[p] = own;

@@ -54,8 +54,8 @@ struct ghp_buffer ghp_linker_describe(const struct ghp_linker *k, enum ghp_role 
 }
 
 /* Of a weight, its gradient, a momentum or a statistic. */
-static struct ghp_buffer describe_parameter(const struct ghp_linker *k, enum ghp_role role,
-                                            int layer, int64_t elements)
+struct ghp_buffer ghp_linker_describe_parameter(const struct ghp_linker *k, enum ghp_role role,
+                                                int layer, int64_t elements)
 {
     struct ghp_buffer buffer = ghp_linker_describe(k, role, layer, elements);
     buffer.bytes = elements * ghp_parameter_bytes(k->how->element_bytes);
@@ -184,15 +184,18 @@ static enum ghp_status make_parameters(struct ghp_linker *k, int layer)
     int64_t elements = ghp_param_local_elements(&local, l->n_params);
     for (int p = 0; p < l->n_params; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
-        GHP_TRY(demand_persistent(k, &k->weights[at],
-                                  describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements), p));
+        GHP_TRY(demand_persistent(
+            k, &k->weights[at], ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements),
+            p));
         if (!k->how->forward_only)
             GHP_TRY(demand_persistent(
-                k, &k->momenta[at], describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
+                k, &k->momenta[at],
+                ghp_linker_describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
     }
     for (int s = 0; s < l->n_states; s++)
         GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
-                                  describe_parameter(k, GHP_ROLE_STATE, layer, local.c), s));
+                                  ghp_linker_describe_parameter(k, GHP_ROLE_STATE, layer, local.c),
+                                  s));
     return GHP_OK;
 }
 
@@ -216,12 +219,12 @@ static enum ghp_status carve_layer(struct ghp_linker *k, int layer, int64_t *fil
     struct ghp_local local = local_of(k, layer);
     for (int p = 0; p < l->n_params; p++)
         GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
-                      describe_parameter(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
-                                         ghp_param_local_elements(&local, l->n_params)),
+                      ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
+                                                    ghp_param_local_elements(&local, l->n_params)),
                       p, filled));
     for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++)
         GHP_TRY(carve(k, &k->drifts[layer * GHP_MAX_STATES + s],
-                      describe_parameter(k, GHP_ROLE_DRIFT, layer, local.c), s, filled));
+                      ghp_linker_describe_parameter(k, GHP_ROLE_DRIFT, layer, local.c), s, filled));
     return GHP_OK;
 }
 

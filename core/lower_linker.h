@@ -54,6 +54,9 @@ void ghp_linker_close(struct ghp_linker *linker); /* the buffers stay the progra
 enum ghp_status ghp_linker_demand(struct ghp_linker *k, int *slot, struct ghp_buffer buffer);
 struct ghp_buffer ghp_linker_describe(const struct ghp_linker *k, enum ghp_role role, int layer,
                                       int64_t elements);
+/* Of weights, their gradients or statistics, whose numbers may be wider. */
+struct ghp_buffer ghp_linker_describe_parameter(const struct ghp_linker *k, enum ghp_role role,
+                                                int layer, int64_t elements);
 struct ghp_buffer ghp_describe_bytes(enum ghp_role role, int layer, int64_t bytes);
 
 /* Of a tensor of one sample's `shape`, on this worker. */

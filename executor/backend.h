@@ -16,7 +16,7 @@
 #include "executor/device.h"
 
 struct ghp_backend_config {
-    int element_bytes; /* 4, or another where the backend has it */
+    int element_bytes; /* 4, or another where the backend has it: of the network's tensors */
     bool tf32;         /* products of numbers rounded to 10 bits; where the backend has them */
     int threads;       /* OpenMP threads of this worker, >= 1 */
     bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
@@ -74,6 +74,11 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     const struct ghp_step_numbers *numbers; /* in device memory, in place of these three; or NULL */
 };
 
+struct ghp_numbers { /* n of a tensor, of so many bytes each: activations' or parameters' */
+    int64_t n;
+    int bytes;
+};
+
 enum { GHP_BLOCK_CHANNELS = 16 };
 
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
@@ -105,6 +110,7 @@ struct ghp_backend_ops {
     const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */
     /* What is missing for this backend on this machine, and how to get it; NULL: nothing can be. */
     enum ghp_status (*check)(void);
+    /* Whether there can be such numbers; `open` fails, with what to do, where this machine has none. */
     bool (*has_precision)(int element_bytes);
     bool has_tf32;
     enum ghp_status (*open)(const struct ghp_backend_config *config, struct ghp_backend **backend);
@@ -142,7 +148,7 @@ struct ghp_backend_ops {
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
                                   int n);
     enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
-                                  int64_t elements); /* to += from */
+                                  struct ghp_numbers numbers); /* to += from */
 };
 
 extern const struct ghp_backend_ops ghp_backend_reference;

@@ -217,13 +217,15 @@ static enum ghp_status cuda_update(struct ghp_backend *backend, const struct ghp
 }
 
 static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                       int64_t elements)
+                                       struct ghp_numbers numbers)
 {
     struct ghp_point_job job = {
-        .what = GHP_POINT_ADD, .n = elements, .a = to, .b = from, .out = to};
+        .what = GHP_POINT_ADD, .n = numbers.n, .a = to, .b = from, .out = to};
+    struct ghp_launch launch = ghp_cuda_launch(backend);
 
     GHP_TRY(ghp_cuda_enter(backend));
-    return ghp_cuda_status(ghp_launch_point(ghp_cuda_launch(backend), &job), "accumulate");
+    launch.bf16 = numbers.bytes == 2;
+    return ghp_cuda_status(ghp_launch_point(launch, &job), "accumulate");
 }
 
 const struct ghp_backend_ops ghp_backend_cuda = {

@@ -1,6 +1,7 @@
 /* executor/backend_onednn.c - the CPU backend: convolutions and linear layers by oneDNN, the rest by ghp's own loops.
  *
  * Operations bound by memory gain nothing from a library, and a batch norm whose statistics cross workers is in none.
+ * bf16 is refused where the library would only imitate it.
  * `exact` takes direct algorithms only; with it and a fixed thread count runs repeat bit for bit. */
 #include "executor/backend_onednn_private.h"
 
@@ -8,7 +9,22 @@
 
 static bool onednn_has_precision(int element_bytes)
 {
-    return element_bytes == 4;
+    return element_bytes == 4 || element_bytes == 2;
+}
+
+static enum ghp_status check_precision(int element_bytes)
+{
+    if (!onednn_has_precision(element_bytes))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "backend 'onednn' has no numbers of %d bytes; use float or bf16, or "
+                        "'--backend reference' for double",
+                        element_bytes);
+    if (element_bytes == 2 && !ghp_onednn_has_bf16())
+        return GHP_FAIL(GHP_ERR_BACKEND,
+                        "oneDNN has no bf16 kernels for this processor; use one with AVX512_BF16 "
+                        "or AMX (and no DNNL_MAX_CPU_ISA below avx512_core_bf16), or "
+                        "'--precision float'");
+    return GHP_OK;
 }
 
 static void onednn_close(struct ghp_backend *backend)
@@ -24,11 +40,7 @@ static void onednn_close(struct ghp_backend *backend)
 static enum ghp_status onednn_open(const struct ghp_backend_config *config,
                                    struct ghp_backend **backend)
 {
-    if (!onednn_has_precision(config->element_bytes))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "backend 'onednn' has no numbers of %d bytes; use float, or '--backend "
-                        "reference' for double",
-                        config->element_bytes);
+    GHP_TRY(check_precision(config->element_bytes));
     if (config->threads < 1)
         return GHP_FAIL(GHP_ERR_INPUT, "cannot compute on %d threads; use 1 or more",
                         config->threads);
@@ -64,7 +76,8 @@ static bool is_apart(enum ghp_op op)
 
 static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp_local *local)
 {
-    if (backend->config.exact) return false; /* direct algorithms are as quick on plain tensors */
+    /* direct algorithms are as quick on plain tensors, and bf16 has no others */
+    if (backend->config.exact || backend->config.element_bytes == 2) return false;
     if (local->op == GHP_OP_CONV2D) return local->window.groups == 1;
     return is_apart(local->op) || local->op == GHP_OP_BIAS;
 }

@@ -2,8 +2,8 @@
  *
  * Measured on one core with AVX-512 (VGG and ResNet shapes): direct convolutions on plain N,H,W,C tensors are as fast as
  * on blocked ones and need no reorders of activations, except forward on images of at most 4 x 4, which blocked layouts
- * do 1.5-3 times as fast. Winograd (blocked only; not for `exact`) is up to 2.4 times as fast where it has work enough
- * to pay for transforming the weights: see winograd_pays. */
+ * do 1.5-3 times as fast. Winograd (float only, blocked only; not for `exact`) is up to 2.4 times as fast where it has work
+ * enough to pay for transforming the weights: see winograd_pays. */
 #include "executor/backend_onednn_private.h"
 
 #include <string.h>
@@ -20,10 +20,15 @@ static bool winograd_pays(const struct ghp_local *l, enum ghp_pass pass)
     return fits && l->c >= 32 && l->k >= 32 && tiles >= 32 && outputs >= least * tiles;
 }
 
+static bool has_winograd(const struct ghp_backend *backend)
+{
+    return !backend->config.exact && backend->config.element_bytes == 4;
+}
+
 /* The direct weight gradient takes its time per image row: on images of at most 4 x 4, 5 times as long as a product. */
 static bool unfolding_pays(const struct ghp_backend *backend, const struct ghp_local *l)
 {
-    bool winograd = !backend->config.exact && winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
+    bool winograd = has_winograd(backend) && winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
     return !winograd && l->window.groups == 1 && l->p * l->q <= 16 && l->c >= 16 && l->k >= 16;
 }
 
@@ -40,22 +45,24 @@ static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
                    struct ghp_onednn_way list[MAX_WAYS])
 {
     const struct ghp_local *l = &kernel->local;
+    bool bf16 = kernel->backend->config.element_bytes == 2;
     bool small = kernel->pass == GHP_PASS_FORWARD && l->p * l->q <= 16;
     bool blocks = small || formats.x || formats.y;
     const dnnl_format_tag_t likely = blocks ? dnnl_format_tag_any : dnnl_nhwc;
     const dnnl_format_tag_t other = blocks ? dnnl_nhwc : dnnl_format_tag_any;
-    bool exact = kernel->backend->config.exact, pays = winograd_pays(l, kernel->pass);
+    const struct ghp_onednn_way winograd = {.algorithm = dnnl_convolution_winograd,
+                                            .activation = dnnl_format_tag_any,
+                                            .bias = formats.bias};
+    bool can = has_winograd(kernel->backend), pays = can && winograd_pays(l, kernel->pass);
     int n = 0;
-    if (!exact && pays)
-        list[n++] =
-            (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0, false};
+    if (pays) list[n++] = winograd;
     for (int i = 0; i < 3; i++) {
-        list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, likely, i, false};
-        if (i < 2) list[n++] = (struct ghp_onednn_way){dnnl_convolution_direct, other, i, false};
+        struct ghp_onednn_way direct = {dnnl_convolution_direct, likely, i, formats.bias, bf16};
+        list[n++] = direct;
+        direct.activation = other;
+        if (i < 2) list[n++] = direct;
     }
-    if (!exact && !pays)
-        list[n++] =
-            (struct ghp_onednn_way){dnnl_convolution_winograd, dnnl_format_tag_any, 0, false};
+    if (can && !pays) list[n++] = winograd;
     return n;
 }
 
@@ -68,6 +75,7 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_f
                                    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
 {
     struct ghp_onednn_conv z = ghp_onednn_conv_of(&kernel->local);
+    const dnnl_data_type_t type = ghp_onednn_type(kernel->backend);
     const struct ghp_onednn_operand forward[3] = {
         {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, NULL, false},
         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, NULL, false},
@@ -85,14 +93,14 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_f
            : kernel->pass == GHP_PASS_BACKWARD_DATA ? data
                                                     : weight,
            sizeof forward);
-    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), &operands[0].plain));
+    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), type, &operands[0].plain));
     const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : formats.w ? dnnl_OIhw16i16o : dnnl_oihw;
-    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, &operands[1].plain));
-    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(formats.y), &operands[2].plain));
+    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, dnnl_f32, &operands[1].plain));
+    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(formats.y), type, &operands[2].plain));
     if (!formats.bias) return GHP_OK;
     const dnnl_dims_t channels = {z.y[1]};
     operands[3] = (struct ghp_onednn_operand){.argument = DNNL_ARG_BIAS, .where = GHP_ONEDNN_BIAS};
-    return ghp_onednn_layout_open(1, channels, dnnl_a, &operands[3].plain);
+    return ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &operands[3].plain);
 }
 
 /* The library's reference code is no faster than ghp's loops, and allocates. */
@@ -146,7 +154,6 @@ static enum ghp_status walk_ways(struct walk *walk)
     if (walk->formats.relu) GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
         dnnl_primitive_desc_t described = NULL;
-        list[i].bias = walk->formats.bias;
         status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
                                           walk->attributes, &described);
         if (status != GHP_OK || described == NULL) continue;

@@ -5,12 +5,21 @@
  * own; what the library itself takes for a moment is small change, and in its plain matrix product
  * (x64:gemm:jit) up to 5 MiB a thread. Tensors lie plain (N,H,W,C; weights K,C,R,S) or blocked
  * (backend.h: struct ghp_formats); where a primitive wants another layout, reorders into and out of
- * scratch stand around it. */
+ * scratch stand around it.
+ *
+ * In bfloat16 x, y and their gradients have two bytes, weights and their gradients stay floats: the reorder that a
+ * primitive wants of its weights rounds them too, and weight gradients are asked for in float. */
 #ifndef GHP_EXECUTOR_BACKEND_ONEDNN_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_ONEDNN_PRIVATE_H
 
 #include "executor/backend_private.h"
 #include "executor/onednn.h"
+
+/* Of x, y and their gradients. */
+static inline dnnl_data_type_t ghp_onednn_type(const struct ghp_backend *backend)
+{
+    return backend->config.element_bytes == 2 ? dnnl_bf16 : dnnl_f32;
+}
 
 struct ghp_onednn { /* ghp_backend.library */
     dnnl_engine_t engine;
@@ -121,7 +130,7 @@ enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
                                           struct ghp_onednn_kernel **kernel);
 
 /* unfolded [n p q][c r s] = for each output pixel what its window sees, 0 in the padding. */
-void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const float *x, float *unfolded);
+void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const void *x, void *unfolded);
 
 /* A pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. In scratch: the kernel's first memory,
  * and inner products only. */

@@ -1,19 +1,24 @@
 /* executor/backend_private.h - what the CPU backends share: the opened backend, the prepared pass, and ghp's own loops.
  *
- * A *loop* is one pass of one operation in plain C, for float and double. The reference backend has nothing else; the
+ * A *loop* is one pass of one operation in plain C, for float, double and bfloat16. The reference backend has nothing else; the
  * oneDNN backend takes from here what is bound by memory anyway, and what the library refuses. Loops are cut into parts
  * by rows or channels; sums that cross parts go through scratch and are added in part order, so results repeat bit for
  * bit for a given number of parts.
  *
  * To add one: a row in the table of the loops_*.c that it belongs to, its body in the *_body.h beside it (included once
- * for each precision), its definition in tests/executor/test_reference.c. */
+ * for each precision: loops_precisions.h), its definition in tests/executor/test_reference.c. */
 #ifndef GHP_EXECUTOR_BACKEND_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_PRIVATE_H
 
 #include "executor/backend.h"
 #include "executor/parallel.h"
 
-enum ghp_loop_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_DOUBLE, GHP_PRECISION_COUNT };
+enum ghp_loop_precision {
+    GHP_PRECISION_FLOAT,
+    GHP_PRECISION_DOUBLE,
+    GHP_PRECISION_BF16,
+    GHP_PRECISION_COUNT
+};
 
 typedef void ghp_loop_fn(const struct ghp_local *local, const struct ghp_call *call,
                          struct ghp_share share);
@@ -70,7 +75,7 @@ int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
 enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                    int64_t elements);
+                                    struct ghp_numbers numbers);
 
 /* Bodies of the two above, one part of them; in loops_point.c. */
 void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,

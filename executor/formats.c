@@ -172,10 +172,10 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local)
 {
-    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D || !ops->can_block(backend, local))
-        return (struct ghp_formats){0};
-    return (struct ghp_formats){.x = local->h * local->w > 1 && whole_blocks(local->c),
-                                .y = local->p * local->q > 1 && whole_blocks(local->k),
+    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D) return (struct ghp_formats){0};
+    bool can = ops->can_block(backend, local);
+    return (struct ghp_formats){.x = can && local->h * local->w > 1 && whole_blocks(local->c),
+                                .y = can && local->p * local->q > 1 && whole_blocks(local->k),
                                 .w = ghp_formats_weights(ops, backend, local)};
 }
 

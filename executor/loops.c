@@ -69,11 +69,16 @@ static void run_part(void *context, struct ghp_share share)
     job->run(&job->kernel->local, job->call, share);
 }
 
+static enum ghp_loop_precision precision_of(int element_bytes)
+{
+    if (element_bytes == 2) return GHP_PRECISION_BF16;
+    return element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
+}
+
 void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call)
 {
-    enum ghp_loop_precision precision =
-        kernel->backend->config.element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
-    const struct ghp_loop_stages *stages = &kernel->loop->stages[precision];
+    const struct ghp_loop_stages *stages =
+        &kernel->loop->stages[precision_of(kernel->backend->config.element_bytes)];
     struct ghp_share whole = {0, kernel->parts};
     struct job job = {kernel, call, stages->run};
     if (stages->before != NULL) stages->before(&kernel->local, call, whole);
@@ -113,21 +118,20 @@ enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_up
 struct accumulate_job {
     void *to;
     const void *from;
-    int64_t elements;
-    int element_bytes;
+    struct ghp_numbers numbers;
 };
 
 static void accumulate_part(void *context, struct ghp_share share)
 {
     const struct accumulate_job *job = context;
-    ghp_loop_accumulate_part(job->to, job->from, ghp_share_of(share, job->elements, 16),
-                             job->element_bytes);
+    ghp_loop_accumulate_part(job->to, job->from, ghp_share_of(share, job->numbers.n, 16),
+                             job->numbers.bytes);
 }
 
 enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                    int64_t elements)
+                                    struct ghp_numbers numbers)
 {
-    struct accumulate_job job = {to, from, elements, backend->config.element_bytes};
-    ghp_parallel(elements < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part, &job);
+    struct accumulate_job job = {to, from, numbers};
+    ghp_parallel(numbers.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part, &job);
     return GHP_OK;
 }

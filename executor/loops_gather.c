@@ -3,6 +3,7 @@
  * Forward takes along the table; backward adds along it, since an input element may be taken several times. */
 #include "executor/backend_private.h"
 #include "core/gather.h"
+#include "core/precision.h"
 
 #include <string.h>
 
@@ -30,27 +31,35 @@ static int64_t table_bytes(const struct ghp_local *local, int parts, int element
     return ghp_loop_row_bytes(sample_out(local) * (int64_t)sizeof(int32_t));
 }
 
-#define SCALAR float
-#define LOOP(name) name##_float
-#include "executor/loops_gather_body.h"
-#undef SCALAR
-#undef LOOP
-#define SCALAR double
-#define LOOP(name) name##_double
-#include "executor/loops_gather_body.h"
-#undef SCALAR
-#undef LOOP
+/* In bfloat16: a sample's gradient in float, behind the table. */
+static void *part_sums(const struct ghp_local *local, const struct ghp_call *call, int part)
+{
+    int64_t row = ghp_loop_row_bytes(sample_in(local) * (int64_t)sizeof(float));
+    return (char *)call->at.scratch + table_bytes(local, 1, 0) + part * row;
+}
 
-#define TABLED(op, pass, run)                                                                      \
+static int64_t table_and_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    int64_t row = ghp_loop_row_bytes(sample_in(local) * (int64_t)sizeof(float));
+    return table_bytes(local, parts, element_bytes) + (element_bytes == 2 ? parts * row : 0);
+}
+
+#define BODY "executor/loops_gather_body.h"
+#include "executor/loops_precisions.h"
+
+#define TABLED(op, pass, run, scratch)                                                             \
     {                                                                                              \
-        op, pass, "loop", {{make_table, run##_float, NULL}, {make_table, run##_double, NULL}},     \
-            table_bytes                                                                            \
+        op, pass, "loop",                                                                          \
+            {{make_table, run##_float, NULL},                                                      \
+             {make_table, run##_double, NULL},                                                     \
+             {make_table, run##_bf16, NULL}},                                                      \
+            scratch                                                                                \
     }
 
 const struct ghp_loop ghp_loops_gather[] = {
-    TABLED(GHP_OP_VIEW, GHP_PASS_FORWARD, take),
-    TABLED(GHP_OP_VIEW, GHP_PASS_BACKWARD_DATA, give_back),
-    TABLED(GHP_OP_PAD, GHP_PASS_FORWARD, take),
-    TABLED(GHP_OP_PAD, GHP_PASS_BACKWARD_DATA, give_back),
+    TABLED(GHP_OP_VIEW, GHP_PASS_FORWARD, take, table_bytes),
+    TABLED(GHP_OP_VIEW, GHP_PASS_BACKWARD_DATA, give_back, table_and_sums),
+    TABLED(GHP_OP_PAD, GHP_PASS_FORWARD, take, table_bytes),
+    TABLED(GHP_OP_PAD, GHP_PASS_BACKWARD_DATA, give_back, table_and_sums),
     {.name = NULL},
 };

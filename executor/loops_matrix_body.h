@@ -1,4 +1,4 @@
-/* executor/loops_matrix_body.h - conv2d and linear: bodies for one precision, SCALAR; LOOP(name) names them.
+/* executor/loops_matrix_body.h - conv2d and linear: bodies for float or double, SCALAR; LOOP(name) names them.
  *
  * Included by loops_matrix.c only, once for each precision. x [n][h][w][c], y [n][p][q][k], w [k][c/g][r][s] or [k][c].
  * Two inner loops do all work, both along contiguous channels and with sums in double: four dot products with one

@@ -1,4 +1,4 @@
-/* executor/loops_norm_body.h - normalisations: bodies for one precision, SCALAR; LOOP(name) names them, SQRT is its root.
+/* executor/loops_norm_body.h - normalisations: bodies for one precision (loops_precisions.h).
  *
  * Included by loops_norm.c only, once for each precision. Tensors are [rows][c], rows = n h w. The sums of a batch norm
  * are taken about the running mean, which is the same on every worker: d = x - running mean, sums of d and d d. */
@@ -8,7 +8,8 @@ static void LOOP(stats)(const struct ghp_local *local, const struct ghp_call *ca
                         struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const SCALAR *x = call->at.x[0], *shift = call->at.state[0];
+    const SCALAR *x = call->at.x[0];
+    const WIDE *shift = call->at.state[0];
     int64_t c = local->c;
     double *sum = part_sums(call, share.part, c), *square = sum + c;
     memset(sum, 0, (size_t)(2 * c) * sizeof *sum);
@@ -16,7 +17,7 @@ static void LOOP(stats)(const struct ghp_local *local, const struct ghp_call *ca
         const SCALAR *from = x + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++) {
-            double d = (double)from[i] - (double)shift[i];
+            double d = (double)GET(from[i]) - (double)shift[i];
             sum[i] += d;
             square[i] += d * d;
         }
@@ -27,12 +28,11 @@ static void LOOP(stats)(const struct ghp_local *local, const struct ghp_call *ca
  * the way is noted beside them. */
 static void LOOP(move)(const struct ghp_call *call, int which, int64_t i, double by)
 {
-    SCALAR *running = call->at.state[which], *drift = call->at.drift[which];
+    WIDE *running = call->at.state[which], *drift = call->at.drift[which];
     if (drift == NULL)
-        running[i] = (SCALAR)((double)running[i] + by);
+        running[i] = (WIDE)((double)running[i] + by);
     else
-        drift[i] =
-            (SCALAR)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
+        drift[i] = (WIDE)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
 }
 
 /* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
@@ -42,10 +42,10 @@ static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_ca
 {
     (void)share;
     int64_t c = local->c;
-    const SCALAR *gamma = call->at.w[0], *beta = call->at.w[1];
-    const SCALAR *running_mean = call->at.state[0];
-    SCALAR *running_variance = call->at.state[1];
-    SCALAR *saved = call->at.saved, *coefficient = call->at.scratch;
+    const WIDE *gamma = call->at.w[0], *beta = call->at.w[1];
+    const WIDE *running_mean = call->at.state[0];
+    WIDE *running_variance = call->at.state[1];
+    WIDE *saved = call->at.saved, *coefficient = call->at.scratch;
     double count = (double)call->stat_count, mix = local->norm.momentum;
     for (int64_t i = 0; i < c; i++) {
         double mean = (double)running_mean[i], variance = (double)running_variance[i];
@@ -58,17 +58,17 @@ static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_ca
             LOOP(move)(call, 0, i, mix * offset);
             if (call->at.drift[1] == NULL)
                 running_variance[i] =
-                    (SCALAR)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
+                    (WIDE)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
             else
                 LOOP(move)(call, 1, i, mix * (unbiased - (double)running_variance[i]));
         }
         double inverse = 1.0 / sqrt(variance + local->norm.epsilon);
         if (call->training) {
-            saved[i] = (SCALAR)mean;
-            saved[c + i] = (SCALAR)inverse;
+            saved[i] = (WIDE)mean;
+            saved[c + i] = (WIDE)inverse;
         }
-        coefficient[i] = (SCALAR)mean;
-        coefficient[c + i] = (SCALAR)((double)gamma[i] * inverse);
+        coefficient[i] = (WIDE)mean;
+        coefficient[c + i] = (WIDE)((double)gamma[i] * inverse);
         coefficient[2 * c + i] = beta[i];
     }
 }
@@ -78,13 +78,13 @@ static void LOOP(norm_forward)(const struct ghp_local *local, const struct ghp_c
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     int64_t c = local->c;
-    const SCALAR *x = call->at.x[0], *mean = call->at.scratch, *scale = mean + c,
-                 *beta = mean + 2 * c;
+    const WIDE *mean = call->at.scratch, *scale = mean + c, *beta = mean + 2 * c;
+    const SCALAR *x = call->at.x[0];
     SCALAR *y = call->at.y;
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            y[row * c + i] = (x[row * c + i] - mean[i]) * scale[i] + beta[i];
+            y[row * c + i] = PUT((GET(x[row * c + i]) - mean[i]) * scale[i] + beta[i]);
     }
 }
 
@@ -94,16 +94,17 @@ static void LOOP(back_stats)(const struct ghp_local *local, const struct ghp_cal
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     int64_t c = local->c;
-    const SCALAR *x = call->at.x[0], *dy = call->at.dy, *mean = call->at.saved, *inverse = mean + c;
+    const SCALAR *x = call->at.x[0], *dy = call->at.dy;
+    const WIDE *mean = call->at.saved, *inverse = mean + c;
     double *sum = part_sums(call, share.part, c), *product = sum + c;
     memset(sum, 0, (size_t)(2 * c) * sizeof *sum);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *from = x + row * c, *gradient = dy + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++) {
-            double d = (double)gradient[i];
+            double d = (double)GET(gradient[i]);
             sum[i] += d;
-            product[i] += d * (double)((from[i] - mean[i]) * inverse[i]);
+            product[i] += d * (double)((GET(from[i]) - mean[i]) * inverse[i]);
         }
     }
 }
@@ -112,10 +113,10 @@ static void LOOP(norm_weight)(const struct ghp_local *local, const struct ghp_ca
                               struct ghp_share share)
 {
     struct ghp_range channels = ghp_share_of(share, local->c, 16);
-    SCALAR *dgamma = call->at.dw[0], *dbeta = call->at.dw[1];
+    WIDE *dgamma = call->at.dw[0], *dbeta = call->at.dw[1];
     for (int64_t i = channels.first; i < channels.end; i++) {
-        dgamma[i] = (SCALAR)call->at.stats[local->c + i];
-        dbeta[i] = (SCALAR)call->at.stats[i];
+        dgamma[i] = (WIDE)call->at.stats[local->c + i];
+        dbeta[i] = (WIDE)call->at.stats[i];
     }
 }
 
@@ -125,14 +126,14 @@ static void LOOP(norm_data_before)(const struct ghp_local *local, const struct g
 {
     (void)share;
     int64_t c = local->c;
-    const SCALAR *gamma = call->at.w[0], *inverse = (const SCALAR *)call->at.saved + c;
-    SCALAR *coefficient = call->at.scratch;
+    const WIDE *gamma = call->at.w[0], *inverse = (const WIDE *)call->at.saved + c;
+    WIDE *coefficient = call->at.scratch;
     double count = (double)call->stat_count;
     for (int64_t i = 0; i < c; i++) {
         double a = (double)gamma[i] * (double)inverse[i];
-        coefficient[i] = (SCALAR)a;
-        coefficient[c + i] = (SCALAR)(a * call->at.stats[i] / count);
-        coefficient[2 * c + i] = (SCALAR)(a * (double)inverse[i] * call->at.stats[c + i] / count);
+        coefficient[i] = (WIDE)a;
+        coefficient[c + i] = (WIDE)(a * call->at.stats[i] / count);
+        coefficient[2 * c + i] = (WIDE)(a * (double)inverse[i] * call->at.stats[c + i] / count);
     }
 }
 
@@ -141,18 +142,19 @@ static void LOOP(norm_data)(const struct ghp_local *local, const struct ghp_call
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     int64_t c = local->c;
-    const SCALAR *x = call->at.x[0], *dy = call->at.dy, *mean = call->at.saved;
-    const SCALAR *a = call->at.scratch, *b = a + c, *e = b + c;
+    const SCALAR *x = call->at.x[0], *dy = call->at.dy;
+    const WIDE *mean = call->at.saved, *a = call->at.scratch, *b = a + c, *e = b + c;
     SCALAR *dx = call->at.dx[0];
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            dx[row * c + i] = a[i] * dy[row * c + i] - b[i] - (x[row * c + i] - mean[i]) * e[i];
+            dx[row * c + i] =
+                PUT(a[i] * GET(dy[row * c + i]) - b[i] - (GET(x[row * c + i]) - mean[i]) * e[i]);
     }
 }
 
 /* to[i] = sum of from[j], |i - j| <= reach, 0 <= j < c. */
-static void LOOP(window_sum)(int64_t c, int64_t reach, const SCALAR *from, SCALAR *to)
+static void LOOP(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE *to)
 {
     memcpy(to, from, (size_t)c * sizeof *to);
     for (int64_t offset = 1; offset <= reach && offset < c; offset++) {
@@ -166,18 +168,18 @@ static void LOOP(window_sum)(int64_t c, int64_t reach, const SCALAR *from, SCALA
 }
 
 /* to[i] = scale[i] ^ -beta; the usual beta = 3/4 without pow. */
-static void LOOP(power)(int64_t c, double beta, const SCALAR *scale, SCALAR *to)
+static void LOOP(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
 {
     if (beta == 0.75) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++) {
-            SCALAR root = SQRT(scale[i]);
+            WIDE root = SQRT(scale[i]);
             to[i] = 1 / (root * SQRT(root));
         }
         return;
     }
     for (int64_t i = 0; i < c; i++)
-        to[i] = (SCALAR)pow((double)scale[i], -beta);
+        to[i] = (WIDE)pow((double)scale[i], -beta);
 }
 
 static void LOOP(lrn_forward)(const struct ghp_local *local, const struct ghp_call *call,
@@ -186,15 +188,15 @@ static void LOOP(lrn_forward)(const struct ghp_local *local, const struct ghp_ca
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    SCALAR *square = part_scalars(call, share.part, 3 * c, sizeof(SCALAR));
-    SCALAR *sum = square + c, *power = square + 2 * c;
-    SCALAR alpha = (SCALAR)(norm->alpha / (double)norm->size), k = (SCALAR)norm->k;
+    WIDE *square = part_scalars(call, share.part, 3 * c, sizeof(WIDE));
+    WIDE *sum = square + c, *power = square + 2 * c;
+    WIDE alpha = (WIDE)(norm->alpha / (double)norm->size), k = (WIDE)norm->k;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
         SCALAR *y = (SCALAR *)call->at.y + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            square[i] = x[i] * x[i];
+            square[i] = GET(x[i]) * GET(x[i]);
         LOOP(window_sum)(c, norm->size / 2, square, sum);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
@@ -202,9 +204,9 @@ static void LOOP(lrn_forward)(const struct ghp_local *local, const struct ghp_ca
         LOOP(power)(c, norm->beta, sum, power);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            y[i] = x[i] * power[i];
+            y[i] = PUT(GET(x[i]) * power[i]);
         if (call->at.saved != NULL)
-            memcpy((SCALAR *)call->at.saved + row * c, sum, (size_t)c * sizeof *sum);
+            memcpy((WIDE *)call->at.saved + row * c, sum, (size_t)c * sizeof *sum);
     }
 }
 
@@ -215,21 +217,21 @@ static void LOOP(lrn_data)(const struct ghp_local *local, const struct ghp_call 
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    SCALAR *term = part_scalars(call, share.part, 3 * c, sizeof(SCALAR));
-    SCALAR *sum = term + c, *power = term + 2 * c;
-    SCALAR factor = (SCALAR)(2.0 * norm->alpha * norm->beta / (double)norm->size);
+    WIDE *term = part_scalars(call, share.part, 3 * c, sizeof(WIDE));
+    WIDE *sum = term + c, *power = term + 2 * c;
+    WIDE factor = (WIDE)(2.0 * norm->alpha * norm->beta / (double)norm->size);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
         const SCALAR *dy = (const SCALAR *)call->at.dy + row * c;
-        const SCALAR *scale = (const SCALAR *)call->at.saved + row * c;
+        const WIDE *scale = (const WIDE *)call->at.saved + row * c;
         SCALAR *dx = (SCALAR *)call->at.dx[0] + row * c;
         LOOP(power)(c, norm->beta, scale, power);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            term[i] = dy[i] * x[i] * power[i] / scale[i];
+            term[i] = GET(dy[i]) * GET(x[i]) * power[i] / scale[i];
         LOOP(window_sum)(c, norm->size / 2, term, sum);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            dx[i] = dy[i] * power[i] - factor * x[i] * sum[i];
+            dx[i] = PUT(GET(dy[i]) * power[i] - factor * GET(x[i]) * sum[i]);
     }
 }

@@ -3,6 +3,7 @@
  *
  * All are bound by memory: one pass over each tensor. */
 #include "executor/backend_private.h"
+#include "core/precision.h"
 #include "executor/random.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@
 
 enum {
     GRAIN = 64,         /* elements: parts begin on cache lines of their own in either precision */
+    ADD_BLOCK = 1024,   /* elements */
     MASK_NUMBERS = 1024 /* random numbers made at once; a multiple of 4 */
 };
 
@@ -47,16 +49,8 @@ static struct mask mask_of(const struct ghp_local *local, const struct ghp_call 
                          .scale = 1.0 / (1.0 - local->norm.ratio)};
 }
 
-#define SCALAR float
-#define LOOP(name) name##_float
-#include "executor/loops_point_body.h"
-#undef SCALAR
-#undef LOOP
-#define SCALAR double
-#define LOOP(name) name##_double
-#include "executor/loops_point_body.h"
-#undef SCALAR
-#undef LOOP
+#define BODY "executor/loops_point_body.h"
+#include "executor/loops_precisions.h"
 
 /* Metrics of all parts, in part order; precision does not enter. */
 static void softmax_after(const struct ghp_local *local, const struct ghp_call *call,
@@ -85,7 +79,7 @@ void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
                           struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, update->elements, GRAIN);
-    if (element_bytes == 4)
+    if (ghp_parameter_bytes(element_bytes) == 4)
         update_float(update, at);
     else
         update_double(update, at);
@@ -93,44 +87,47 @@ void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
 
 void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range, int element_bytes)
 {
-    if (element_bytes == 4)
+    if (element_bytes == 2)
+        accumulate_bf16(to, from, range);
+    else if (element_bytes == 4)
         accumulate_float(to, from, range);
     else
         accumulate_double(to, from, range);
 }
 
-#define BOTH(before, run, after)                                                                   \
+#define EACH(run, after)                                                                           \
     {                                                                                              \
-        {before, run##_float, after},                                                              \
+        {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
         {                                                                                          \
-            before, run##_double, after                                                            \
+            NULL, run##_bf16, after                                                                \
         }                                                                                          \
     }
 
 const struct ghp_loop ghp_loops_point[] = {
-    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", BOTH(NULL, bias_forward, NULL), NULL},
+    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", EACH(bias_forward, NULL), NULL},
     {GHP_OP_BIAS,
      GHP_PASS_BACKWARD_WEIGHT,
      "loop",
      {{NULL, bias_weight_float, bias_weight_after_float},
-      {NULL, bias_weight_double, bias_weight_after_double}},
+      {NULL, bias_weight_double, bias_weight_after_double},
+      {NULL, bias_weight_bf16, bias_weight_after_bf16}},
      channel_sums},
-    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", BOTH(NULL, relu_forward, NULL), NULL},
-    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, relu_data, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", BOTH(NULL, activation_forward, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, activation_data, NULL), NULL},
-    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", BOTH(NULL, dropout_forward, NULL), NULL},
-    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, dropout_data, NULL), NULL},
-    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", BOTH(NULL, add_forward, NULL), NULL},
-    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, add_data, NULL), NULL},
-    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", BOTH(NULL, mul_forward, NULL), NULL},
-    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, mul_data, NULL), NULL},
-    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", BOTH(NULL, concat_forward, NULL), NULL},
-    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, concat_data, NULL), NULL},
-    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", BOTH(NULL, flatten_forward, NULL), NULL},
-    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, flatten_data, NULL), NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", BOTH(NULL, softmax_forward, softmax_after),
+    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", EACH(relu_forward, NULL), NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", EACH(relu_data, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", EACH(activation_forward, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", EACH(activation_data, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", EACH(dropout_forward, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", EACH(dropout_data, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", EACH(add_forward, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", EACH(add_data, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", EACH(mul_forward, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", EACH(mul_data, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", EACH(concat_forward, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", EACH(concat_data, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", EACH(flatten_forward, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", EACH(flatten_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", EACH(softmax_forward, softmax_after),
      metric_sums},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", BOTH(NULL, softmax_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", EACH(softmax_data, NULL), NULL},
     {.name = NULL},
 };

@@ -1,4 +1,4 @@
-/* executor/loops_point_body.h - element by element: bodies for one precision, SCALAR; LOOP(name) names them.
+/* executor/loops_point_body.h - element by element: bodies for one precision (loops_precisions.h).
  *
  * Included by loops_point.c only, once for each precision. Tensors are [rows][c], rows = n h w, channels innermost. */
 
@@ -6,13 +6,14 @@ static void LOOP(bias_forward)(const struct ghp_local *local, const struct ghp_c
                                struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const SCALAR *x = call->at.x[0], *b = call->at.w[0];
+    const SCALAR *x = call->at.x[0];
+    const WIDE *b = call->at.w[0];
     SCALAR *y = call->at.y;
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            y[row * c + i] = x[row * c + i] + b[i];
+            y[row * c + i] = PUT(GET(x[row * c + i]) + b[i]);
     }
 }
 
@@ -30,25 +31,25 @@ static void LOOP(bias_weight)(const struct ghp_local *local, const struct ghp_ca
         const SCALAR *a = dy + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            sum[i] +=
-                ((double)a[i] + (double)a[c + i]) + ((double)a[2 * c + i] + (double)a[3 * c + i]);
+            sum[i] += ((double)GET(a[i]) + (double)GET(a[c + i])) +
+                      ((double)GET(a[2 * c + i]) + (double)GET(a[3 * c + i]));
     }
     for (; row < rows.end; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            sum[i] += (double)dy[row * c + i];
+            sum[i] += (double)GET(dy[row * c + i]);
     }
 }
 
 static void LOOP(bias_weight_after)(const struct ghp_local *local, const struct ghp_call *call,
                                     struct ghp_share share)
 {
-    SCALAR *db = call->at.dw[0];
+    WIDE *db = call->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0.0;
         for (int part = 0; part < share.parts; part++)
             sum += part_row(call, part, local->c)[i];
-        db[i] = (SCALAR)sum;
+        db[i] = (WIDE)sum;
     }
 }
 
@@ -60,7 +61,7 @@ static void LOOP(relu_forward)(const struct ghp_local *local, const struct ghp_c
     SCALAR *y = call->at.y;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
-        y[i] = x[i] > 0 ? x[i] : 0;
+        y[i] = GET(x[i]) > 0 ? x[i] : 0;
 }
 
 static void LOOP(relu_data)(const struct ghp_local *local, const struct ghp_call *call,
@@ -71,7 +72,7 @@ static void LOOP(relu_data)(const struct ghp_local *local, const struct ghp_call
     SCALAR *dx = call->at.dx[0];
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
-        dx[i] = y[i] > 0 ? dy[i] : 0;
+        dx[i] = GET(y[i]) > 0 ? dy[i] : 0;
 }
 
 static void LOOP(activation_forward)(const struct ghp_local *local, const struct ghp_call *call,
@@ -80,28 +81,28 @@ static void LOOP(activation_forward)(const struct ghp_local *local, const struct
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = call->at.x[0];
     SCALAR *y = call->at.y;
-    SCALAR a = (SCALAR)local->activation.alpha, b = (SCALAR)local->activation.beta;
+    WIDE a = (WIDE)local->activation.alpha, b = (WIDE)local->activation.beta;
     int64_t i;
     switch (local->activation.function) {
     case GHP_FUNCTION_LEAKY_RELU:
         for (i = at.first; i < at.end; i++)
-            y[i] = x[i] > 0 ? x[i] : a * x[i];
+            y[i] = GET(x[i]) > 0 ? x[i] : PUT(a * GET(x[i]));
         break;
     case GHP_FUNCTION_SIGMOID:
         for (i = at.first; i < at.end; i++)
-            y[i] = (SCALAR)(1.0 / (1.0 + exp(-(double)x[i])));
+            y[i] = PUT((WIDE)(1.0 / (1.0 + exp(-(double)GET(x[i])))));
         break;
     case GHP_FUNCTION_TANH:
         for (i = at.first; i < at.end; i++)
-            y[i] = (SCALAR)tanh((double)x[i]);
+            y[i] = PUT((WIDE)tanh((double)GET(x[i])));
         break;
     case GHP_FUNCTION_CLIP:
         for (i = at.first; i < at.end; i++)
-            y[i] = x[i] < a ? a : x[i] > b ? b : x[i];
+            y[i] = GET(x[i]) < a ? PUT(a) : GET(x[i]) > b ? PUT(b) : x[i];
         break;
     case GHP_FUNCTION_AFFINE:
         for (i = at.first; i < at.end; i++)
-            y[i] = a * x[i] + b;
+            y[i] = PUT(a * GET(x[i]) + b);
         break;
     case GHP_FUNCTION_COUNT: break;
     }
@@ -114,28 +115,29 @@ static void LOOP(activation_data)(const struct ghp_local *local, const struct gh
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *y = call->at.y, *dy = call->at.dy;
     SCALAR *dx = call->at.dx[0];
-    SCALAR a = (SCALAR)local->activation.alpha, b = (SCALAR)local->activation.beta;
+    WIDE a = (WIDE)local->activation.alpha, b = (WIDE)local->activation.beta;
+    WIDE least = GET(PUT(a)), most = GET(PUT(b));
     int64_t i;
     switch (local->activation.function) {
     case GHP_FUNCTION_LEAKY_RELU:
         for (i = at.first; i < at.end; i++)
-            dx[i] = y[i] > 0 ? dy[i] : a * dy[i];
+            dx[i] = GET(y[i]) > 0 ? dy[i] : PUT(a * GET(dy[i]));
         break;
     case GHP_FUNCTION_SIGMOID:
         for (i = at.first; i < at.end; i++)
-            dx[i] = dy[i] * y[i] * (1 - y[i]);
+            dx[i] = PUT(GET(dy[i]) * GET(y[i]) * (1 - GET(y[i])));
         break;
     case GHP_FUNCTION_TANH:
         for (i = at.first; i < at.end; i++)
-            dx[i] = dy[i] * (1 - y[i] * y[i]);
+            dx[i] = PUT(GET(dy[i]) * (1 - GET(y[i]) * GET(y[i])));
         break;
     case GHP_FUNCTION_CLIP:
-        for (i = at.first; i < at.end; i++)
-            dx[i] = y[i] > a && y[i] < b ? dy[i] : 0;
+        for (i = at.first; i < at.end; i++) /* y stops at the limits as they are stored */
+            dx[i] = GET(y[i]) > least && GET(y[i]) < most ? dy[i] : 0;
         break;
     case GHP_FUNCTION_AFFINE:
         for (i = at.first; i < at.end; i++)
-            dx[i] = a * dy[i];
+            dx[i] = PUT(a * GET(dy[i]));
         break;
     case GHP_FUNCTION_COUNT: break;
     }
@@ -146,7 +148,7 @@ static void LOOP(mask_run)(const struct mask *mask, int64_t element, int64_t n, 
                            SCALAR *to)
 {
     uint32_t random[MASK_NUMBERS];
-    SCALAR scale = (SCALAR)mask->scale;
+    WIDE scale = (WIDE)mask->scale;
     while (n > 0) {
         int64_t skip = element % 4;
         int64_t count = n < MASK_NUMBERS - skip ? n : MASK_NUMBERS - skip;
@@ -154,7 +156,7 @@ static void LOOP(mask_run)(const struct mask *mask, int64_t element, int64_t n, 
         ghp_random_fill(mask->seed, counter, (skip + count + 3) / 4, random);
 #pragma omp simd
         for (int64_t i = 0; i < count; i++)
-            to[i] = random[skip + i] >= mask->threshold ? from[i] * scale : 0;
+            to[i] = random[skip + i] >= mask->threshold ? PUT(GET(from[i]) * scale) : 0;
         element += count;
         from += count;
         to += count;
@@ -200,21 +202,35 @@ static void LOOP(dropout_data)(const struct ghp_local *local, const struct ghp_c
     LOOP(dropout)(local, call, ghp_share_of(share, rows_of(local), 1), call->at.dy, call->at.dx[0]);
 }
 
+/* Up to ADD_BLOCK elements from `first`: all inputs are added before the sum is rounded. */
+static void LOOP(add_block)(const struct ghp_local *local, const struct ghp_call *call,
+                            int64_t first, int64_t n)
+{
+    const SCALAR *a = (const SCALAR *)call->at.x[0] + first,
+                 *b = (const SCALAR *)call->at.x[1] + first;
+    SCALAR *y = (SCALAR *)call->at.y + first;
+    WIDE sum[ADD_BLOCK];
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = GET(a[i]) + GET(b[i]);
+    for (int input = 2; input < local->n_inputs; input++) {
+        const SCALAR *x = (const SCALAR *)call->at.x[input] + first;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            sum[i] += GET(x[i]);
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = PUT(sum[i]);
+}
+
 static void LOOP(add_forward)(const struct ghp_local *local, const struct ghp_call *call,
                               struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *a = call->at.x[0], *b = call->at.x[1];
-    SCALAR *y = call->at.y;
-#pragma omp simd
-    for (int64_t i = at.first; i < at.end; i++)
-        y[i] = a[i] + b[i];
-    for (int input = 2; input < local->n_inputs; input++) {
-        const SCALAR *x = call->at.x[input];
-#pragma omp simd
-        for (int64_t i = at.first; i < at.end; i++)
-            y[i] += x[i];
-    }
+    for (int64_t first = at.first; first < at.end; first += ADD_BLOCK)
+        LOOP(add_block)
+    (local, call, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK);
 }
 
 static void LOOP(add_data)(const struct ghp_local *local, const struct ghp_call *call,
@@ -233,7 +249,7 @@ static void LOOP(mul_forward)(const struct ghp_local *local, const struct ghp_ca
     SCALAR *y = call->at.y;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
-        y[i] = a[i] * b[i];
+        y[i] = PUT(GET(a[i]) * GET(b[i]));
 }
 
 static void LOOP(mul_data)(const struct ghp_local *local, const struct ghp_call *call,
@@ -247,7 +263,7 @@ static void LOOP(mul_data)(const struct ghp_local *local, const struct ghp_call 
         if (dx == NULL) continue;
 #pragma omp simd
         for (int64_t i = at.first; i < at.end; i++)
-            dx[i] = dy[i] * other[i];
+            dx[i] = PUT(GET(dy[i]) * GET(other[i]));
     }
 }
 
@@ -329,19 +345,21 @@ static void LOOP(flatten_data)(const struct ghp_local *local, const struct ghp_c
 /* Probabilities of one sample; returns -log p of the label. */
 static double LOOP(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
 {
-    SCALAR greatest = x[0];
+    WIDE greatest = GET(x[0]);
     for (int64_t i = 1; i < classes; i++)
-        greatest = x[i] > greatest ? x[i] : greatest;
+        greatest = GET(x[i]) > greatest ? GET(x[i]) : greatest;
     double sum = 0.0;
     for (int64_t i = 0; i < classes; i++) {
-        double e = exp((double)x[i] - (double)greatest);
+        double e = exp((double)GET(x[i]) - (double)greatest);
         sum += e;
-        y[i] = (SCALAR)e;
+        if (!ROUNDS) y[i] = PUT((WIDE)e);
     }
-    SCALAR scale = (SCALAR)(1.0 / sum);
-    double loss = log(sum) - ((double)x[label] - (double)greatest);
-    for (int64_t i = 0; i < classes; i++)
-        y[i] *= scale;
+    WIDE scale = (WIDE)(1.0 / sum);
+    double loss = log(sum) - ((double)GET(x[label]) - (double)greatest);
+    for (int64_t i = 0; i < classes; i++) {
+        WIDE e = ROUNDS ? (WIDE)exp((double)GET(x[i]) - (double)greatest) : GET(y[i]);
+        y[i] = PUT(e * scale);
+    }
     return loss;
 }
 
@@ -360,7 +378,7 @@ static void LOOP(softmax_forward)(const struct ghp_local *local, const struct gh
         int64_t label = counts ? call->at.labels[row] : 0, best = 0;
         const SCALAR *logits = x + row * classes;
         for (int64_t i = 1; i < classes; i++)
-            best = logits[i] > logits[best] ? i : best;
+            best = GET(logits[i]) > GET(logits[best]) ? i : best;
         double loss = LOOP(softmax_row)(classes, logits, y + row * classes, label);
         if (!counts) continue;
         sum[GHP_METRIC_LOSS] += loss;
@@ -369,20 +387,33 @@ static void LOOP(softmax_forward)(const struct ghp_local *local, const struct gh
     }
 }
 
+/* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. */
+static WIDE LOOP(softmax_label)(int64_t classes, const SCALAR *y, int64_t label)
+{
+    WIDE others = 0;
+    if (!ROUNDS) return GET(y[label]) - 1;
+    for (int64_t i = 0; i < classes; i++)
+        others += i == label ? 0 : GET(y[i]);
+    return -others;
+}
+
 static void LOOP(softmax_data)(const struct ghp_local *local, const struct ghp_call *call,
                                struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n, 1);
     int64_t classes = local->c * local->h * local->w;
-    const SCALAR *y = call->at.y;
-    SCALAR *dx = call->at.dx[0], scale = (SCALAR)call->loss_scale;
+    WIDE scale = (WIDE)call->loss_scale;
     for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *y = (const SCALAR *)call->at.y + row * classes;
+        SCALAR *dx = (SCALAR *)call->at.dx[0] + row * classes;
         int64_t label = call->at.labels[row];
+        WIDE own = LOOP(softmax_label)(classes, y, label);
         for (int64_t i = 0; i < classes; i++)
-            dx[row * classes + i] = (y[row * classes + i] - (i == label ? 1 : 0)) * scale;
+            dx[i] = PUT((i == label ? own : GET(y[i])) * scale);
     }
 }
 
+#if !ROUNDS /* weights and all that belongs to them are WIDE */
 static void LOOP(update)(const struct ghp_update *update, struct ghp_range at)
 {
     SCALAR *w = update->w, *v = update->v;
@@ -396,6 +427,7 @@ static void LOOP(update)(const struct ghp_update *update, struct ghp_range at)
         w[i] -= rate * speed;
     }
 }
+#endif
 
 static void LOOP(accumulate)(void *to, const void *from, struct ghp_range at)
 {
@@ -403,5 +435,5 @@ static void LOOP(accumulate)(void *to, const void *from, struct ghp_range at)
     const SCALAR *more = from;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
-        sum[i] += more[i];
+        sum[i] = PUT(GET(sum[i]) + GET(more[i]));
 }

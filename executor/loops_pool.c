@@ -4,6 +4,7 @@
  * places, else four (ghp_local_saved_bytes). The last value of either type says that the window held nothing but
  * padding: its output is 0 and its gradient goes nowhere. */
 #include "executor/backend_private.h"
+#include "core/precision.h"
 
 #include <string.h>
 
@@ -103,16 +104,8 @@ static bool is_tiled(const struct ghp_local *local)
            local->q * w->s == local->w && w->r * w->s <= 255 && local->c % TILE_CHANNELS == 0;
 }
 
-#define SCALAR float
-#define LOOP(name) name##_float
-#include "executor/loops_pool_body.h"
-#undef SCALAR
-#undef LOOP
-#define SCALAR double
-#define LOOP(name) name##_double
-#include "executor/loops_pool_body.h"
-#undef SCALAR
-#undef LOOP
+#define BODY "executor/loops_pool_body.h"
+#include "executor/loops_precisions.h"
 
 static int64_t place_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
@@ -120,20 +113,38 @@ static int64_t place_rows(const struct ghp_local *local, int parts, int element_
     return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(int32_t));
 }
 
-#define BOTH(run)                                                                                  \
+/* In bfloat16 sums are kept in float until they are complete: of a pixel, or of an image. */
+static int64_t pixel_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    return element_bytes == 2 ? parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(float)) : 0;
+}
+
+static int64_t image_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    int64_t image = local->h * local->w * local->c;
+    return element_bytes == 2 ? parts * ghp_loop_row_bytes(image * (int64_t)sizeof(float)) : 0;
+}
+
+static int64_t places_and_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    return place_rows(local, parts, element_bytes) +
+           (is_tiled(local) ? 0 : image_sums(local, parts, element_bytes));
+}
+
+#define EACH(run)                                                                                  \
     {                                                                                              \
-        {NULL, run##_float, NULL},                                                                 \
+        {NULL, run##_float, NULL}, {NULL, run##_double, NULL},                                     \
         {                                                                                          \
-            NULL, run##_double, NULL                                                               \
+            NULL, run##_bf16, NULL                                                                 \
         }                                                                                          \
     }
 
 const struct ghp_loop ghp_loops_pool[] = {
-    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", BOTH(max_forward), place_rows},
-    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(max_data), place_rows},
-    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", BOTH(avg_forward), NULL},
-    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(avg_data), NULL},
-    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", BOTH(global_forward), NULL},
-    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", BOTH(global_data), NULL},
+    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", EACH(max_forward), place_rows},
+    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(max_data), places_and_sums},
+    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", EACH(avg_forward), pixel_sums},
+    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(avg_data), image_sums},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", EACH(global_forward), pixel_sums},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(global_data), NULL},
     {.name = NULL},
 };

@@ -1,4 +1,4 @@
-/* executor/loops_pool_body.h - pools: bodies for one precision, SCALAR; LOOP(name) names them.
+/* executor/loops_pool_body.h - pools: bodies for one precision (loops_precisions.h).
  *
  * Included by loops_pool.c only, once for each precision. x [n][h][w][c], y [n][p][q][c]. */
 
@@ -18,7 +18,7 @@ static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, stru
             bool first = r == box.r0 && s == box.s0;
 #pragma omp simd
             for (int64_t i = 0; i < c; i++) {
-                bool greater = first || from[i] > y[i];
+                bool greater = first || GET(from[i]) > GET(y[i]);
                 y[i] = greater ? from[i] : y[i];
                 place[i] = greater ? here : place[i];
             }
@@ -31,16 +31,16 @@ static void LOOP(max_pixel_narrow)(const struct ghp_local *local, const SCALAR *
 {
     int64_t c = local->c;
     for (int64_t i = 0; i < c; i++) {
-        SCALAR greatest = x[box_at(local, box, box.r0, box.s0) + i];
+        WIDE greatest = GET(x[box_at(local, box, box.r0, box.s0) + i]);
         int32_t best = (int32_t)(box.r0 * local->window.s + box.s0);
         for (int64_t r = box.r0; r < box.r1; r++)
             for (int64_t s = box.s0; s < box.s1; s++) {
-                SCALAR value = x[box_at(local, box, r, s) + i];
+                WIDE value = GET(x[box_at(local, box, r, s) + i]);
                 int32_t here = (int32_t)(r * local->window.s + s);
                 best ^= (best ^ here) & -(int32_t)(value > greatest); /* no branch to mispredict */
                 greatest = value > greatest ? value : greatest;
             }
-        y[i] = greatest;
+        y[i] = PUT(greatest);
         place[i] = best;
     }
 }
@@ -58,7 +58,7 @@ static void LOOP(max_tile)(const struct ghp_local *local, const SCALAR *x, SCALA
             int32_t here = (int32_t)(r * local->window.s + s);
 #pragma omp simd
             for (int i = 0; i < TILE_CHANNELS; i++) {
-                bool greater = from[i] > greatest[i];
+                bool greater = GET(from[i]) > GET(greatest[i]);
                 greatest[i] = greater ? from[i] : greatest[i];
                 best[i] = greater ? here : best[i];
             }
@@ -126,23 +126,38 @@ static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_ca
         }
 }
 
+/* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */
+static WIDE *LOOP(sums_of)(void *tensor, char *rows, int part, int64_t n)
+{
+    return ROUNDS ? (WIDE *)(void *)(rows + part * ghp_loop_row_bytes(n * (int64_t)sizeof(WIDE)))
+                  : tensor;
+}
+
+/* The sums times a factor, into the tensor. */
+static void LOOP(store_sums)(const WIDE *sum, int64_t n, WIDE scale, SCALAR *tensor)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        tensor[i] = PUT(sum[i] * scale);
+}
+
 /* dx += dy where the greatest value was: all places of the window in turn, each for all channels at once. */
 static void LOOP(max_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
-                             const int32_t *place, SCALAR *dx)
+                             const int32_t *place, WIDE *dx)
 {
     int64_t c = local->c, width = local->window.s;
     if (c < NARROW && !box_empty(box)) {
         for (int64_t i = 0; i < c; i++)
-            dx[box_at(local, box, place[i] / width, place[i] % width) + i] += dy[i];
+            dx[box_at(local, box, place[i] / width, place[i] % width) + i] += GET(dy[i]);
         return;
     }
     for (int64_t r = box.r0; r < box.r1; r++)
         for (int64_t s = box.s0; s < box.s1; s++) {
-            SCALAR *to = dx + box_at(local, box, r, s);
+            WIDE *to = dx + box_at(local, box, r, s);
             int32_t here = (int32_t)(r * width + s);
 #pragma omp simd
             for (int64_t i = 0; i < c; i++)
-                to[i] += place[i] == here ? dy[i] : 0;
+                to[i] += place[i] == here ? GET(dy[i]) : 0;
         }
 }
 
@@ -158,14 +173,16 @@ static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call 
     }
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
-        memset(dx, 0, (size_t)image * sizeof *dx);
+        WIDE *sum = LOOP(sums_of)(dx, (char *)part_places(call, share.parts, c), share.part, image);
+        memset(sum, 0, (size_t)image * sizeof *sum);
         for (int64_t p = 0; p < local->p; p++)
             for (int64_t q = 0; q < local->q; q++) {
                 int64_t at = ((n * local->p + p) * local->q + q) * c;
                 load_places(local, call->at.saved, at, place);
                 LOOP(max_spread)
-                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, place, dx);
+                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, place, sum);
             }
+        if (ROUNDS) LOOP(store_sums)(sum, image, 1, dx);
     }
 }
 
@@ -179,32 +196,30 @@ static void LOOP(avg_forward)(const struct ghp_local *local, const struct ghp_ca
         for (int64_t q = 0; q < local->q; q++) {
             struct box box = box_of(local, row % local->p, q);
             SCALAR *y = (SCALAR *)call->at.y + (row * local->q + q) * c;
-            SCALAR scale = (SCALAR)mean_scale(local, box);
-            memset(y, 0, (size_t)c * sizeof *y);
+            WIDE *sum = LOOP(sums_of)(y, call->at.scratch, share.part, c);
+            memset(sum, 0, (size_t)c * sizeof *sum);
             for (int64_t r = box.r0; r < box.r1; r++)
                 for (int64_t s = box.s0; s < box.s1; s++) {
                     const SCALAR *from = x + row / local->p * image + box_at(local, box, r, s);
 #pragma omp simd
                     for (int64_t i = 0; i < c; i++)
-                        y[i] += from[i];
+                        sum[i] += GET(from[i]);
                 }
-#pragma omp simd
-            for (int64_t i = 0; i < c; i++)
-                y[i] *= scale;
+            LOOP(store_sums)(sum, c, (WIDE)mean_scale(local, box), y);
         }
 }
 
 static void LOOP(avg_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
-                             SCALAR *dx)
+                             WIDE *dx)
 {
     int64_t c = local->c;
-    SCALAR scale = (SCALAR)mean_scale(local, box);
+    WIDE scale = (WIDE)mean_scale(local, box);
     for (int64_t r = box.r0; r < box.r1; r++)
         for (int64_t s = box.s0; s < box.s1; s++) {
-            SCALAR *to = dx + box_at(local, box, r, s);
+            WIDE *to = dx + box_at(local, box, r, s);
 #pragma omp simd
             for (int64_t i = 0; i < c; i++)
-                to[i] += dy[i] * scale;
+                to[i] += GET(dy[i]) * scale;
         }
 }
 
@@ -215,13 +230,15 @@ static void LOOP(avg_data)(const struct ghp_local *local, const struct ghp_call 
     int64_t c = local->c, image = local->h * local->w * c;
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
-        memset(dx, 0, (size_t)image * sizeof *dx);
+        WIDE *sum = LOOP(sums_of)(dx, call->at.scratch, share.part, image);
+        memset(sum, 0, (size_t)image * sizeof *sum);
         for (int64_t p = 0; p < local->p; p++)
             for (int64_t q = 0; q < local->q; q++) {
                 int64_t at = ((n * local->p + p) * local->q + q) * c;
                 LOOP(avg_spread)
-                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, dx);
+                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, sum);
             }
+        if (ROUNDS) LOOP(store_sums)(sum, image, 1, dx);
     }
 }
 
@@ -231,19 +248,18 @@ static void LOOP(global_forward)(const struct ghp_local *local, const struct ghp
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t c = local->c, pixels = local->h * local->w;
     const SCALAR *x = call->at.x[0];
-    SCALAR scale = (SCALAR)(1.0 / (double)pixels);
+    WIDE scale = (WIDE)(1.0 / (double)pixels);
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *y = (SCALAR *)call->at.y + n * c;
-        memset(y, 0, (size_t)c * sizeof *y);
+        WIDE *sum = LOOP(sums_of)(y, call->at.scratch, share.part, c);
+        memset(sum, 0, (size_t)c * sizeof *sum);
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
             const SCALAR *from = x + (n * pixels + pixel) * c;
 #pragma omp simd
             for (int64_t i = 0; i < c; i++)
-                y[i] += from[i];
+                sum[i] += GET(from[i]);
         }
-#pragma omp simd
-        for (int64_t i = 0; i < c; i++)
-            y[i] *= scale;
+        LOOP(store_sums)(sum, c, scale, y);
     }
 }
 
@@ -252,12 +268,12 @@ static void LOOP(global_data)(const struct ghp_local *local, const struct ghp_ca
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
     int64_t c = local->c, pixels = local->h * local->w;
-    SCALAR scale = (SCALAR)(1.0 / (double)pixels);
+    WIDE scale = (WIDE)(1.0 / (double)pixels);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *dy = (const SCALAR *)call->at.dy + row / pixels * c;
         SCALAR *dx = (SCALAR *)call->at.dx[0] + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            dx[i] = dy[i] * scale;
+            dx[i] = PUT(GET(dy[i]) * scale);
     }
 }

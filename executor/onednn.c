@@ -56,6 +56,13 @@ enum ghp_status ghp_onednn_engine_open(dnnl_engine_t *engine)
     return GHP_ONEDNN(dnnl_engine_create(engine, dnnl_cpu, 0));
 }
 
+bool ghp_onednn_has_bf16(void)
+{
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned bf16 = (unsigned)dnnl_cpu_isa_avx512_core_bf16;
+    return (isa & bf16) == bf16;
+}
+
 struct ghp_onednn_conv ghp_onednn_conv_of(const struct ghp_local *l)
 {
     const struct ghp_window *win = &l->window;
@@ -75,14 +82,20 @@ struct ghp_onednn_conv ghp_onednn_conv_of(const struct ghp_local *l)
 
 struct conv_layouts {
     ghp_onednn_layout x, w, y, bias; /* bias: NULL, or of a forward pass */
+    ghp_onednn_layout read_w;        /* weights as a forward pass reads them */
 };
+
+static ghp_onednn_layout read_by(const struct ghp_onednn_matrices *m)
+{
+    return m->read_w != NULL ? m->read_w : m->w;
+}
 
 #if DNNL_VERSION_MAJOR >= 3
 
 enum ghp_status ghp_onednn_layout_open(int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                                       ghp_onednn_layout *layout)
+                                       dnnl_data_type_t type, ghp_onednn_layout *layout)
 {
-    return GHP_ONEDNN(dnnl_memory_desc_create_with_tag(layout, n_dims, dims, dnnl_f32, tag));
+    return GHP_ONEDNN(dnnl_memory_desc_create_with_tag(layout, n_dims, dims, type, tag));
 }
 
 void ghp_onednn_layout_close(ghp_onednn_layout layout)
@@ -171,12 +184,12 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
 #else
 
 enum ghp_status ghp_onednn_layout_open(int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                                       ghp_onednn_layout *layout)
+                                       dnnl_data_type_t type, ghp_onednn_layout *layout)
 {
     dnnl_memory_desc_t *made = ghp_alloc(1, sizeof *made);
     if (made == NULL) return GHP_NO_MEMORY();
     enum ghp_status status =
-        GHP_ONEDNN(dnnl_memory_desc_init_by_tag(made, n_dims, dims, dnnl_f32, tag));
+        GHP_ONEDNN(dnnl_memory_desc_init_by_tag(made, n_dims, dims, type, tag));
     if (status == GHP_OK)
         *layout = made;
     else
@@ -212,8 +225,8 @@ static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_oned
     dnnl_convolution_desc_t forward, backward;
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &forward, dnnl_forward_training, way.algorithm, md->x, md->w, md->bias, md->y, c->stride,
-        c->dilation, c->pad_begin, c->pad_end);
+        &forward, dnnl_forward_training, way.algorithm, md->x, md->read_w, md->bias, md->y,
+        c->stride, c->dilation, c->pad_begin, c->pad_end);
     if (status != dnnl_success) return GHP_OK;
     if (pass == GHP_PASS_FORWARD)
         return choose(engine, &forward, NULL, way.implementation, attributes, described);
@@ -254,8 +267,8 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
     dnnl_inner_product_desc_t forward, backward;
     dnnl_primitive_desc_t hint = NULL;
     *described = NULL;
-    if (dnnl_inner_product_forward_desc_init(&forward, dnnl_forward_training, m->x, m->w, NULL,
-                                             m->y) != dnnl_success)
+    if (dnnl_inner_product_forward_desc_init(&forward, dnnl_forward_training, m->x, read_by(m),
+                                             NULL, m->y) != dnnl_success)
         return GHP_OK;
     if (pass == GHP_PASS_FORWARD)
         return choose(engine, &forward, NULL, implementation, attributes, described);
@@ -274,15 +287,19 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
 
 #endif
 
-static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, struct ghp_onednn_way way,
-                                    struct conv_layouts *md)
+static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, enum ghp_pass pass,
+                                    struct ghp_onednn_way way, struct conv_layouts *md)
 {
     const dnnl_dims_t channels = {conv->y[1]};
     const dnnl_format_tag_t activation = way.activation;
-    if (way.bias) GHP_TRY(ghp_onednn_layout_open(1, channels, dnnl_a, &md->bias));
-    GHP_TRY(ghp_onednn_layout_open(4, conv->x, activation, &md->x));
-    GHP_TRY(ghp_onednn_layout_open(conv->grouped ? 5 : 4, conv->w, dnnl_format_tag_any, &md->w));
-    return ghp_onednn_layout_open(4, conv->y, activation, &md->y);
+    const dnnl_data_type_t type = way.bf16 ? dnnl_bf16 : dnnl_f32;
+    const dnnl_data_type_t w_type = pass == GHP_PASS_BACKWARD_WEIGHT ? dnnl_f32 : type;
+    const int w_dims = conv->grouped ? 5 : 4;
+    if (way.bias) GHP_TRY(ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &md->bias));
+    GHP_TRY(ghp_onednn_layout_open(4, conv->x, activation, type, &md->x));
+    GHP_TRY(ghp_onednn_layout_open(w_dims, conv->w, dnnl_format_tag_any, w_type, &md->w));
+    GHP_TRY(ghp_onednn_layout_open(w_dims, conv->w, dnnl_format_tag_any, type, &md->read_w));
+    return ghp_onednn_layout_open(4, conv->y, activation, type, &md->y);
 }
 
 enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_local *local,
@@ -293,11 +310,12 @@ enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_
     struct ghp_onednn_conv conv = ghp_onednn_conv_of(local);
     struct conv_layouts md = {0};
     *described = NULL;
-    enum ghp_status status = open_layouts(&conv, way, &md);
+    enum ghp_status status = open_layouts(&conv, pass, way, &md);
     if (status == GHP_OK)
         status = describe_conv(engine, &conv, &md, pass, way, attributes, described);
     ghp_onednn_layout_close(md.x);
     ghp_onednn_layout_close(md.w);
+    ghp_onednn_layout_close(md.read_w);
     ghp_onednn_layout_close(md.y);
     ghp_onednn_layout_close(md.bias);
     return status;

@@ -29,9 +29,13 @@ enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what);
  * implementations wrongly. The caller destroys the engine. */
 enum ghp_status ghp_onednn_engine_open(dnnl_engine_t *engine);
 
-/* A layout of float numbers, owned by the caller. */
+/* Whether the library has kernels of its own for bfloat16 here: on processors with AVX512_BF16 or AMX, unless
+ * DNNL_MAX_CPU_ISA holds it back. Elsewhere it computes them in float, or not at all. */
+bool ghp_onednn_has_bf16(void);
+
+/* A layout of numbers of that type, owned by the caller. */
 enum ghp_status ghp_onednn_layout_open(int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                                       ghp_onednn_layout *layout);
+                                       dnnl_data_type_t type, ghp_onednn_layout *layout);
 void ghp_onednn_layout_close(ghp_onednn_layout layout); /* accepts NULL */
 
 /* A convolution in the library's terms: x [n c h w], w [k c r s] or, grouped, [g k c r s], y [n k p q]. */
@@ -46,7 +50,8 @@ struct ghp_onednn_way {
     dnnl_alg_kind_t algorithm;    /* of convolutions */
     dnnl_format_tag_t activation; /* of x and y; dnnl_format_tag_any: as the library likes best */
     int implementation;           /* among the library's, best first, from 0 */
-    bool bias;                    /* forward: with a bias of k numbers */
+    bool bias;                    /* forward: with a bias of k floats */
+    bool bf16; /* x, y and the weights that are read; weight gradients come as float */
 };
 
 /* The primitive of a pass of a convolution; *described stays NULL, with GHP_OK, where the library has no such thing.
@@ -60,6 +65,8 @@ enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_
 
 struct ghp_onednn_matrices { /* x [n][c], w [k][c] (matmul: seen as [c][k]), y [n][k] */
     ghp_onednn_layout x, w, y;
+    ghp_onednn_layout
+        read_w; /* weights as forward passes read them, where a gradient w is of other numbers; else NULL */
 };
 
 /* y = x w, w [c][k]. NULL where the library has no such thing. */

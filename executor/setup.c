@@ -186,8 +186,9 @@ static enum ghp_status open_backend(struct ghp_setup *s)
     if (!ghp_backend_has(ops, s->precision))
         return GHP_FAIL(GHP_ERR_USAGE, "the backend '%s' has no %s precision; use --backend %s",
                         ops->name, ghp_precision_name(s->precision),
-                        s->element_bytes == 8 ? "reference, or --precision float"
-                                              : "cuda, or --precision float");
+                        s->element_bytes == 8   ? "reference, or --precision float"
+                        : s->element_bytes == 2 ? "onednn or cuda, or --precision float"
+                                                : "cuda, or --precision float");
     GHP_TRY(check_same_backend(s, ops));
     s->exact = o->numerics == GHP_NUMERICS_AUTO ? o->verify_steps != GHP_NOT_SET
                                                 : o->numerics == GHP_NUMERICS_EXACT;

@@ -1,6 +1,7 @@
 /* executor/worker_instr.c - runs one instruction of a program, whatever its kind. */
 #include "executor/worker_private.h"
 
+#include "core/precision.h"
 #include "executor/call.h"
 #include "executor/exchange.h"
 
@@ -113,7 +114,7 @@ static enum ghp_status run_ghosts(struct ghp_worker *w, int i, const struct ghp_
         call.at.dx[0] = moved(all->at.dx[0], g * tensor);
         call.at.y = moved(all->at.y, g * tensor);
         call.at.dy = moved(all->at.dy, g * tensor);
-        call.at.saved = moved(all->at.saved, g * 2 * local->c * e);
+        call.at.saved = moved(all->at.saved, g * 2 * local->c * ghp_parameter_bytes((int)e));
         call.at.stats = moved(all->at.stats, g * 2 * local->c * (int64_t)sizeof(double));
         call.first_sample += g * local->n;
         call.drift_adds = all->drift_adds || g > 0;
@@ -168,13 +169,13 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
 static enum ghp_status run_accumulate(struct ghp_worker *w, const struct ghp_instr *instr)
 {
     const struct ghp_operands *at = &instr->at;
+    const struct ghp_numbers tensor = {ghp_local_in_elements(&instr->local), w->work.element_bytes};
 
-    if (instr->edge >= 0)
-        return ghp_worker_accumulate(w, at->dy, at->x[0], ghp_local_in_elements(&instr->local));
+    if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)
-            GHP_TRY(ghp_worker_accumulate(w, at->dw[p], at->x[p],
-                                          w->program.buffers[at->dw[p]].elements));
+            GHP_TRY(
+                ghp_worker_accumulate(w, at->dw[p], at->x[p], ghp_worker_parameters(w, at->dw[p])));
     return GHP_OK;
 }
 

@@ -78,7 +78,10 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
 /* An UPDATE, by the rates of the step whose gradient it is. */
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
 /* Buffer `sum` += buffer `more`. */
-enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more, int64_t elements);
+enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
+                                      struct ghp_numbers numbers);
+/* The numbers of a buffer of weights' gradients or of statistics. */
+struct ghp_numbers ghp_worker_parameters(const struct ghp_worker *w, int buffer);
 
 /* ---- worker_beside.c ---- */
 

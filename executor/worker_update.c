@@ -1,6 +1,8 @@
 /* executor/worker_update.c - weights by gradients: one instruction's updates, or all that are ready at once. */
 #include "executor/worker_private.h"
 
+#include "core/precision.h"
+
 /* An instruction's updates, by the rates of the step whose gradient it is; returns their number. */
 static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step *of,
                         struct ghp_update *updates)
@@ -42,10 +44,17 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
     return w->team.backend_ops->update_all(w->team.backend, w->updates, n);
 }
 
-enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more, int64_t elements)
+enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
+                                      struct ghp_numbers numbers)
 {
     return w->team.backend_ops->accumulate(w->team.backend, w->address[sum], w->address[more],
-                                           elements);
+                                           numbers);
+}
+
+struct ghp_numbers ghp_worker_parameters(const struct ghp_worker *w, int buffer)
+{
+    return (struct ghp_numbers){w->program.buffers[buffer].elements,
+                                ghp_parameter_bytes(w->work.element_bytes)};
 }
 
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of)
@@ -61,6 +70,6 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
     for (int s = 0; s < GHP_MAX_STATES; s++)
         if (at->drift[s] >= 0)
             GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->drift[s],
-                                          w->program.buffers[at->state[s]].elements));
+                                          ghp_worker_parameters(w, at->state[s])));
     return GHP_OK;
 }

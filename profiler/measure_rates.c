@@ -74,10 +74,10 @@ static enum ghp_status run_update(void *context, int64_t repeats)
 static enum ghp_status run_accumulate(void *context, int64_t repeats)
 {
     const struct job *job = context;
-    int64_t elements = job->bytes / job->m->element_bytes;
+    const struct ghp_numbers numbers = {job->bytes / job->m->element_bytes, job->m->element_bytes};
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, elements));
+        GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, numbers));
     return GHP_OK;
 }
 

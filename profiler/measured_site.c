@@ -55,7 +55,9 @@ enum ghp_status ghp_measuring_check(const struct ghp_measuring *run)
                         "backend '%s' cannot compute in %s; use --backend %s, or "
                         "--precision float",
                         request->backend_ops->name, ghp_precision_name(request->precision),
-                        request->precision.element_bytes == 8 ? "reference" : "cuda");
+                        request->precision.element_bytes == 8   ? "reference"
+                        : request->precision.element_bytes == 2 ? "onednn or cuda"
+                                                                : "cuda");
     return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
 }
 

@@ -154,6 +154,40 @@ static void check_model(const char *path, int ghost, int cases)
     free(c);
 }
 
+/* ---- numbers ---- */
+
+/* In bfloat16 weights' gradients have four bytes a number, those of further micro-batches beside the sum among them. */
+static void check_gradients(void)
+{
+    struct staged *c = calloc(1, sizeof *c);
+    struct ghp_programs programs;
+    int further = 0;
+
+    if (!CHECK(c != NULL)) return;
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
+    c->whole = (struct ghp_extent){.workers = 1, .global_batch = 8};
+    c->staging.micro_batches = 4;
+    for (int l = 0; l < c->model.n_layers; l++)
+        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    struct ghp_lowering how = lowering_of(c);
+    how.element_bytes = 2;
+    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return;
+    for (int i = 0; i < programs.of[0].n_instrs; i++) {
+        const struct ghp_instr *instr = &programs.of[0].instrs[i];
+        const struct ghp_buffer *dw =
+            instr->at.dw[0] >= 0 ? &programs.of[0].buffers[instr->at.dw[0]] : NULL;
+
+        if (dw == NULL) continue;
+        CHECK(dw->bytes >= 4 * dw->elements);
+        if (instr->kind == GHP_INSTR_ACCUMULATE) CHECK_EQ(instr->bytes, 4 * dw->elements);
+        further += instr->micro > 0;
+    }
+    CHECK(further > 0);
+    ghp_programs_release(&programs);
+    ghp_model_release(&c->model);
+    free(c);
+}
+
 /* ---- memory ---- */
 
 static int64_t peak_of(const struct staged *c)
@@ -205,6 +239,7 @@ int main(void)
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, 150);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);
     check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", 0, 150);
+    check_gradients();
     check_memory();
     return check_end();
 }

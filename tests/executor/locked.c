@@ -124,7 +124,8 @@ struct collective {
 
 struct work {
     enum { COPY, CLEAR, MOVE, RUN, UPDATE, ACCUMULATE, SET, COLLECT } kind;
-    struct ghp_copy copy; /* CLEAR, ACCUMULATE: to, from, bytes or elements */
+    struct ghp_copy copy; /* CLEAR, ACCUMULATE: to, from, bytes */
+    int number_bytes;     /* ACCUMULATE */
     struct ghp_move move;
     struct ghp_kernel *kernel;
     struct ghp_call call;
@@ -243,7 +244,9 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
     case RUN: status = run_kernel(w->kernel, w->call); break;
     case UPDATE: status = run_update(backend, w->update); break;
     case ACCUMULATE:
-        status = ghp_backend_reference.accumulate(backend, w->copy.to, w->copy.from, w->copy.bytes);
+        status = ghp_backend_reference.accumulate(
+            backend, w->copy.to, w->copy.from,
+            (struct ghp_numbers){w->copy.bytes / w->number_bytes, w->number_bytes});
         break;
     case SET: *w->mark = (struct ghp_mark){.at_s = ghp_stopwatch_now_s(), .set = true}; break;
     case COLLECT: break;
@@ -507,10 +510,11 @@ static enum ghp_status locked_update_all(struct ghp_backend *backend,
 }
 
 static enum ghp_status locked_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                         int64_t elements)
+                                         struct ghp_numbers numbers)
 {
-    return enqueue(backend,
-                   (struct work){.kind = ACCUMULATE, .copy = {to, from, elements, 0}});
+    return enqueue(backend, (struct work){.kind = ACCUMULATE,
+                                          .copy = {to, from, numbers.n * numbers.bytes, 0},
+                                          .number_bytes = numbers.bytes});
 }
 
 static int64_t locked_scratch(const struct ghp_kernel *kernel)

@@ -6,7 +6,7 @@
  *
  * Bound: greatest difference over greatest number, 1e-4 in float, 2e-3 in tf32 (10 bits: 5e-4 a product, and roots of
  * sums), 2e-2 in bf16 (8 bits: 4e-3 a stored number). Runs repeat bit for bit where results must. Skipped without a GPU. */
-#include "tests/executor/cuda_case.h"
+#include "tests/executor/twin_case.h"
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -31,36 +31,12 @@ static struct tally {
     double worst;
 } tally;
 
-enum { GUARD_BYTES = 256 };
-
-/* Runs a pass with scratch full of NaN; nothing behind it is touched. */
-static enum ghp_status run(struct cuda_case *c, struct ghp_kernel *kernel)
-{
-    int64_t bytes = ops->scratch_bytes(kernel), whole = bytes + GUARD_BYTES;
-    unsigned char *fill = malloc((size_t)whole);
-    void *scratch = NULL;
-    enum ghp_status status;
-
-    memset(fill, 0xff, (size_t)whole);
-    status = ghp_device_allocate(c->there.device, whole, &scratch);
-    if (status == GHP_OK) status = ghp_device_write(c->there.device, scratch, fill, whole);
-    c->there.call.at.scratch = scratch;
-    if (status == GHP_OK) status = ops->run(kernel, &c->there.call);
-    if (status == GHP_OK) status = ghp_device_read(c->there.device, fill, scratch, whole);
-    for (int i = 0; status == GHP_OK && i < GUARD_BYTES; i++)
-        if (!CHECK(fill[bytes + i] == 0xff)) break;
-    ghp_device_release(c->there.device, scratch);
-    c->there.call.at.scratch = NULL;
-    free(fill);
-    return status;
-}
-
-static void compare(const struct cuda_case *c, enum ghp_pass pass, const struct setting *setting,
+static void compare(const struct twin_case *c, enum ghp_pass pass, const struct setting *setting,
                     const char *algorithm)
 {
     for (int i = 0; i < c->n; i++) {
-        const struct cuda_tensor *t = &c->tensors[i];
-        double error = cuda_case_error(c, t);
+        const struct twin_tensor *t = &c->tensors[i];
+        double error = twin_case_error(c, t);
 
         if (t->written && error > tally.worst && setting->element_bytes == 4 && !setting->tf32)
             tally.worst = error;
@@ -71,7 +47,7 @@ static void compare(const struct cuda_case *c, enum ghp_pass pass, const struct 
 }
 
 /* A second kernel, by the name of the first, gives the same bits from the same tensors. */
-static void check_repeats(struct cuda_case *c, struct ghp_backend *backend, enum ghp_pass pass,
+static void check_repeats(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass,
                           const char *algorithm)
 {
     int64_t bytes = c->got.bytes;
@@ -81,9 +57,9 @@ static void check_repeats(struct cuda_case *c, struct ghp_backend *backend, enum
     memcpy(once, c->got.memory, (size_t)bytes);
     if (CHECK_STATUS(ops->prepare_as(backend, &c->right.local, pass, algorithm, &kernel), GHP_OK)) {
         CHECK_TEXT(ops->algorithm(kernel), algorithm);
-        CHECK_STATUS(cuda_case_send(c, pass), GHP_OK);
-        CHECK_STATUS(run(c, kernel), GHP_OK);
-        CHECK_STATUS(cuda_case_fetch(c), GHP_OK);
+        CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
+        CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK);
+        CHECK_STATUS(twin_case_fetch(c), GHP_OK);
         if (!CHECK(memcmp(once, c->got.memory, (size_t)bytes) == 0))
             fprintf(stderr, "  %s by %s\n", op_case_text(&c->right.local, pass), algorithm);
         ops->release(kernel);
@@ -91,7 +67,7 @@ static void check_repeats(struct cuda_case *c, struct ghp_backend *backend, enum
     free(once);
 }
 
-static void check_pass(struct cuda_case *c, struct ghp_backend *backend, enum ghp_pass pass,
+static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass,
                        const struct setting *setting)
 {
     struct ghp_kernel *kernel = NULL;
@@ -102,12 +78,12 @@ static void check_pass(struct cuda_case *c, struct ghp_backend *backend, enum gh
         memset(c->right.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
     if (!CHECK_STATUS(ops->prepare(backend, &c->right.local, pass, &kernel), GHP_OK)) return;
     snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
-    CHECK_STATUS(cuda_case_send(c, pass), GHP_OK);
-    if (CHECK_STATUS(run(c, kernel), GHP_OK)) {
-        CHECK_STATUS(cuda_case_fetch(c), GHP_OK);
+    CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
+    if (CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK)) {
+        CHECK_STATUS(twin_case_fetch(c), GHP_OK);
         CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
         compare(c, pass, setting, algorithm);
-        cuda_case_round(c);
+        twin_case_round(c);
     }
     ops->release(kernel);
     tally.passes++;
@@ -119,34 +95,34 @@ static void check_local(const struct ghp_local *local, struct ghp_backend *backe
 {
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
                                           GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
-    struct cuda_case c;
+    struct twin_case c;
 
-    cuda_case_open(&c, ghp_backend_device(ops, backend), local, setting->element_bytes);
+    twin_case_open(&c, ghp_backend_device(ops, backend), local, setting->element_bytes);
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
         if (ghp_local_has_pass(local, order[i])) check_pass(&c, backend, order[i], setting);
-    cuda_case_close(&c);
+    twin_case_close(&c);
 }
 
 static void check_exact(const struct ghp_local *local, struct ghp_backend *backend)
 {
     static const enum ghp_pass passes[] = {GHP_PASS_FORWARD, GHP_PASS_BACKWARD_WEIGHT,
                                            GHP_PASS_BACKWARD_DATA};
-    struct cuda_case c;
+    struct twin_case c;
 
     if (local->op != GHP_OP_CONV2D && local->op != GHP_OP_LINEAR) return;
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
         struct ghp_kernel *kernel = NULL;
         char algorithm[128];
 
-        cuda_case_open(&c, ghp_backend_device(ops, backend), local, 4);
+        twin_case_open(&c, ghp_backend_device(ops, backend), local, 4);
         if (!CHECK_STATUS(ops->prepare(backend, local, passes[i], &kernel), GHP_OK)) return;
         snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
-        CHECK_STATUS(cuda_case_send(&c, passes[i]), GHP_OK);
-        CHECK_STATUS(run(&c, kernel), GHP_OK);
-        CHECK_STATUS(cuda_case_fetch(&c), GHP_OK);
+        CHECK_STATUS(twin_case_send(&c, passes[i]), GHP_OK);
+        CHECK_STATUS(twin_case_run(&c, ops, kernel), GHP_OK);
+        CHECK_STATUS(twin_case_fetch(&c), GHP_OK);
         ops->release(kernel);
         check_repeats(&c, backend, passes[i], algorithm);
-        cuda_case_close(&c);
+        twin_case_close(&c);
     }
 }
 

@@ -167,7 +167,7 @@ static void check_update(void)
         reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL}), GHP_OK);
     CHECK(memcmp(w, w1, N * sizeof *w) == 0);
     CHECK(memcmp(v, v1, N * sizeof *v) == 0);
-    CHECK_STATUS(ops->accumulate(backends[1], w, dw, N), GHP_OK);
+    CHECK_STATUS(ops->accumulate(backends[1], w, dw, (struct ghp_numbers){N, 4}), GHP_OK);
     for (int i = 0; i < N; i += 1000)
         CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
     free(block);

@@ -307,7 +307,7 @@ static void check_update(void)
     CHECK_NEAR(w[0], 1.0 - 0.1 * (0.9 * 0.25 + 0.51), 1e-15);
     CHECK_NEAR(v[2], -0.9 - 0.25 + 0.005, 1e-15);
     float to[2] = {1.0f, 2.0f}, from[2] = {0.5f, -1.0f};
-    CHECK_STATUS(ops->accumulate(floats, to, from, 2), GHP_OK);
+    CHECK_STATUS(ops->accumulate(floats, to, from, (struct ghp_numbers){2, 4}), GHP_OK);
     CHECK_NEAR(to[0], 1.5, 0.0);
     CHECK_NEAR(to[1], 1.0, 0.0);
 }

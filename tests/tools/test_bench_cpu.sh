@@ -13,6 +13,7 @@ printf '#!/bin/sh\nexit 1\n' >bare && chmod +x bare
 refused 3 "install python3-torch" env GHP_PYTHON="$PWD/bare" "$bench/cpu" lenet5:64
 refused 2 "no network of models/" "$bench/cpu" nobody:8
 refused 2 "no network of models/" "$bench/cpu" lenet5
+refused 2 "one worker with itself" "$bench/cpu" --precision bf16 --workers 2 lenet5:64
 refused 2 "wants RESULT.json" "$bench/cpu_chart.py" only.json
 refused 1 "cannot read" "$bench/cpu_chart.py" "$PWD/none.json" "$PWD/chart.svg"
 echo '{"format": "ghp.run/1"}' >other.json

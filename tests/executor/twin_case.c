@@ -1,5 +1,5 @@
-/* tests/executor/cuda_case.c - see cuda_case.h. */
-#include "tests/executor/cuda_case.h"
+/* tests/executor/twin_case.c - see twin_case.h. */
+#include "tests/executor/twin_case.h"
 
 #include "core/precision.h"
 
@@ -8,33 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double number(const struct cuda_case *c, const struct cuda_tensor *t, int64_t i)
+static double number(const struct twin_case *c, const struct twin_tensor *t, int64_t i)
 {
     if (t->kind == CASE_NARROW && c->got.element_bytes == 2)
         return (double)ghp_bf16_value(((const uint16_t *)t->got)[i]);
     return (double)((const float *)t->got)[i];
 }
 
-static void add(struct cuda_case *c, struct cuda_tensor tensor)
+static void add(struct twin_case *c, struct twin_tensor tensor)
 {
     if (tensor.right != NULL && tensor.elements > 0) c->tensors[c->n++] = tensor;
 }
 
 /* Saved: a max pool's places are bytes, all else floats. */
-static struct cuda_tensor saved_of(const struct cuda_case *c)
+static struct twin_tensor saved_of(const struct twin_case *c)
 {
     const struct ghp_local *l = &c->right.local;
     int64_t bytes = ghp_local_saved_bytes(l, 4);
     bool plain = l->op == GHP_OP_MAX_POOL;
 
-    return (struct cuda_tensor){.name = "saved",
+    return (struct twin_tensor){.name = "saved",
                                 .right = c->right.call.at.saved,
                                 .got = c->got.call.at.saved,
                                 .elements = plain ? bytes : bytes / 4,
                                 .kind = plain ? CASE_PLAIN : CASE_WIDE};
 }
 
-static void list(struct cuda_case *c)
+static void list(struct twin_case *c)
 {
     const struct ghp_local *l = &c->right.local;
     const struct ghp_tensors *r = &c->right.call.at, *g = &c->got.call.at;
@@ -43,29 +43,29 @@ static void list(struct cuda_case *c)
     for (int i = 0; i < ghp_opset_inputs(l); i++) {
         int64_t n = ghp_opset_input_elements(l, i);
 
-        add(c, (struct cuda_tensor){"x", (void *)(uintptr_t)r->x[i], (void *)(uintptr_t)g->x[i], n,
+        add(c, (struct twin_tensor){"x", (void *)(uintptr_t)r->x[i], (void *)(uintptr_t)g->x[i], n,
                                     CASE_NARROW, false});
-        add(c, (struct cuda_tensor){"dx", r->dx[i], g->dx[i], n, CASE_NARROW, false});
+        add(c, (struct twin_tensor){"dx", r->dx[i], g->dx[i], n, CASE_NARROW, false});
     }
-    add(c, (struct cuda_tensor){"y", r->y, g->y, ghp_local_out_elements(l), CASE_NARROW, false});
-    add(c, (struct cuda_tensor){"dy", r->dy, g->dy, ghp_local_out_elements(l), CASE_NARROW, false});
+    add(c, (struct twin_tensor){"y", r->y, g->y, ghp_local_out_elements(l), CASE_NARROW, false});
+    add(c, (struct twin_tensor){"dy", r->dy, g->dy, ghp_local_out_elements(l), CASE_NARROW, false});
     for (int i = 0; i < weights; i++) {
         int64_t n = ghp_local_weight_elements(l) / weights;
 
-        add(c, (struct cuda_tensor){"w", r->w[i], g->w[i], n, CASE_WIDE, false});
-        add(c, (struct cuda_tensor){"dw", r->dw[i], g->dw[i], n, CASE_WIDE, false});
+        add(c, (struct twin_tensor){"w", r->w[i], g->w[i], n, CASE_WIDE, false});
+        add(c, (struct twin_tensor){"dw", r->dw[i], g->dw[i], n, CASE_WIDE, false});
     }
     add(c, saved_of(c));
-    add(c, (struct cuda_tensor){"labels", (void *)(uintptr_t)r->labels,
+    add(c, (struct twin_tensor){"labels", (void *)(uintptr_t)r->labels,
                                 (void *)(uintptr_t)g->labels, l->n * 4, CASE_PLAIN, false});
-    add(c, (struct cuda_tensor){"stats", r->stats, g->stats, 2 * l->c * 8, CASE_PLAIN, false});
-    add(c, (struct cuda_tensor){"metrics", r->metrics, g->metrics, GHP_METRIC_COUNT * 8, CASE_PLAIN,
+    add(c, (struct twin_tensor){"stats", r->stats, g->stats, 2 * l->c * 8, CASE_PLAIN, false});
+    add(c, (struct twin_tensor){"metrics", r->metrics, g->metrics, GHP_METRIC_COUNT * 8, CASE_PLAIN,
                                 false});
     for (int i = 0; i < GHP_MAX_STATES; i++)
-        add(c, (struct cuda_tensor){"state", r->state[i], g->state[i], l->c, CASE_WIDE, false});
+        add(c, (struct twin_tensor){"state", r->state[i], g->state[i], l->c, CASE_WIDE, false});
 }
 
-void cuda_case_round(struct cuda_case *c)
+void twin_case_round(struct twin_case *c)
 {
     if (c->got.element_bytes != 2) return;
     for (int t = 0; t < c->n; t++)
@@ -76,7 +76,7 @@ void cuda_case_round(struct cuda_case *c)
         }
 }
 
-void cuda_case_open(struct cuda_case *c, struct ghp_device device, const struct ghp_local *local,
+void twin_case_open(struct twin_case *c, struct ghp_device device, const struct ghp_local *local,
                     int element_bytes)
 {
     memset(c, 0, sizeof(*c));
@@ -87,17 +87,17 @@ void cuda_case_open(struct cuda_case *c, struct ghp_device device, const struct 
         exit(1);
     }
     list(c);
-    cuda_case_round(c);
+    twin_case_round(c);
 }
 
-void cuda_case_close(struct cuda_case *c)
+void twin_case_close(struct twin_case *c)
 {
     ghp_opset_release(&c->there);
     ghp_opset_release(&c->got);
     ghp_opset_release(&c->right);
 }
 
-static bool is_written(const struct cuda_tensor *t, enum ghp_pass pass, enum ghp_op op)
+static bool is_written(const struct twin_tensor *t, enum ghp_pass pass, enum ghp_op op)
 {
     if (strcmp(t->name, "y") == 0) return pass == GHP_PASS_FORWARD;
     if (strcmp(t->name, "dx") == 0) return pass == GHP_PASS_BACKWARD_DATA;
@@ -110,17 +110,17 @@ static bool is_written(const struct cuda_tensor *t, enum ghp_pass pass, enum ghp
     return false;
 }
 
-static size_t bytes_of(const struct cuda_case *c, const struct cuda_tensor *t)
+static size_t bytes_of(const struct twin_case *c, const struct twin_tensor *t)
 {
     int each = t->kind == CASE_PLAIN ? 1 : t->kind == CASE_WIDE ? 4 : c->got.element_bytes;
 
     return (size_t)(t->elements * each);
 }
 
-enum ghp_status cuda_case_send(struct cuda_case *c, enum ghp_pass pass)
+enum ghp_status twin_case_send(struct twin_case *c, enum ghp_pass pass)
 {
     for (int i = 0; i < c->n; i++) {
-        struct cuda_tensor *t = &c->tensors[i];
+        struct twin_tensor *t = &c->tensors[i];
         bool adds = strcmp(t->name, "state") == 0 || strcmp(t->name, "metrics") == 0;
 
         t->written = is_written(t, pass, c->right.local.op);
@@ -134,12 +134,43 @@ enum ghp_status cuda_case_send(struct cuda_case *c, enum ghp_pass pass)
     return ghp_opset_upload(&c->got, &c->there);
 }
 
-enum ghp_status cuda_case_fetch(struct cuda_case *c)
+enum ghp_status twin_case_fetch(struct twin_case *c)
 {
     return ghp_opset_fetch(&c->there, &c->got);
 }
 
-double cuda_case_error(const struct cuda_case *c, const struct cuda_tensor *t)
+enum { GUARD_BYTES = 256 };
+
+static enum ghp_status check_guard(const unsigned char *guard)
+{
+    for (int i = 0; i < GUARD_BYTES; i++)
+        if (guard[i] != 0xff)
+            return GHP_FAIL(GHP_ERR_INTERNAL, "the kernel writes behind its scratch; report this");
+    return GHP_OK;
+}
+
+enum ghp_status twin_case_run(struct twin_case *c, const struct ghp_backend_ops *ops,
+                              struct ghp_kernel *kernel)
+{
+    int64_t bytes = ops->scratch_bytes(kernel), whole = bytes + GUARD_BYTES;
+    unsigned char *fill = malloc((size_t)whole);
+    void *scratch = NULL;
+    enum ghp_status status;
+
+    memset(fill, 0xff, (size_t)whole);
+    status = ghp_device_allocate(c->there.device, whole, &scratch);
+    if (status == GHP_OK) status = ghp_device_write(c->there.device, scratch, fill, whole);
+    c->there.call.at.scratch = scratch;
+    if (status == GHP_OK) status = ops->run(kernel, &c->there.call);
+    if (status == GHP_OK) status = ghp_device_read(c->there.device, fill, scratch, whole);
+    if (status == GHP_OK) status = check_guard(fill + bytes);
+    ghp_device_release(c->there.device, scratch);
+    c->there.call.at.scratch = NULL;
+    free(fill);
+    return status;
+}
+
+double twin_case_error(const struct twin_case *c, const struct twin_tensor *t)
 {
     double difference = 0, size = 0;
 
