@@ -28,6 +28,8 @@ struct ghp_lowering {
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
+    /* one a layer: whether its output lies blocked (core/formats.h); NULL: nobody says; outlives the program */
+    const bool *blocked;
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
