@@ -30,6 +30,8 @@ struct ghp_lowering {
     bool samples_ahead;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
+    /* one a layer: whether its output lies blocked (core/formats.h); NULL: nobody says; outlives the program */
+    const bool *blocked;
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).

@@ -2,9 +2,21 @@
 #include "core/lower_emitter.h"
 #include "core/precision.h"
 
-static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer,
-                                    const struct ghp_local *local, enum ghp_pass pass)
+/* What a split by channels makes is exchanged, and lies plain. */
+static struct ghp_blocked blocked_of(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    const bool *blocked = e->how->blocked;
+    bool whole = blocked != NULL && split.kind == GHP_SPLIT_DATA;
+    return (struct ghp_blocked){.said = blocked != NULL,
+                                .x = whole && l->n_inputs > 0 && blocked[l->inputs[0]],
+                                .y = whole && blocked[layer]};
+}
+
+static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, struct ghp_split split,
+                                    enum ghp_pass pass)
+{
+    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
     bool backward = pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_WEIGHT ||
                     pass == GHP_PASS_BACKWARD_STATS;
     struct ghp_instr *instr =
@@ -13,12 +25,13 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer,
     instr->layer = layer;
     instr->backward = backward;
     instr->pass = pass;
-    instr->local = *local;
-    if (local->op == GHP_OP_BATCH_NORM) {
-        int64_t samples = local->norm.local_stats ? local->n
-                          : local->norm.ghost > 0 ? local->norm.ghost
-                                                  : e->seat.micro_batch;
-        instr->stat_count = samples * local->h * local->w;
+    instr->local = local;
+    instr->blocked = blocked_of(e, layer, split);
+    if (local.op == GHP_OP_BATCH_NORM) {
+        int64_t samples = local.norm.local_stats ? local.n
+                          : local.norm.ghost > 0 ? local.norm.ghost
+                                                 : e->seat.micro_batch;
+        instr->stat_count = samples * local.h * local.w;
     }
     return GHP_OK;
 }
@@ -59,8 +72,7 @@ static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
 static enum ghp_status emit_stats(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                   bool backward)
 {
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
-    return emit_compute(e, layer, &local, backward ? GHP_PASS_BACKWARD_STATS : GHP_PASS_STATS);
+    return emit_compute(e, layer, split, backward ? GHP_PASS_BACKWARD_STATS : GHP_PASS_STATS);
 }
 
 static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split split,
@@ -119,7 +131,7 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
     }
-    return emit_compute(e, layer, &local, GHP_PASS_FORWARD);
+    return emit_compute(e, layer, split, GHP_PASS_FORWARD);
 }
 
 static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
@@ -193,7 +205,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (l->op == GHP_OP_BATCH_NORM) GHP_TRY(emit_stats(e, layer, split, true));
     if (l->op == GHP_OP_BATCH_NORM && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (ghp_local_has_pass(&local, GHP_PASS_BACKWARD_WEIGHT)) {
-        GHP_TRY(emit_compute(e, layer, &local, GHP_PASS_BACKWARD_WEIGHT));
+        GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
         GHP_TRY(emit_sum(e, layer, &local));
         GHP_TRY(emit_reductions(e, layer, split));
     }
@@ -203,6 +215,6 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
         l->op != GHP_OP_ADD ||
         wanted > 1; /* an addition hands its gradient on; only further inputs are copies */
     if (wanted > 0 && copies && ghp_local_has_pass(&local, GHP_PASS_BACKWARD_DATA))
-        return emit_compute(e, layer, &local, GHP_PASS_BACKWARD_DATA);
+        return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
     return GHP_OK;
 }

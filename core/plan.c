@@ -36,6 +36,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->splits);
     free(plan->shares);
     free(plan->recompute);
+    free(plan->blocked);
     free(plan->strategy);
     free(plan->model_path);
     free(plan->profile_path);
@@ -114,6 +115,7 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
         .bucket_bytes = plan->bucket_bytes,
         .samples_ahead = profile->samples_ahead,
         .staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging,
+        .blocked = plan->blocked,
         .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
     };
 }

@@ -46,6 +46,8 @@ struct ghp_plan {
     struct ghp_staging staging;
     int64_t *shares; /* one a worker, or NULL; owned */
     bool *recompute; /* one a layer, or NULL; owned */
+    /* one a layer: whether its output lies blocked (core/formats.h), or NULL: nobody says; owned */
+    bool *blocked;
     int64_t bucket_bytes;
     int64_t memory_limit_bytes; /* 0: none */
     struct ghp_profile profile; /* subset, with the machine */

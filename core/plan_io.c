@@ -103,6 +103,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     int failed = root == NULL;
 
     ghp_plan_put_staging(root, plan, &failed);
+    ghp_plan_put_formats(root, plan, &failed);
     put(root, "splits", splits_json(plan, &failed), &failed);
     put(root, "predicted", prediction_json(&plan->predicted), &failed);
     put(root, "baselines", baselines_json(plan, &failed), &failed);
@@ -314,35 +315,21 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
 
 static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"format",
-                                       "strategy",
-                                       "workers",
-                                       "global_batch",
-                                       "groups",
-                                       "group_size",
-                                       "bucket_bytes",
-                                       "memory_limit_bytes",
-                                       "stages",
-                                       "micro_batches",
-                                       "pipeline",
-                                       "shares",
-                                       "recompute",
-                                       "splits",
-                                       "predicted",
-                                       "baselines",
-                                       "certificate",
-                                       "alternatives",
-                                       "break_even_search",
-                                       "sensitivity",
-                                       "model_path",
-                                       "profile_path",
-                                       "what_if",
-                                       "model_hash",
-                                       "profile_hash",
-                                       "machine_hash",
-                                       "model",
-                                       "profile",
-                                       NULL};
+    static const char *const keys[] = {"format",       "strategy",
+                                       "workers",      "global_batch",
+                                       "groups",       "group_size",
+                                       "bucket_bytes", "memory_limit_bytes",
+                                       "stages",       "micro_batches",
+                                       "pipeline",     "shares",
+                                       "recompute",    "blocked",
+                                       "splits",       "predicted",
+                                       "baselines",    "certificate",
+                                       "alternatives", "break_even_search",
+                                       "sensitivity",  "model_path",
+                                       "profile_path", "what_if",
+                                       "model_hash",   "profile_hash",
+                                       "machine_hash", "model",
+                                       "profile",      NULL};
     struct ghp_node at;
     int strategy = 0;
 
@@ -353,6 +340,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     GHP_TRY(read_parts(root, plan));
     GHP_TRY(read_extent(root, plan));
     GHP_TRY(read_splits(root, plan));
+    GHP_TRY(ghp_plan_read_formats(root, plan));
     GHP_TRY(ghp_json_get(root, "predicted", &at));
     GHP_TRY(read_prediction(&at, &plan->predicted));
     GHP_TRY(read_baselines(root, plan));

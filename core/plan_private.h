@@ -11,6 +11,10 @@
 void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);
 enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
 
+/* The key blocked; left out where nobody says. Read after the splits, which it must suit. */
+void ghp_plan_put_formats(json_t *root, const struct ghp_plan *plan, int *failed);
+enum ghp_status ghp_plan_read_formats(const struct ghp_node *root, struct ghp_plan *plan);
+
 /* Whether the layer can take the split in its stage, or in the plan's group. */
 enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
                                      struct ghp_split split);

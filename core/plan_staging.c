@@ -1,6 +1,8 @@
-/* core/plan_staging.c - stages, micro-batches, shares and what is made again, in the plan file. A plan without any of them
+/* core/plan_staging.c - stages, micro-batches, shares, what is made again and what lies blocked, in the plan file. A plan without any of them
  * has none of the keys. */
 #include "core/plan_private.h"
+
+#include "core/formats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +30,13 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
     return array;
 }
 
-static json_t *recompute_json(const struct ghp_plan *plan, int *failed)
+/* The names of the layers that are marked. */
+static json_t *marked_json(const struct ghp_plan *plan, const bool *mark, int *failed)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < plan->model.n_layers; ++i)
-        if (plan->recompute[i])
+        if (mark[i])
             *failed |= json_array_append_new(array, json_string(plan->model.layers[i].name));
     return array;
 }
@@ -55,7 +58,14 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
     if (s->micro_batches > 1) put(root, "micro_batches", json_integer(s->micro_batches), failed);
     if (s->n > 1) put(root, "pipeline", json_string(ghp_pipeline_names[s->pipeline]), failed);
     if (plan->shares != NULL) put(root, "shares", shares_json(plan, failed), failed);
-    if (plan->recompute != NULL) put(root, "recompute", recompute_json(plan, failed), failed);
+    if (plan->recompute != NULL)
+        put(root, "recompute", marked_json(plan, plan->recompute, failed), failed);
+}
+
+void ghp_plan_put_formats(json_t *root, const struct ghp_plan *plan, int *failed)
+{
+    if (plan->blocked != NULL)
+        put(root, "blocked", marked_json(plan, plan->blocked, failed), failed);
 }
 
 /* ---- loading ---- */
@@ -131,23 +141,45 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
     return GHP_OK;
 }
 
-static enum ghp_status read_recompute(const struct ghp_node *root, struct ghp_plan *plan)
+/* The layers that a key names, as marks; NULL where it is not there. */
+static enum ghp_status read_marked(const struct ghp_node *root, const char *key,
+                                   const struct ghp_model *model, bool **mark)
 {
     struct ghp_node array, item;
     size_t n;
     int layer;
 
-    if (json_object_get(root->value, "recompute") == NULL) return GHP_OK;
-    GHP_TRY(ghp_json_array(root, "recompute", &array, &n));
-    plan->recompute = ghp_alloc((size_t)plan->model.n_layers, sizeof *plan->recompute);
-    if (plan->recompute == NULL) return GHP_NO_MEMORY();
+    if (json_object_get(root->value, key) == NULL) return GHP_OK;
+    GHP_TRY(ghp_json_array(root, key, &array, &n));
+    *mark = ghp_alloc((size_t)model->n_layers, sizeof **mark);
+    if (*mark == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; ++i) {
         GHP_TRY(ghp_json_item(&array, i, &item));
-        GHP_TRY(find_layer(&item, &plan->model, &layer));
-        plan->recompute[layer] = true;
+        GHP_TRY(find_layer(&item, model, &layer));
+        (*mark)[layer] = true;
     }
+    return GHP_OK;
+}
+
+static enum ghp_status read_recompute(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    GHP_TRY(read_marked(root, "recompute", &plan->model, &plan->recompute));
     plan->staging.recompute = plan->recompute;
     return GHP_OK;
+}
+
+enum ghp_status ghp_plan_read_formats(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    const struct ghp_lowering how = {.model = &plan->model, .staging = &plan->staging};
+    struct ghp_node array;
+    size_t n;
+
+    GHP_TRY(read_marked(root, "blocked", &plan->model, &plan->blocked));
+    if (plan->blocked == NULL || ghp_formats_hold(&how, plan->splits, plan->blocked)) return GHP_OK;
+    GHP_TRY(ghp_json_array(root, "blocked", &array, &n));
+    return ghp_json_fail(&array, GHP_ERR_INPUT,
+                         "a layer whose output is loaded or exchanged between workers cannot lie "
+                         "blocked; leave it out, or make the plan again with ghp-plan");
 }
 
 enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan)

@@ -16,6 +16,15 @@
 
 enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_LAW, GHP_SOURCE_COUNT };
 
+/* What an operation takes with its tensors in these formats. */
+struct ghp_op_format {
+    bool x, y; /* blocked: docs/cpu.md */
+    double seconds;
+    char algorithm[64];
+};
+
+enum { GHP_OP_FORMATS = 4 };
+
 struct ghp_op_entry {
     char *key; /* ghp_local_key */
     enum ghp_pass pass;
@@ -27,6 +36,9 @@ struct ghp_op_entry {
     bool calibrated;       /* corrected by runs; files then say "calibrated" for `measured` */
     double
         company; /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or unknown */
+    /* of those that a program can ask for, seconds and algorithm in the likeliest among them; 0: they have no choice */
+    int n_formats;
+    struct ghp_op_format formats[GHP_OP_FORMATS];
 };
 
 struct ghp_comm_entry {
@@ -136,6 +148,18 @@ const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile
  * else the law. GHP_ERR_MISSING names the key and the ghp-profile options that would measure it. */
 enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
                                enum ghp_pass pass, struct ghp_price *price);
+/* The same with its tensors in these formats, where all entries that price it know them; else as above. */
+enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struct ghp_local *local,
+                                  enum ghp_pass pass, struct ghp_blocked blocked,
+                                  struct ghp_price *price);
+/* Whether there are entries that price it, and all know those formats. */
+bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
+                       enum ghp_pass pass, struct ghp_blocked blocked);
+/* What an entry says of the formats; NULL: nothing. */
+const struct ghp_op_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
+                                            struct ghp_blocked blocked);
+/* All its seconds times a factor. */
+void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor);
 /* Scratch bytes the backend asks for (0 under a law). */
 enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
                                     const struct ghp_local *local, enum ghp_pass pass,

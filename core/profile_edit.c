@@ -92,7 +92,7 @@ enum ghp_status ghp_profile_scale_compute(struct ghp_profile *profile, double fa
                         "cannot make operations %g times as fast; give a finite factor above 0",
                         factor);
     for (int i = 0; i < profile->n_ops; ++i) {
-        profile->ops[i].seconds /= factor;
+        ghp_op_entry_scale(&profile->ops[i], 1 / factor);
         profile->ops[i].source = GHP_SOURCE_LAW;
     }
     profile->law.flops_per_s *= factor;

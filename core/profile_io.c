@@ -6,6 +6,7 @@
 #include "core/embed.h"
 #include "core/json_lines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ static const struct ghp_rate *rate_of(const struct ghp_profile *profile, int i)
 
     return rates[i];
 }
+
+static const char *const format_names[] = {"plain", "blocked", NULL};
 
 static const char *text_of(const char *text)
 {
@@ -50,6 +53,23 @@ static json_t *rates_json(const struct ghp_profile *profile)
     return rates;
 }
 
+static json_t *formats_json(const struct ghp_op_entry *op)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; array != NULL && i < op->n_formats; ++i) {
+        const struct ghp_op_format *f = &op->formats[i];
+        json_t *item =
+            json_pack("{s:s, s:s, s:f, s:s}", "x", format_names[f->x], "y", format_names[f->y],
+                      "mean_s", f->seconds, "algorithm", f->algorithm);
+
+        if (json_array_append_new(array, item) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
 static json_t *ops_json(const struct ghp_profile *profile)
 {
     json_t *array = json_array();
@@ -62,7 +82,9 @@ static json_t *ops_json(const struct ghp_profile *profile)
                       "source", ghp_source_text(op->source, op->calibrated), "scratch_bytes",
                       (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
-        if (op->company > 0 || op->company < 0) json_object_set_new(item, "company", json_real(op->company));
+        if (op->company > 0 || op->company < 0)
+            json_object_set_new(item, "company", json_real(op->company));
+        if (op->n_formats > 0) json_object_set_new(item, "formats", formats_json(op));
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
         return NULL;
@@ -259,10 +281,57 @@ static enum ghp_status read_seconds(const struct ghp_node *at, double *seconds)
     return ghp_json_real(at, key, 0, MAX_SECONDS, seconds);
 }
 
+static enum ghp_status read_format(const struct ghp_node *at, struct ghp_op_format *format)
+{
+    static const char *const keys[] = {"x", "y", "mean_s", "algorithm", NULL};
+    struct ghp_node name;
+    int x = 0, y = 0;
+
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_choice(at, "x", format_names, &x));
+    GHP_TRY(ghp_json_choice(at, "y", format_names, &y));
+    format->x = x > 0;
+    format->y = y > 0;
+    GHP_TRY(ghp_json_real(at, "mean_s", 0, MAX_SECONDS, &format->seconds));
+    GHP_TRY(ghp_json_get(at, "algorithm", &name));
+    if (!json_is_string(name.value) || json_string_length(name.value) >= sizeof format->algorithm)
+        return ghp_json_fail(&name, GHP_ERR_FORMAT,
+                             "the name of an algorithm is a text of fewer than %zu characters",
+                             sizeof format->algorithm);
+    snprintf(format->algorithm, sizeof format->algorithm, "%s", json_string_value(name.value));
+    return GHP_OK;
+}
+
+/* Each pair of formats at most once. */
+static enum ghp_status read_formats(const struct ghp_node *at, struct ghp_op_entry *op)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    if (!ghp_json_has(at, "formats")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "formats", &array, &n));
+    if (n < 1 || n > GHP_OP_FORMATS)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu pairs of formats; give 1 to %d, or leave the key out",
+                             n, GHP_OP_FORMATS);
+    for (size_t i = 0; i < n; ++i) {
+        struct ghp_op_format *format = &op->formats[i];
+
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(read_format(&item, format));
+        if (ghp_op_entry_in(op, (struct ghp_blocked){true, format->x, format->y}) != NULL)
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "these formats were there before; give each pair once");
+        op->n_formats = (int)i + 1;
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
 {
-    static const char *const keys[] = {"key",    "pass",          "mean_s",    "median_s", "spread",
-                                       "source", "scratch_bytes", "algorithm", "company",  NULL};
+    static const char *const keys[] = {
+        "key",           "pass",      "mean_s",  "median_s", "spread", "source",
+        "scratch_bytes", "algorithm", "company", "formats",  NULL};
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
 
@@ -277,6 +346,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     GHP_TRY(read_source(at, &op->source, &op->calibrated));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
     if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->company));
+    GHP_TRY(read_formats(at, op));
     return ghp_json_text(at, "algorithm", &op->algorithm);
 }
 

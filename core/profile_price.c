@@ -193,12 +193,58 @@ static enum ghp_status law_price(const struct ghp_profile *profile, const struct
     return GHP_OK;
 }
 
+const struct ghp_op_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
+                                            struct ghp_blocked blocked)
+{
+    for (int i = 0; i < entry->n_formats && blocked.said; ++i)
+        if (entry->formats[i].x == blocked.x && entry->formats[i].y == blocked.y)
+            return &entry->formats[i];
+    return NULL;
+}
+
+void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor)
+{
+    entry->seconds *= factor;
+    for (int i = 0; i < entry->n_formats; ++i)
+        entry->formats[i].seconds *= factor;
+}
+
+static bool all_know(const struct ghp_pick_op *pick, struct ghp_blocked blocked)
+{
+    for (int i = 0; i < pick->n; ++i)
+        if (ghp_op_entry_in(pick->entry[i], blocked) == NULL) return false;
+    return pick->n > 0;
+}
+
+bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
+                       enum ghp_pass pass, struct ghp_blocked blocked)
+{
+    const struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+
+    return all_know(&pick, blocked);
+}
+
 enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
                                enum ghp_pass pass, struct ghp_price *price)
 {
+    return ghp_profile_op_in(profile, local, pass, (struct ghp_blocked){0}, price);
+}
+
+enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struct ghp_local *local,
+                                  enum ghp_pass pass, struct ghp_blocked blocked,
+                                  struct ghp_price *price)
+{
     struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
-    const struct ghp_op_entry *a = pick.entry[0], *b = pick.entry[1];
+    struct ghp_op_entry in[2];
+    const struct ghp_op_entry *a = &in[0], *b = &in[1];
+    bool known = all_know(&pick, blocked);
     enum ghp_source source;
+
+    for (int i = 0; i < pick.n; ++i) {
+        in[i] = *pick.entry[i];
+        if (known) in[i].seconds = ghp_op_entry_in(pick.entry[i], blocked)->seconds;
+        pick.entry[i] = &in[i];
+    }
 
     if (pick.n == 0) return law_price(profile, local, pass, price);
     if (pick.n == 1) {
@@ -267,7 +313,7 @@ static enum ghp_status own_price(const struct ghp_profile *profile, const struct
 {
     switch (instr->kind) {
     case GHP_INSTR_COMPUTE:
-        GHP_TRY(ghp_profile_op(profile, &instr->local, instr->pass, price));
+        GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->blocked, price));
         price->seconds *= runs_of(instr);
         price->company_s *= runs_of(instr);
         return GHP_OK;

@@ -93,6 +93,12 @@ struct ghp_operands { /* buffer ids, -1: none */
     int saved, stats, labels, metrics, scratch;
 };
 
+/* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
+struct ghp_blocked {
+    bool said; /* false: nobody says anything, the executor decides */
+    bool x, y; /* x and dx; y and dy */
+};
+
 struct ghp_instr {
     enum ghp_instr_kind kind;
     enum ghp_stream stream;
@@ -103,6 +109,7 @@ struct ghp_instr {
     bool backward;
     bool again;         /* COMPUTE, RESHARD: made anew for the backward part */
     enum ghp_pass pass; /* COMPUTE */
+    struct ghp_blocked blocked;
     /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
     struct ghp_local local;
     struct ghp_reshard_step step; /* RESHARD */

@@ -114,26 +114,48 @@ static bool is_activation(enum ghp_role role)
     return role == GHP_ROLE_OUTPUT || role == GHP_ROLE_EDGE_GRADIENT;
 }
 
-static enum ghp_status decide(struct choice *c, struct ghp_kernels *kernels)
+/* A layer's output and the gradients of it. */
+static void want_said(struct choice *c, const struct ghp_formats_said *said)
+{
+    for (int i = 0; i < c->program->n_buffers; i++) {
+        const struct ghp_buffer *buffer = &c->program->buffers[i];
+        int layer = buffer->role == GHP_ROLE_OUTPUT          ? buffer->layer
+                    : buffer->role == GHP_ROLE_EDGE_GRADIENT ? said->model->edges[buffer->edge].from
+                                                             : -1;
+        if (layer >= 0 && said->blocked[layer]) c->wants[storage_of(c->program, i)] = true;
+    }
+}
+
+/* After it is said which buffers are wanted blocked. */
+static void settle(struct choice *c)
 {
     const struct ghp_program *program = c->program;
     bool changed = true;
     for (int i = 0; i < program->n_buffers; i++)
         c->can[i] = is_activation(program->buffers[i].role);
-    for (int i = 0; i < program->n_instrs; i++) {
+    for (int i = 0; i < program->n_instrs; i++)
         rule_out(c, &program->instrs[i]);
-        GHP_TRY(ask(c, kernels, &program->instrs[i]));
-    }
     while (changed) {
         changed = false;
         for (int i = 0; i < program->n_instrs; i++)
             changed = spread(c, &program->instrs[i]) || changed;
     }
+}
+
+static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
+                            const struct ghp_formats_said *said)
+{
+    if (said != NULL) {
+        want_said(c, said);
+        return GHP_OK;
+    }
+    for (int i = 0; i < c->program->n_instrs; i++)
+        GHP_TRY(ask(c, kernels, &c->program->instrs[i]));
     return GHP_OK;
 }
 
 enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
-                                   bool *blocked)
+                                   const struct ghp_formats_said *said, bool *blocked)
 {
     size_t n = (size_t)program->n_buffers;
     struct choice c = {.program = program, .ops = kernels->ops, .backend = kernels->backend};
@@ -142,11 +164,31 @@ enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp
     c.can = ghp_alloc(n + 1, sizeof *c.can);
     c.wants = ghp_alloc(n + 1, sizeof *c.wants);
     enum ghp_status status =
-        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : decide(&c, kernels);
+        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : want(&c, kernels, said);
+    if (status == GHP_OK) settle(&c);
     for (size_t i = 0; i < n && status == GHP_OK; i++) {
         int storage = storage_of(program, (int)i);
         blocked[i] = c.can[storage] && c.wants[storage];
     }
+    free(c.can);
+    free(c.wants);
+    return status;
+}
+
+enum ghp_status ghp_formats_possible(const struct ghp_program *program,
+                                     const struct ghp_backend_ops *ops,
+                                     const struct ghp_backend *backend, bool *possible)
+{
+    size_t n = (size_t)program->n_buffers;
+    struct choice c = {.program = program, .ops = ops, .backend = backend};
+    memset(possible, 0, n * sizeof *possible);
+    if (ops->can_block == NULL) return GHP_OK;
+    c.can = ghp_alloc(n + 1, sizeof *c.can);
+    c.wants = ghp_alloc(n + 1, sizeof *c.wants);
+    enum ghp_status status = c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    if (status == GHP_OK) settle(&c);
+    for (size_t i = 0; i < n && status == GHP_OK; i++)
+        possible[i] = c.can[storage_of(program, (int)i)];
     free(c.can);
     free(c.wants);
     return status;
@@ -158,13 +200,30 @@ bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_bac
     return ops->can_block != NULL && ops->blocks_weights(backend, local);
 }
 
+struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
+                                     const struct ghp_instr *instr, const bool *blocked)
+{
+    const struct sides sides = sides_of(program, instr);
+    return (struct ghp_blocked){.said = true,
+                                .x = sides.n_x > 0 && blocked[sides.x[0]],
+                                .y = sides.n_y > 0 && blocked[sides.y[0]]};
+}
+
+const char *ghp_formats_algorithm(const struct ghp_op_entry *entry, struct ghp_formats formats)
+{
+    const struct ghp_op_format *in =
+        entry == NULL ? NULL
+                      : ghp_op_entry_in(entry, (struct ghp_blocked){true, formats.x, formats.y});
+    return in != NULL ? in->algorithm : entry != NULL ? entry->algorithm : NULL;
+}
+
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
                                   const struct ghp_kernels *kernels, const bool *blocked)
 {
-    const struct sides sides = sides_of(program, instr);
+    const struct ghp_blocked sides = ghp_formats_sides(program, instr, blocked);
     return (struct ghp_formats){
-        .x = sides.n_x > 0 && blocked[sides.x[0]],
-        .y = sides.n_y > 0 && blocked[sides.y[0]],
+        .x = sides.x,
+        .y = sides.y,
         .w = ghp_formats_weights(kernels->ops, kernels->backend, &instr->local)};
 }
 
@@ -212,8 +271,8 @@ static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_bac
 }
 
 enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                                    const struct ghp_opbench_task *task, const char *algorithm,
-                                    int64_t *bytes)
+                                    const struct ghp_opbench_task *task,
+                                    const struct ghp_op_entry *entry, int64_t *bytes)
 {
     struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
     bool fuses = ghp_formats_fuses(ops, backend, &task->local, task->pass);
@@ -222,7 +281,8 @@ enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct gh
         struct ghp_formats formats = ghp_formats_variant(likely, i);
         struct ghp_kernel *kernel = NULL;
         if (ghp_formats_fused(formats) && !fuses) break;
-        GHP_TRY(prepare(ops, backend, task, algorithm, formats, &kernel));
+        GHP_TRY(
+            prepare(ops, backend, task, ghp_formats_algorithm(entry, formats), formats, &kernel));
         if (kernel == NULL) continue;
         int64_t own = ops->scratch_bytes(kernel);
         if (own > *bytes) *bytes = own;

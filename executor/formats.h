@@ -5,23 +5,35 @@
  * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
  * addition); convolutions tie nothing, they take either format on either side. A piece lies blocked where every
  * instruction that touches it can, its channels come in whole blocks, no exchange or reader of input data touches it, and
- * a convolution beside it would otherwise reorder. Sizes, offsets and the order of instructions do not change with it. */
+ * the plan says so; or, where no plan says anything, a convolution beside it would otherwise reorder. Sizes, offsets and the order of instructions do not change with it. */
 #ifndef GHP_EXECUTOR_FORMATS_H
 #define GHP_EXECUTOR_FORMATS_H
 
 #include "executor/kernels.h"
 #include "executor/opbench.h"
 
-/* Decides for every buffer.
+/* What a plan says (core/formats.h): of each layer of the model, whether its output lies blocked. */
+struct ghp_formats_said {
+    const struct ghp_model *model;
+    const bool *blocked;
+};
+
+/* Decides for every buffer: as the plan says, wherever that can be.
  *
- * kernels   find the plain kernel of each pass: one that says "+reorder" wants blocks
+ * kernels   find the plain kernel of each pass, where no plan says anything: one that says "+reorder" wants blocks
+ * said      NULL: no plan says anything
  * blocked   one entry a buffer of the program, written
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
  * Local
  * Tested    tests/executor/test_formats.c */
 enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
-                                   bool *blocked);
+                                   const struct ghp_formats_said *said, bool *blocked);
+
+/* Which buffers can lie blocked; written. Returns GHP_OK; GHP_ERR_NO_MEMORY. Local */
+enum ghp_status ghp_formats_possible(const struct ghp_program *program,
+                                     const struct ghp_backend_ops *ops,
+                                     const struct ghp_backend *backend, bool *possible);
 
 /* Whether the weights of an operation lie blocked, in steps and between them. */
 bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
@@ -30,8 +42,14 @@ bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_bac
 /* The formats of a COMPUTE's tensors under that decision. */
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
                                   const struct ghp_kernels *kernels, const bool *blocked);
+/* The same of its activations alone. */
+struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
+                                     const struct ghp_instr *instr, const bool *blocked);
 
-/* The formats in which an operation is most likely to run, blocks wherever there can be any: what the profiler measures. */
+/* The algorithm that an entry of a profile names for an operation in these formats; NULL (or no entry): none. */
+const char *ghp_formats_algorithm(const struct ghp_op_entry *entry, struct ghp_formats formats);
+
+/* The formats in which an operation may run, blocks wherever there can be any. */
 struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local);
@@ -47,12 +65,12 @@ enum { GHP_FORMATS_MOST = 8 };
 struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i);
 bool ghp_formats_fused(struct ghp_formats formats);
 
-/* That scratch, for the pass by an algorithm (NULL: the likeliest).
+/* That scratch, for the pass by the algorithms that an entry names (NULL: the likeliest).
  *
  * Returns   GHP_OK; failures of preparing kernels
  * Local */
 enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                                    const struct ghp_opbench_task *task, const char *algorithm,
-                                    int64_t *bytes);
+                                    const struct ghp_opbench_task *task,
+                                    const struct ghp_op_entry *entry, int64_t *bytes);
 
 #endif

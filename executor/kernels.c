@@ -84,7 +84,7 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
         kernels->profile == NULL
             ? NULL
             : ghp_profile_nearest(kernels->profile, &entry->local, entry->pass);
-    const char *algorithm = measured == NULL ? NULL : measured->algorithm;
+    const char *algorithm = ghp_formats_algorithm(measured, entry->formats);
 
     if (ops->prepare_blocked != NULL)
         return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,

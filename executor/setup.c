@@ -342,6 +342,7 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
                                 .threads = s->threads,
                                 .samples_ahead = e->plan.profile.samples_ahead,
                                 .staging = ghp_staging_trivial(staging) ? NULL : staging,
+                                .blocked = e->comparable ? e->plan.blocked : NULL,
                                 .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->team, &e->work, &e->worker), "preparing kernels"));

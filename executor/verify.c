@@ -132,6 +132,7 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
         splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .degree = 1};
     work.splits = splits;
     work.staging = NULL;
+    work.blocked = NULL;
     work.extent.workers = 1;
     work.rank = 0;
     work.fault = GHP_FAULT_NONE;

@@ -17,6 +17,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .element_bytes = w->work.element_bytes,
                                .bucket_bytes = w->work.bucket_bytes,
                                .staging = w->work.staging,
+                               .blocked = w->work.blocked,
                                .scratch = ghp_kernels_scratch(&w->kernels),
                                .forward_only = w->work.lender != NULL,
                                .samples_ahead =
@@ -53,7 +54,10 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
         w->updates == NULL || w->origin == NULL || w->address == NULL || w->blocked == NULL)
         return GHP_NO_MEMORY();
-    GHP_TRY(ghp_formats_choose(&w->program, &w->kernels, w->blocked));
+    const struct ghp_formats_said said = {w->work.model, w->work.blocked};
+
+    GHP_TRY(ghp_formats_choose(&w->program, &w->kernels, said.blocked != NULL ? &said : NULL,
+                               w->blocked));
     return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
 }
 

@@ -33,6 +33,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     enum ghp_fault fault;
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
+    const bool
+        *blocked; /* one a layer: whether its output lies blocked; NULL: the executor's own rule */
     /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */

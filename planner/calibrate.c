@@ -72,6 +72,8 @@ static void undo(struct trial *t)
     struct ghp_profile *p = t->profile;
 
     for (int i = 0; i < p->n_ops; ++i) {
+        if (p->ops[i].seconds > 0)
+            ghp_op_entry_scale(&p->ops[i], t->measured.op_s[i] / p->ops[i].seconds);
         p->ops[i].seconds = t->measured.op_s[i];
         p->ops[i].calibrated = false;
     }
@@ -102,7 +104,7 @@ static void apply_ops(struct ghp_profile *p, const struct ghp_correction *c)
         if ((int)p->ops[i].pass != c->part.which ||
             !is_operation(p->ops[i].key, (enum ghp_op)c->part.op))
             continue;
-        p->ops[i].seconds *= c->factor;
+        ghp_op_entry_scale(&p->ops[i], c->factor);
         p->ops[i].calibrated = true;
     }
 }

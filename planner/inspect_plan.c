@@ -63,6 +63,27 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
     ghp_display_sheet(report, sheet);
 }
 
+/* The layers whose outputs lie blocked, runs of them as "first .. last". */
+static const char *blocked_text(const struct ghp_plan *plan, char *text, size_t size)
+{
+    const struct ghp_model *model = &plan->model;
+    size_t used = 0;
+
+    snprintf(text, size, "none");
+    for (int v = 0; v < model->n_layers && used < size; ++v) {
+        int first = v, n;
+
+        if (!plan->blocked[v]) continue;
+        while (v + 1 < model->n_layers && plan->blocked[v + 1])
+            ++v;
+        n = snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? ", " : "",
+                     model->layers[first].name, first < v ? " .. " : "",
+                     first < v ? model->layers[v].name : "");
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
+}
+
 /* One row for each run of consecutive layers with the same split, in one stage. */
 static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
 {
@@ -96,6 +117,12 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
         char edits[1024];
 
         ghp_sheet_note(sheet, "what if: %s", ghp_edits_text(&plan->what_if, edits, sizeof edits));
+    }
+    if (plan->blocked != NULL) {
+        char layers[512];
+
+        ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
+                       blocked_text(plan, layers, sizeof layers));
     }
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);

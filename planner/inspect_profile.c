@@ -23,6 +23,7 @@ static const struct ghp_column op_columns[] = {
     {"spread", "spread", "%", 'r', 100, 1},
     {"source", "source", "", 't', 0, 0},
     {"algorithm", "algorithm", "", 't', 0, 0},
+    {"formats", "in > out, ms", "", 't', 0, 0},
     {NULL, NULL, NULL, 0, 0, 0}};
 
 /* "12x34" or "12,34,56,78" into numbers; a single number fills all. */
@@ -123,8 +124,25 @@ struct op_row {
     int64_t scratch_bytes;
     enum ghp_source source;
     const char *algorithm;
+    char formats[128]; /* forward, by the formats of the input and the output */
     bool any, calibrated;
 };
+
+/* Seconds and formats: where they can be had in several, all of them. */
+static void put_formats(struct op_row *row, const struct ghp_op_entry *entry)
+{
+    static const char *const names[] = {"plain", "blocked"};
+    size_t used = 0;
+
+    row->formats[0] = '\0';
+    for (int i = 0; i < entry->n_formats && used < sizeof row->formats; ++i) {
+        const struct ghp_op_format *f = &entry->formats[i];
+        int n = snprintf(row->formats + used, sizeof row->formats - used, "%s%s > %s %.4g",
+                         i > 0 ? ", " : "", names[f->x], names[f->y], 1e3 * f->seconds);
+
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
 
 /* Statistics count with the pass that waits for them. */
 static int group_of(enum ghp_pass pass)
@@ -167,6 +185,7 @@ static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_
     ghp_sheet_real(sheet, row->any ? row->spread : NAN);
     ghp_sheet_text(sheet, row->any ? ghp_source_text(row->source, row->calibrated) : "missing");
     ghp_sheet_text(sheet, row->algorithm);
+    ghp_sheet_text(sheet, row->formats[0] != '\0' ? row->formats : NULL);
 }
 
 /* A row for each key; the passes of a key stand side by side in a sealed profile. */
@@ -183,8 +202,10 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
             row.calibrated |= op->calibrated;
             add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source, 0},
                      op->scratch_bytes);
-            if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD)
+            if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD) {
                 row.algorithm = op->algorithm;
+                put_formats(&row, op);
+            }
         }
         if (read_key(key, &local)) put_row(sheet, key, &local, &row, profile->element_bytes);
     }
@@ -254,6 +275,7 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
         ghp_local_key(&local, key);
         entry = ghp_profile_find(profile, key, GHP_PASS_FORWARD);
         row.algorithm = entry != NULL ? entry->algorithm : NULL;
+        if (entry != NULL) put_formats(&row, entry);
         put_row(sheet, model->layers[i].name, &local, &row, profile->element_bytes);
     }
     if (found > 0) return GHP_OK;

@@ -5,6 +5,7 @@
 #include "planner/break_even.h"
 #include "planner/make_staged.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,15 +123,19 @@ static enum ghp_status prepare(struct ghp_making *m)
                         "cannot make %d groups of %d workers; give --groups a divisor of %d",
                         w->groups, workers, workers);
     degrees = w->groups > 0 ? workers / w->groups : workers;
-    m->how = ghp_plan_lowering(plan, w->profile);
-    GHP_TRY(ghp_instance_init(&m->how, w->profile, degrees, &m->instance));
     plan->splits = ghp_alloc((size_t)plan->model.n_layers, sizeof *plan->splits);
-    return plan->splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    if (plan->splits == NULL) return GHP_NO_MEMORY();
+    m->how = ghp_plan_lowering(plan, w->profile);
+    GHP_TRY(ghp_making_set_formats(m));
+    return ghp_instance_init(&m->how, w->profile, degrees, &m->instance);
 }
 
-enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
+/* formats   which layers' outputs lie blocked; NULL: as data parallelism has them */
+static enum ghp_status make_once(const struct ghp_wishes *wishes, const bool *formats,
+                                 struct ghp_plan *plan)
 {
-    struct ghp_making m = {.wishes = wishes, .plan = plan, .began_s = ghp_now_s()};
+    struct ghp_making m = {
+        .wishes = wishes, .plan = plan, .formats = formats, .began_s = ghp_now_s()};
     struct ghp_allocation rules = {0};
     enum ghp_status status;
     bool shows;
@@ -154,4 +159,36 @@ done:
     ghp_instance_release(&m.instance);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;
+}
+
+/* Seconds of data parallelism in a plan's own formats; INFINITY where it cannot be had, or something else was asked for. */
+static double data_s(const struct ghp_wishes *wishes, const struct ghp_plan *plan)
+{
+    const struct ghp_baseline *data = &plan->baselines[0];
+    bool free = wishes->strategy == GHP_STRATEGY_AUTO && wishes->force == NULL &&
+                wishes->stages == NULL && wishes->micro_batches < 2 && !wishes->heuristic;
+
+    return free && data->feasible ? data->predicted.step_s : INFINITY;
+}
+
+enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
+{
+    struct ghp_wishes data = *wishes;
+    bool *formats = NULL, hold = false;
+    double best_data_s = INFINITY;
+    enum ghp_status status = GHP_OK;
+
+    data.strategy = GHP_STRATEGY_DATA;
+    for (int attempt = 0; !hold && status == GHP_OK; ++attempt) {
+        status = make_once(wishes, formats, plan);
+        if (status == GHP_OK && attempt == 0) best_data_s = data_s(wishes, plan);
+        if (status == GHP_OK)
+            status = ghp_making_formats_hold(wishes, plan, attempt, &formats, &hold);
+        if (status != GHP_OK || !hold) ghp_plan_release(plan);
+    }
+    free(formats);
+    if (status != GHP_OK || plan->predicted.step_s <= best_data_s * (1 + GHP_BRANCH_SAME))
+        return status;
+    ghp_plan_release(plan); /* what splits by channels would gain, blocks gain more */
+    return make_once(&data, NULL, plan);
 }

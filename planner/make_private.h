@@ -25,6 +25,7 @@ struct ghp_making {
     bool searches_outer;                           /* there was one */
     bool staged;                                   /* its plan is taken */
     enum ghp_trial trial;
+    const bool *formats; /* which layers' outputs lie blocked; NULL: as data parallelism has them */
     struct ghp_domain domain;      /* what it may choose from */
     struct ghp_prediction fastest; /* before a simpler plan was taken */
     bool kept_fits;                /* a plan with all layers kept does */
@@ -40,6 +41,16 @@ static inline double ghp_making_deadline(const struct ghp_making *m, double shar
 
 /* A copy of a text in place of what is there.  GHP_OK; GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_making_text(char **to, const char *text);
+
+/* ---- make_formats.c ---- */
+
+/* Before any search: which tensors lie blocked, so that all plans are priced alike. The layers' splits are overwritten. */
+enum ghp_status ghp_making_set_formats(struct ghp_making *m);
+/* Whether the plan that was made can keep to them; else those that the next attempt is to be made with, in *formats (one
+ * a layer, owned by the caller): at `attempt` 0 the best under its splits, then none. */
+enum ghp_status ghp_making_formats_hold(const struct ghp_wishes *wishes,
+                                        const struct ghp_plan *plan, int attempt, bool **formats,
+                                        bool *hold);
 
 /* ---- make_baselines.c ---- */
 

@@ -285,7 +285,7 @@ static void reprice(const struct change *c, struct ghp_profile *p)
     for (int i = 0; i < p->n_comms; ++i)
         reprice_comm(c, &p->comms[i]);
     for (int i = 0; i < p->n_ops && !same(c->compute, 1); ++i) {
-        p->ops[i].seconds /= c->compute;
+        ghp_op_entry_scale(&p->ops[i], 1 / c->compute);
         p->ops[i].source = GHP_SOURCE_LAW;
     }
     speed_rate(&p->copy, c->memory);

@@ -58,6 +58,7 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
     struct ghp_agenda_op op = {.local = item->local,
                                .pass = item->pass,
                                .value = GHP_VALUE_REST,
+                               .n_ways = 1,
                                .epilogue = ghp_fuse_layers(c->model, item->layer),
                                .absorbed = forward && ghp_fuse_always(c->model, item->layer)};
 

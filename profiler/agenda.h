@@ -25,6 +25,16 @@ enum ghp_value {
     GHP_VALUE_COUNT
 };
 
+/* One pair of formats of an operation's tensors, measured. */
+struct ghp_agenda_way {
+    bool x, y; /* blocked: executor/formats.h */
+    /* the quickest of the backend's algorithms, once tried; "": not yet, or there is no choice */
+    char algorithm[GHP_ALGORITHM_BYTES];
+    char used[2 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
+    struct ghp_samples samples;
+    double least_s; /* of all, trials included: what formats are compared by */
+};
+
 /* One pass of a local operation to measure. */
 struct ghp_agenda_op {
     struct ghp_local local;
@@ -37,12 +47,15 @@ struct ghp_agenda_op {
     bool kept;         /* an earlier file has it: not measured again */
     struct ghp_epilogue epilogue; /* layers that a convolution takes along (executor/fuse.h) */
     bool absorbed;                /* a bias or ReLU that convolutions take along */
-    bool asked;                   /* rank 0: scratch_bytes is known */
+    /* rank 0: scratch_bytes is known, of an entry with so many formats */
+    bool asked;
+    int asked_formats;
     int64_t scratch_bytes;
-    char used[2 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
-    /* the quickest of the backend's, once tried; "": not yet */
-    char algorithm[GHP_ALGORITHM_BYTES];
-    struct ghp_samples samples;
+    /* in the formats that programs can have it in, the most blocked first, the plainest second; ways[0].samples say how
+     * often it was measured. formats: whether there is a choice on this backend, be it of one only */
+    bool formats;
+    int n_ways; /* >= 1 */
+    struct ghp_agenda_way ways[GHP_OP_FORMATS];
     struct ghp_samples lone; /* of one worker while the others wait */
 };
 

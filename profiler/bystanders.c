@@ -1,8 +1,8 @@
 /* profiler/bystanders.c - see bystanders.h. */
 #include "profiler/bystanders.h"
 
-#include "executor/formats.h"
 #include "profiler/measure_ops.h"
+#include "profiler/trials.h"
 
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static bool can_be(const struct ghp_measure *m)
 /* Seconds of what pure data parallelism runs, as far as they are known. */
 static double seconds_of(const struct ghp_agenda_op *op)
 {
-    return op->value == GHP_VALUE_DATA ? ghp_measure_summary(&op->samples).seconds : 0;
+    return op->value == GHP_VALUE_DATA ? ghp_measure_summary(&op->ways[0].samples).seconds : 0;
 }
 
 /* By the algorithm that was the quickest; without memory for it there is one operation less. */
@@ -39,9 +39,9 @@ static enum ghp_status add(const struct ghp_measure *m, const struct ghp_agenda_
 
     if (ghp_opbench_bytes(&task, m->element_bytes) > memory_bytes / MEMORY_PART) return GHP_OK;
     status = ghp_opbench_open(m->backend_ops, m->backend, &task, &bench);
-    if (status == GHP_OK && op->algorithm[0] != '\0')
-        status = ghp_opbench_switch(bench, m->backend, op->algorithm,
-                                    ghp_formats_likely(m->backend_ops, m->backend, &op->local));
+    if (status == GHP_OK && op->ways[0].algorithm[0] != '\0')
+        status = ghp_opbench_switch(bench, m->backend, op->ways[0].algorithm,
+                                    ghp_trials_formats(m, op, &op->ways[0]));
     if (status == GHP_OK) {
         b->benches[b->n++] = bench;
         return GHP_OK;

@@ -9,23 +9,26 @@ static const double flops_per_s = 1e10, bytes_per_s = 1e9; /* before anything is
 
 static double run_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op)
 {
-    if (op->samples.n > 0) return ghp_measure_summary(&op->samples).seconds;
+    if (op->ways[0].samples.n > 0) return ghp_measure_summary(&op->ways[0].samples).seconds;
     if (op->flops > 0) return op->flops / (f->flop_s > 0 ? f->flops / f->flop_s : flops_per_s);
     return op->bytes / (f->byte_s > 0 ? f->bytes / f->byte_s : bytes_per_s);
 }
 
 enum ghp_visit ghp_forecast_kind(const struct ghp_agenda_op *op, bool chooses)
 {
-    if (op->samples.n > 0) return GHP_VISIT_AGAIN;
+    if (op->ways[0].samples.n > 0) return GHP_VISIT_AGAIN;
     return chooses && op->flops > 0 ? GHP_VISIT_TRIES : GHP_VISIT_FIRST;
 }
 
 static double samples_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op,
                         enum ghp_visit kind, struct ghp_visiting visiting)
 {
-    int runs = COLD_RUNS + visiting.samples + (kind == GHP_VISIT_TRIES ? TRIED * TRIED_RUNS : 0);
+    int runs = COLD_RUNS + visiting.samples + (op->n_ways - 1) * 2 * COLD_RUNS;
+    int trials = kind == GHP_VISIT_TRIES ? op->n_ways * TRIED * TRIED_RUNS : 0;
+    double once_s = run_s(f, op);
 
-    return runs * fmax(run_s(f, op), visiting.sample_s);
+    return runs * fmax(once_s, visiting.sample_s) +
+           trials * fmax(once_s, GHP_TRIAL_SHARE * visiting.sample_s);
 }
 
 double ghp_forecast_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op,
@@ -41,7 +44,7 @@ double ghp_forecast_s(const struct ghp_forecast *f, const struct ghp_agenda_op *
 void ghp_forecast_note(struct ghp_forecast *f, const struct ghp_agenda_op *op, enum ghp_visit kind,
                        struct ghp_visiting visiting, double wall_s)
 {
-    double seconds = ghp_measure_summary(&op->samples).seconds;
+    double seconds = ghp_measure_summary(&op->ways[0].samples).seconds;
 
     f->visits[kind].wall_s += wall_s;
     f->visits[kind].samples_s += samples_s(f, op, kind, visiting);

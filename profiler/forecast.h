@@ -10,6 +10,9 @@
 
 #include "profiler/agenda.h"
 
+/* How long a trial's samples last beside those that are entered: only who is quickest counts. */
+#define GHP_TRIAL_SHARE 0.25
+
 /* First visits try algorithms, where there is a choice; later ones do not. */
 enum ghp_visit { GHP_VISIT_TRIES, GHP_VISIT_FIRST, GHP_VISIT_AGAIN, GHP_VISIT_COUNT };
 

@@ -103,6 +103,28 @@ static const char *algorithm_of(const struct filling *f, const struct ghp_agenda
                : GHP_ALGORITHM_UNTIMED;
 }
 
+/* Formats as a sibling has them, in proportion to its seconds. Without one, an operation that only moves memory takes as
+ * long in any; of a convolution nothing is known. */
+static void fill_formats(const struct filling *f, const struct ghp_agenda_op *op,
+                         const struct ghp_agenda_op *sibling, struct ghp_op_entry *entry)
+{
+    const struct ghp_op_entry *known =
+        sibling != NULL ? ghp_profile_find(f->profile, sibling->key, sibling->pass) : NULL;
+
+    if (known != NULL && known->n_formats > 0) {
+        entry->n_formats = known->n_formats;
+        memcpy(entry->formats, known->formats, sizeof entry->formats);
+        for (int i = 0; i < known->n_formats && known->seconds > 0; ++i)
+            entry->formats[i].seconds *= entry->seconds / known->seconds;
+        return;
+    }
+    if (!op->formats || op->local.op == GHP_OP_CONV2D) return;
+    entry->n_formats = op->n_ways;
+    for (int w = 0; w < op->n_ways; ++w)
+        entry->formats[w] = (struct ghp_op_format){
+            .x = op->ways[w].x, .y = op->ways[w].y, .seconds = entry->seconds};
+}
+
 /* One entry that was not measured; its strings are owned by the caller. */
 static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda_op *op,
                                 struct ghp_op_entry *entry)
@@ -126,12 +148,11 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda
     entry->spread = price.spread;
     entry->source = price.source;
     entry->company = price.seconds > 0 ? price.company_s / price.seconds : 0;
-    status = ghp_formats_scratch(m->backend_ops, m->backend, &task,
-                                 m->backend_ops->algorithm(kernel), &entry->scratch_bytes);
     entry->key = strdup(op->key);
     entry->algorithm = strdup(m->backend_ops->algorithm(kernel));
     m->backend_ops->release(kernel);
-    GHP_TRY(status);
+    fill_formats(f, op, sibling, entry);
+    GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
     return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 

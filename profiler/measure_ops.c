@@ -54,7 +54,7 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
                                     struct ghp_agenda_op *op)
 {
     const struct ghp_measure *m = walk->m;
-    double once_s = ghp_measure_summary(&op->samples).seconds, took_s = 0;
+    double once_s = ghp_measure_summary(&op->ways[0].samples).seconds, took_s = 0;
     int64_t repeats = (int64_t)fmax(1, ceil(m->sample_s / fmax(once_s, 1e-9)));
     enum ghp_status status;
 
@@ -76,17 +76,38 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
 /* What the other workers' running the operation too, in the place of others, adds: a share of its seconds. */
 static double company_of(const struct ghp_agenda_op *op)
 {
-    double together_s = ghp_measure_summary(&op->samples).seconds;
+    double together_s = ghp_measure_summary(&op->ways[0].samples).seconds;
     double lone_s = ghp_measure_summary(&op->lone).seconds;
 
     return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
+}
+
+/* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted, of the others,
+ * which are there to decide between formats, one. */
+static enum ghp_status measure_way(const struct walk *walk, struct ghp_opbench *bench,
+                                   struct ghp_agenda_op *op, int which)
+{
+    const struct ghp_measure *m = walk->m;
+    const struct ghp_ops_limits *limits = walk->limits;
+    struct ghp_agenda_way *way = &op->ways[which];
+    double late = which > 0 && m->rank == 0 && ghp_measure_now_s() > limits->deadline_s;
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_measure_max(m, GHP_OK, &late));
+    if (late > 0) return GHP_OK;
+    status = ghp_trials_choose(m, bench, op, which, limits->deadline_s);
+    GHP_TRY(ghp_measure_max(m, status, &late));
+    GHP_TRY(ghp_measure_more(m, ghp_trials_task(m, bench), m->sample_s,
+                             which == 0 ? limits->samples : 1, &way->samples));
+    ghp_trials_note(way);
+    snprintf(way->used, sizeof way->used, "%s", ghp_opbench_algorithm(bench));
+    return which == 0 ? measure_lone(walk, bench, op) : GHP_OK;
 }
 
 /* Takes samples by the quickest algorithm; *fits: every rank had the memory, else nothing was timed. */
 static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op *op, bool *fits)
 {
     const struct ghp_measure *m = walk->m;
-    const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_opbench *bench = NULL;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double short_of_memory = 0;
@@ -99,14 +120,8 @@ static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     *fits = !(short_of_memory > 0);
     if (!*fits) goto done;
-    status = ghp_trials_choose(m, bench, op, limits->deadline_s);
-    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
-    GHP_TRY_GOTO(
-        status,
-        ghp_measure_more(m, ghp_trials_task(m, bench), m->sample_s, limits->samples, &op->samples),
-        done);
-    GHP_TRY_GOTO(status, measure_lone(walk, bench, op), done);
-    snprintf(op->used, sizeof op->used, "%s", ghp_opbench_algorithm(bench));
+    for (int w = 0; w < op->n_ways; ++w)
+        GHP_TRY_GOTO(status, measure_way(walk, bench, op, w), done);
 done:
     ghp_opbench_close(bench);
     return status;
@@ -127,50 +142,71 @@ static enum decision decide(const struct walk *walk, const struct ghp_agenda_op 
     return MEASURE;
 }
 
-/* Rank 0's: what a worker's kernels of the operation ask for, once. */
-static enum ghp_status ask_scratch(struct walk *walk, struct ghp_agenda_op *op,
-                                   const char *algorithm)
+/* Rank 0's: enters it with what a worker's kernels of the operation ask for, which is found out once. */
+static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op,
+                             struct ghp_op_entry *entry)
 {
     const struct ghp_measure *m = walk->m;
     struct ghp_forecast *forecast = walk->limits->forecast;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double start_s = ghp_measure_now_s();
 
-    if (op->asked) return GHP_OK;
-    GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, algorithm, &op->scratch_bytes));
-    op->asked = true;
-    --walk->unasked;
-    forecast->scratch_s += ghp_measure_now_s() - start_s;
-    ++forecast->scratches;
-    return GHP_OK;
+    entry->key = op->key; /* copied by the profile */
+    entry->pass = op->pass;
+    entry->source = GHP_SOURCE_MEASURED;
+    if (!op->asked || op->asked_formats != entry->n_formats) {
+        walk->unasked -= !op->asked;
+        GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, entry, &op->scratch_bytes));
+        op->asked = true;
+        op->asked_formats = entry->n_formats;
+        forecast->scratch_s += ghp_measure_now_s() - start_s;
+        ++forecast->scratches;
+    }
+    entry->scratch_bytes = op->scratch_bytes;
+    return ghp_profile_add_op(walk->profile, entry);
 }
 
-static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op)
+/* What was measured in each pair of formats, beside the first by the least of each, which the machine's other work
+ * disturbs least; nothing as long as one is missing, for then nobody can choose. */
+static void put_formats(const struct ghp_agenda_op *op, struct ghp_op_entry *entry)
 {
-    struct ghp_timed timed = ghp_measure_summary(&op->samples);
+    if (!op->formats) return;
+    for (int w = 0; w < op->n_ways; ++w) {
+        const struct ghp_agenda_way *way = &op->ways[w];
+        struct ghp_op_format *format = &entry->formats[w];
 
-    GHP_TRY(ask_scratch(walk, op, op->used));
-    const struct ghp_op_entry entry = {.key = op->key, /* copied by the profile */
-                                       .pass = op->pass,
-                                       .seconds = timed.seconds,
-                                       .spread = timed.spread,
-                                       .source = GHP_SOURCE_MEASURED,
-                                       .scratch_bytes = op->scratch_bytes,
-                                       .algorithm = op->used,
-                                       .company = company_of(op)};
-    return ghp_profile_add_op(walk->profile, &entry);
+        if (way->samples.n == 0) return;
+        *format =
+            (struct ghp_op_format){.x = way->x,
+                                   .y = way->y,
+                                   .seconds = entry->seconds * way->least_s / op->ways[0].least_s};
+        snprintf(format->algorithm, sizeof format->algorithm, "%.63s", way->used);
+    }
+    entry->n_formats = op->n_ways;
 }
 
-/* What a convolution does along with its own work is in the convolution's time: entered once, without samples. */
+static enum ghp_status enter_measured(struct walk *walk, struct ghp_agenda_op *op)
+{
+    struct ghp_timed timed = ghp_measure_summary(&op->ways[0].samples);
+    struct ghp_op_entry entry = {.seconds = timed.seconds,
+                                 .spread = timed.spread,
+                                 .algorithm = op->ways[0].used,
+                                 .company = company_of(op)};
+
+    put_formats(op, &entry);
+    return enter(walk, op, &entry);
+}
+
+/* What a convolution does along with its own work is in the convolution's time, in whatever formats: entered once. */
 static enum ghp_status enter_absorbed(struct walk *walk, struct ghp_agenda_op *op)
 {
-    GHP_TRY(ask_scratch(walk, op, NULL));
-    const struct ghp_op_entry entry = {.key = op->key, /* copied by the profile */
-                                       .pass = op->pass,
-                                       .source = GHP_SOURCE_MEASURED,
-                                       .scratch_bytes = op->scratch_bytes,
-                                       .algorithm = (char[]){"fused"}};
-    return ghp_profile_add_op(walk->profile, &entry);
+    struct ghp_op_entry entry = {.algorithm = (char[]){"fused"},
+                                 .n_formats = op->formats ? op->n_ways : 0};
+
+    for (int w = 0; w < entry.n_formats; ++w)
+        entry.formats[w] =
+            (struct ghp_op_format){.x = op->ways[w].x, .y = op->ways[w].y, .algorithm = "fused"};
+    return enter(walk, op, &entry);
 }
 
 static enum ghp_status save_now_and_then(struct walk *walk)
@@ -195,7 +231,7 @@ static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
     }
     GHP_TRY(measure_one(walk, op, &fits));
     if (!fits || m->rank != 0) return GHP_OK;
-    walk->own = enter(walk, op);
+    walk->own = enter_measured(walk, op);
     ghp_forecast_note(walk->limits->forecast, op, kind, visiting, ghp_measure_now_s() - start_s);
     if (walk->own == GHP_OK) walk->own = save_now_and_then(walk);
     return GHP_OK;
@@ -220,7 +256,7 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
         struct ghp_agenda_op *op = &agenda->ops[i];
 
         if ((op->flops > 0) != with_flops || ghp_measure_absorbs(walk->m, op)) continue;
-        if (op->kept || op->samples.n > 0) return GHP_OK;
+        if (op->kept || op->ways[0].samples.n > 0) return GHP_OK;
         if (best == NULL || op->flops + op->bytes < best->flops + best->bytes) best = op;
     }
     if (best == NULL) return GHP_OK;

@@ -89,7 +89,7 @@ static void count_all(struct ghp_measuring *run)
 
     for (int i = 0; i < run->agenda.n_ops; ++i) {
         result->ops.kept += run->agenda.ops[i].kept;
-        result->ops.measured += run->agenda.ops[i].samples.n > 0;
+        result->ops.measured += run->agenda.ops[i].ways[0].samples.n > 0;
     }
     for (int i = 0; i < run->agenda.n_comms; ++i) {
         result->comms_kept += run->agenda.comms[i].kept;

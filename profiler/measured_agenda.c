@@ -98,5 +98,6 @@ enum ghp_status ghp_measuring_collect(struct ghp_measuring *run)
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(share_speeds(run));
     GHP_TRY(ghp_measure_max(&run->m, ghp_agenda_collect(&wanted, &run->agenda), &unused));
+    GHP_TRY(ghp_measure_max(&run->m, ghp_measuring_formats(run), &unused));
     return share_kept(run);
 }

@@ -39,6 +39,11 @@ enum ghp_status ghp_measuring_note_beside(struct ghp_measuring *run);
 /* An earlier file first: its entries are by its workers' speeds, so the agenda must be by these too. */
 enum ghp_status ghp_measuring_collect(struct ghp_measuring *run);
 
+/* ---- measured_formats.c ---- */
+
+/* The formats in which the agenda's operations are measured: those that programs of the models can have them in.  Local */
+enum ghp_status ghp_measuring_formats(struct ghp_measuring *run);
+
 /* ---- measured_rates.c ---- */
 
 /* Rates and slowdowns, unless the earlier file has them. */

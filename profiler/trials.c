@@ -2,14 +2,16 @@
 #include "profiler/trials.h"
 
 #include "executor/formats.h"
+#include "profiler/forecast.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { TRIAL_SAMPLES = 3 };          /* of each algorithm that may be the quickest */
 static const double hopeless = 1.25; /* times the quickest one's seconds in the first sample */
 
-/* The least of a few: what else the machine does only adds. */
+/* What else the machine does only adds. */
 static double least(const struct ghp_samples *samples)
 {
     double value = samples->values[0];
@@ -19,10 +21,21 @@ static double least(const struct ghp_samples *samples)
     return value;
 }
 
-/* In which a worker is most likely to run it. */
-static struct ghp_formats formats_of(const struct ghp_measure *m, const struct ghp_agenda_op *op)
+void ghp_trials_note(struct ghp_agenda_way *way)
 {
-    struct ghp_formats formats = ghp_formats_likely(m->backend_ops, m->backend, &op->local);
+    double seconds = least(&way->samples);
+
+    if (!(way->least_s > 0) || seconds < way->least_s) way->least_s = seconds;
+}
+
+struct ghp_formats ghp_trials_formats(const struct ghp_measure *m, const struct ghp_agenda_op *op,
+                                      const struct ghp_agenda_way *way)
+{
+    const struct ghp_formats formats = {
+        .x = way->x,
+        .y = way->y,
+        .w = op->local.op == GHP_OP_CONV2D &&
+             ghp_formats_weights(m->backend_ops, m->backend, &op->local)};
 
     if (!ghp_formats_fuses(m->backend_ops, m->backend, &op->local, op->pass)) return formats;
     return ghp_fuse_formats(formats, op->epilogue);
@@ -43,50 +56,83 @@ struct ghp_task ghp_trials_task(const struct ghp_measure *m, struct ghp_opbench 
 static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench,
                                double best_s, double *seconds)
 {
+    const double trial_s = GHP_TRIAL_SHARE * m->sample_s;
     struct ghp_samples trial = {0};
 
-    GHP_TRY(ghp_measure_more(m, ghp_trials_task(m, bench), m->sample_s, 1, &trial));
+    GHP_TRY(ghp_measure_more(m, ghp_trials_task(m, bench), trial_s, 1, &trial));
     if (!(best_s > 0) || least(&trial) < hopeless * best_s)
-        GHP_TRY(
-            ghp_measure_on(m, ghp_trials_task(m, bench), m->sample_s, TRIAL_SAMPLES - 1, &trial));
+        GHP_TRY(ghp_measure_on(m, ghp_trials_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));
     *seconds = least(&trial);
     return GHP_OK;
 }
 
-/* Times each algorithm in the likely formats, and notes the name of the quickest; all ranks see the same times, and all
- * stop with the likeliest so far where rank 0's time is up. */
-static enum ghp_status try_all(const struct ghp_measure *m, struct ghp_opbench *bench,
-                               const struct ghp_algorithms *list, struct ghp_agenda_op *op,
-                               double deadline_s)
+/* One way's trials. */
+struct trying {
+    struct ghp_opbench *bench;
+    const struct ghp_agenda_op *op;
+    struct ghp_agenda_way *way;
+    double deadline_s;
+};
+
+/* Times each algorithm, and notes the name of the quickest; all ranks see the same times, and all stop with the quickest so
+ * far where rank 0's time is up. */
+static enum ghp_status try_all(const struct ghp_measure *m, const struct trying *t,
+                               const struct ghp_algorithms *list)
 {
-    struct ghp_formats formats = formats_of(m, op);
+    struct ghp_formats formats = ghp_trials_formats(m, t->op, t->way);
     double best_s = 0;
 
     for (int i = 0; i < list->n; i++) {
-        enum ghp_status status = ghp_opbench_switch(bench, m->backend, list->names[i], formats);
-        double late = i > 0 && m->rank == 0 && ghp_measure_now_s() > deadline_s, seconds;
+        enum ghp_status status = ghp_opbench_switch(t->bench, m->backend, list->names[i], formats);
+        double late = i > 0 && m->rank == 0 && ghp_measure_now_s() > t->deadline_s, seconds;
 
         GHP_TRY(ghp_measure_max(m, status, &late));
         if (late > 0) break;
-        GHP_TRY(try_one(m, bench, best_s, &seconds));
+        GHP_TRY(try_one(m, t->bench, best_s, &seconds));
         if (i > 0 && seconds >= best_s) continue;
-        best_s = seconds;
-        snprintf(op->algorithm, sizeof op->algorithm, "%s", list->names[i]);
+        best_s = t->way->least_s = seconds;
+        snprintf(t->way->algorithm, sizeof t->way->algorithm, "%s", list->names[i]);
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                  struct ghp_agenda_op *op, double deadline_s)
+/* Whether two algorithms are one implementation, whatever they reorder. */
+static bool same_implementation(const char *a, const char *b)
 {
-    struct ghp_formats formats = formats_of(m, op);
+    size_t n = strcspn(a, "+");
+
+    return n == strcspn(b, "+") && strncmp(a, b, n) == 0;
+}
+
+/* With one side plain and one blocked only what wins with both alike is tried: it is the same there, and one reorder. */
+static void keep_winners(const struct ghp_agenda_op *op, struct ghp_algorithms *list)
+{
+    int kept = 0;
+
+    for (int i = 0; i < list->n; i++) {
+        bool wins = same_implementation(list->names[i], op->ways[0].algorithm) ||
+                    same_implementation(list->names[i], op->ways[1].algorithm);
+
+        if (wins && kept < i) memcpy(list->names[kept], list->names[i], sizeof list->names[i]);
+        kept += wins;
+    }
+    if (kept > 0) list->n = kept;
+}
+
+enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
+                                  struct ghp_agenda_op *op, int which, double deadline_s)
+{
+    struct ghp_agenda_way *way = &op->ways[which];
+    const struct trying t = {bench, op, way, deadline_s};
+    struct ghp_formats formats = ghp_trials_formats(m, op, way);
     struct ghp_algorithms list = {0};
     enum ghp_status status = GHP_OK;
     double most = 0;
 
     if (m->backend_ops->algorithms == NULL) return GHP_OK;
-    if (op->algorithm[0] == '\0') {
+    if (way->algorithm[0] == '\0') {
         status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, formats, &list);
+        if (which > 1) keep_winners(op, &list);
         most = list.n;
         GHP_TRY(ghp_measure_max(m, status, &most));
         if (most - list.n > 0)
@@ -94,8 +140,9 @@ enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbenc
                             "the ranks have different algorithms for '%s'; give all nodes the same "
                             "oneDNN and processors",
                             op->key);
-        if (list.n == 0) return GHP_OK;
-        GHP_TRY(try_all(m, bench, &list, op, deadline_s));
+        if (list.n == 0 && !op->formats) return GHP_OK;
+        GHP_TRY(try_all(m, &t, &list));
     }
-    return ghp_opbench_switch(bench, m->backend, op->algorithm, formats);
+    return ghp_opbench_switch(bench, m->backend, way->algorithm[0] != '\0' ? way->algorithm : NULL,
+                              formats);
 }

@@ -319,7 +319,7 @@ static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_ext
                                      .scratch = ghp_kernels_scratch(&l->kernels)};
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &l->program), GHP_OK)) exit(1);
     l->blocked = ghp_alloc((size_t)l->program.n_buffers, sizeof *l->blocked);
-    CHECK_STATUS(ghp_formats_choose(&l->program, &l->kernels, l->blocked), GHP_OK);
+    CHECK_STATUS(ghp_formats_choose(&l->program, &l->kernels, NULL, l->blocked), GHP_OK);
 }
 
 static void release(struct lowered *l)
@@ -369,6 +369,45 @@ static void check_one_worker(void)
     release(&l);
 }
 
+/* A plan's word in place of the rule: what it names lies blocked, with what is tied to it, as far as that can be. */
+static void check_said(void)
+{
+    struct lowered l;
+    bool named[32] = {false};
+    const struct ghp_formats_said said = {&l.model, named};
+    lower(&l, fast, (struct ghp_extent){1, 8}, "");
+    CHECK_STATUS(ghp_formats_choose(&l.program, &l.kernels, &said, l.blocked), GHP_OK);
+    for (int i = 0; i < l.program.n_buffers; i++)
+        CHECK(!l.blocked[i]); /* whatever the convolutions want */
+    named[ghp_model_find(&l.model, "relu1")] = true;
+    named[ghp_model_find(&l.model, "relu3")] = true; /* 40 channels */
+    named[0] = true;
+    CHECK_STATUS(ghp_formats_choose(&l.program, &l.kernels, &said, l.blocked), GHP_OK);
+    for (int p = 0; p < 2; p++) {
+        enum ghp_pass pass = p == 0 ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_WEIGHT;
+        CHECK(!formats_at(&l, "first", pass).x && formats_at(&l, "first", pass).y);
+        CHECK(formats_at(&l, "second", pass).x && !formats_at(&l, "second", pass).y);
+        CHECK(!formats_at(&l, "norm", pass).x && !formats_at(&l, "norm", pass).y);
+    }
+    CHECK(formats_at(&l, "second", GHP_PASS_BACKWARD_DATA).x);
+    CHECK(formats_at(&l, "relu1", GHP_PASS_BACKWARD_DATA).y);
+    CHECK(!formats_at(&l, "relu2", GHP_PASS_FORWARD).x);
+    release(&l);
+}
+
+/* The entry's algorithm in those formats, and its own where it says nothing of them. */
+static void check_algorithms(void)
+{
+    const struct ghp_op_entry entry = {
+        .algorithm = (char[]){"own"},
+        .n_formats = 2,
+        .formats = {{false, false, 1, "plain"}, {true, false, 2, "mixed"}}};
+    CHECK_TEXT(ghp_formats_algorithm(&entry, (struct ghp_formats){.w = true}), "plain");
+    CHECK_TEXT(ghp_formats_algorithm(&entry, (struct ghp_formats){.x = true}), "mixed");
+    CHECK_TEXT(ghp_formats_algorithm(&entry, (struct ghp_formats){.x = true, .y = true}), "own");
+    CHECK(ghp_formats_algorithm(NULL, (struct ghp_formats){0}) == NULL);
+}
+
 /* What an exchange packs or unpacks lies plain. */
 static void check_exchange(void)
 {
@@ -396,6 +435,8 @@ int main(void)
         return 1;
     check_kernels();
     check_one_worker();
+    check_said();
+    check_algorithms();
     check_exchange();
     ops->close(fast);
     ops->close(exact);

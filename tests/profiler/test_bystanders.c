@@ -149,7 +149,7 @@ static void test_open(void)
     m = measure(backend);
     CHECK(!any(&m, &agenda, plenty)); /* nothing timed yet */
     for (int i = 0; i < agenda.n_ops; i++)
-        agenda.ops[i].samples = (struct ghp_samples){1, {1e-3 * (i + 1)}};
+        agenda.ops[i].ways[0].samples = (struct ghp_samples){1, {1e-3 * (i + 1)}};
     CHECK_EQ(any(&m, &agenda, plenty), size > 1);
     CHECK(!any(&m, &agenda, 1));
     m.shares_cores = true;
