@@ -29,8 +29,7 @@ enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_
 {
     int64_t count = ghp_data_count(supply->data, supply->set);
 
-    GHP_ASSERT(load->first_image + load->images <= supply->n &&
-               load->first_label + load->labels <= supply->n);
+    GHP_ASSERT(load->first_image + load->images <= supply->n);
     for (int64_t i = 0; i < load->images; i++) {
         int64_t sample = supply->samples[load->first_image + i];
 
@@ -55,6 +54,7 @@ enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp
 enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                    int32_t *labels)
 {
+    GHP_ASSERT(load->first_label + load->labels <= supply->n);
     return ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label,
                            load->labels, labels);
 }

@@ -8,7 +8,8 @@
 #include "executor/data.h"
 #include "executor/parallel.h"
 
-struct ghp_load {                /* what of a batch a worker loads */
+/* What of a batch a worker loads; of a stage without the input, or without the loss, the one part or the other means nothing. */
+struct ghp_load {
     int64_t first_image, images; /* samples of the batch */
     int64_t first_channel, channels;
     int64_t image_bytes; /* of one sample's local channels */
@@ -25,7 +26,7 @@ struct ghp_supply {        /* samples of one batch */
     uint64_t step;
 };
 
-/* Whether the load's samples are in the source.
+/* Whether the samples of the load's images are in the source.
  *
  * Returns   GHP_OK; GHP_ERR_INTERNAL naming the sample that is not */
 enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_supply *supply);

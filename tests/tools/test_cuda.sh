@@ -22,7 +22,7 @@ expect 1 'use (--backend )?onednn' "$GHP_BIN/ghp-profile" --backend cuda --model
 "$GHP_BIN/ghp-profile" --analytic F=1e12,bandwidth=1e10,latency=1e-5 --model "$model" -o p.json >out 2>err || fail "$(cat err)"
 "$GHP_BIN/ghp-plan" "$model" --profile p.json --workers 1 --batch 8 -o plan.json >out 2>err || fail "$(cat err)"
 expect 1 'use (--backend )?onednn' "$GHP_BIN/ghp-run" plan.json --backend cuda --steps 1
-expect 2 'backend' "$GHP_BIN/ghp-run" plan.json --backend onednn --precision bf16 --steps 1
+expect 2 'backend' "$GHP_BIN/ghp-run" plan.json --backend onednn --precision tf32 --steps 1
 expect 2 'cuda' "$GHP_BIN/ghp-run" plan.json --backend onednn --transport nccl --steps 1
 sed 's/"backend": "analytic"/"backend": "cuda"/' p.json >cuda.json
 "$GHP_BIN/ghp-plan" "$model" --profile cuda.json --workers 1 --batch 8 -o cuda.plan.json >out 2>err || fail "$(cat err)"
