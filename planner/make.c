@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double least_share = 0.05; /* of the time limit, for a plan made again */
+
 enum ghp_status ghp_making_text(char **to, const char *text)
 {
     free(*to);
@@ -165,22 +167,38 @@ done:
 static double data_s(const struct ghp_wishes *wishes, const struct ghp_plan *plan)
 {
     const struct ghp_baseline *data = &plan->baselines[0];
-    bool free = wishes->strategy == GHP_STRATEGY_AUTO && wishes->force == NULL &&
-                wishes->stages == NULL && wishes->micro_batches < 2 && !wishes->heuristic;
+    bool whole = wishes->strategy == GHP_STRATEGY_AUTO && wishes->force == NULL &&
+                 wishes->stages == NULL && wishes->micro_batches < 2 && !wishes->heuristic;
 
-    return free && data->feasible ? data->predicted.step_s : INFINITY;
+    return whole && data->feasible ? data->predicted.step_s : INFINITY;
+}
+
+/* Whether a plan may have to be made again in other formats. */
+static bool has_formats(const struct ghp_profile *profile)
+{
+    for (int i = 0; i < profile->n_ops; ++i)
+        if (profile->ops[i].n_formats > 0) return true;
+    return false;
+}
+
+/* Of the time limit, what the next attempt may take: half of what is left, if more attempts may follow. */
+static double attempt_s(const struct ghp_wishes *wishes, double began_s)
+{
+    double all = wishes->time_limit_s, left = all - (ghp_now_s() - began_s);
+
+    return fmax(left * (has_formats(wishes->profile) ? 0.5 : 1), least_share * all);
 }
 
 enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
 {
-    struct ghp_wishes data = *wishes;
+    struct ghp_wishes own = *wishes;
     bool *formats = NULL, hold = false;
-    double best_data_s = INFINITY;
+    double best_data_s = INFINITY, began_s = ghp_now_s();
     enum ghp_status status = GHP_OK;
 
-    data.strategy = GHP_STRATEGY_DATA;
     for (int attempt = 0; !hold && status == GHP_OK; ++attempt) {
-        status = make_once(wishes, formats, plan);
+        own.time_limit_s = attempt_s(wishes, began_s);
+        status = make_once(&own, formats, plan);
         if (status == GHP_OK && attempt == 0) best_data_s = data_s(wishes, plan);
         if (status == GHP_OK)
             status = ghp_making_formats_hold(wishes, plan, attempt, &formats, &hold);
@@ -190,5 +208,7 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
     if (status != GHP_OK || plan->predicted.step_s <= best_data_s * (1 + GHP_BRANCH_SAME))
         return status;
     ghp_plan_release(plan); /* what splits by channels would gain, blocks gain more */
-    return make_once(&data, NULL, plan);
+    own.strategy = GHP_STRATEGY_DATA;
+    own.time_limit_s = attempt_s(wishes, began_s);
+    return make_once(&own, NULL, plan);
 }
