@@ -68,7 +68,7 @@ static struct series *series_of(const char *name)
     for (int i = 0; i < n_series; ++i)
         if (strcmp(series[i].name, name) == 0) return &series[i];
     if (n_series == GHP_CHART_SERIES_MAX) return NULL;
-    strcpy(series[n_series].name, name);
+    snprintf(series[n_series].name, sizeof series[n_series].name, "%s", name);
     return &series[n_series++];
 }
 

@@ -153,13 +153,6 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
     return GHP_OK;
 }
 
-static bool knows_any(const struct ghp_profile *profile)
-{
-    for (int i = 0; i < profile->n_ops; ++i)
-        if (profile->ops[i].n_formats > 0) return true;
-    return false;
-}
-
 static void forbid_exchanged(struct deciding *d, const struct ghp_lowering *how,
                              const struct ghp_split *splits)
 {
@@ -198,7 +191,7 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     memset(blocked, 0, layers * sizeof *blocked);
     *choice = false;
     plain.blocked = NULL;
-    if (status != GHP_OK || !knows_any(profile)) goto done;
+    if (status != GHP_OK || !ghp_profile_has_formats(profile)) goto done;
     GHP_TRY_GOTO(status, ghp_lower_all(&plain, splits, &programs), done);
     make_pieces(&d);
     GHP_TRY_GOTO(status, add_programs(&d, &programs), done);

@@ -155,6 +155,8 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
 /* Whether there are entries that price it, and all know those formats. */
 bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
                        enum ghp_pass pass, struct ghp_blocked blocked);
+/* Whether any operation was measured in formats that it has a choice of. */
+bool ghp_profile_has_formats(const struct ghp_profile *profile);
 /* What an entry says of the formats; NULL: nothing. */
 const struct ghp_op_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
                                             struct ghp_blocked blocked);

@@ -216,6 +216,13 @@ static bool all_know(const struct ghp_pick_op *pick, struct ghp_blocked blocked)
     return pick->n > 0;
 }
 
+bool ghp_profile_has_formats(const struct ghp_profile *profile)
+{
+    for (int i = 0; i < profile->n_ops; ++i)
+        if (profile->ops[i].n_formats > 0) return true;
+    return false;
+}
+
 bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
                        enum ghp_pass pass, struct ghp_blocked blocked)
 {

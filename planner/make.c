@@ -173,20 +173,12 @@ static double data_s(const struct ghp_wishes *wishes, const struct ghp_plan *pla
     return whole && data->feasible ? data->predicted.step_s : INFINITY;
 }
 
-/* Whether a plan may have to be made again in other formats. */
-static bool has_formats(const struct ghp_profile *profile)
-{
-    for (int i = 0; i < profile->n_ops; ++i)
-        if (profile->ops[i].n_formats > 0) return true;
-    return false;
-}
-
-/* Of the time limit, what the next attempt may take: half of what is left, if more attempts may follow. */
+/* Of the time limit, what the next attempt may take: half of what is left, if a plan may be made again in other formats. */
 static double attempt_s(const struct ghp_wishes *wishes, double began_s)
 {
     double all = wishes->time_limit_s, left = all - (ghp_now_s() - began_s);
 
-    return fmax(left * (has_formats(wishes->profile) ? 0.5 : 1), least_share * all);
+    return fmax(left * (ghp_profile_has_formats(wishes->profile) ? 0.5 : 1), least_share * all);
 }
 
 enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
