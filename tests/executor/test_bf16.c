@@ -211,28 +211,12 @@ static void check_local(const struct ghp_local *local, struct ghp_backend *backe
     twin_case_close(&c);
 }
 
-static struct ghp_local shape(enum ghp_op op, int64_t n, int64_t c, int64_t size)
-{
-    struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
-
-    return (struct ghp_local){.op = op,
-                              .n = n,
-                              .c = c,
-                              .h = size,
-                              .w = size,
-                              .k = c,
-                              .p = size,
-                              .q = size,
-                              .n_inputs = op == GHP_OP_ADD || op == GHP_OP_MUL ? 2 : 1,
-                              .window = window};
-}
-
 /* As networks have them: whole blocks of channels, images large and small, unfolding among the ways. */
 static void check_usual(struct ghp_backend *backend)
 {
-    struct ghp_local conv = shape(GHP_OP_CONV2D, 3, 32, 14);
-    struct ghp_local small = shape(GHP_OP_CONV2D, 4, 64, 4);
-    struct ghp_local linear = shape(GHP_OP_LINEAR, 16, 256, 1);
+    struct ghp_local conv = twin_case_shape(GHP_OP_CONV2D, 3, 32, 14);
+    struct ghp_local small = twin_case_shape(GHP_OP_CONV2D, 4, 64, 4);
+    struct ghp_local linear = twin_case_shape(GHP_OP_LINEAR, 16, 256, 1);
 
     conv.k = 48;
     linear.k = 64;

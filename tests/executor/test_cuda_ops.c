@@ -126,41 +126,18 @@ static void check_exact(const struct ghp_local *local, struct ghp_backend *backe
     }
 }
 
-static struct ghp_local shape(enum ghp_op op, int64_t n, int64_t c, int64_t size)
-{
-    struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
-
-    return (struct ghp_local){.op = op,
-                              .n = n,
-                              .c = c,
-                              .h = size,
-                              .w = size,
-                              .k = c,
-                              .p = size,
-                              .q = size,
-                              .n_inputs = op == GHP_OP_ADD || op == GHP_OP_MUL ? 2 : 1,
-                              .window = window,
-                              .norm = {.epsilon = 1e-5,
-                                       .momentum = 0.1,
-                                       .size = 5,
-                                       .alpha = 1e-4,
-                                       .beta = 0.75,
-                                       .k = 2,
-                                       .ratio = 0.5}};
-}
-
 /* Wide enough for vectors and several blocks: what the odd shapes never reach. */
 static void check_wide(struct ghp_backend *backend, const struct setting *setting)
 {
     static const enum ghp_op wide[] = {
         GHP_OP_CONV2D,     GHP_OP_BIAS, GHP_OP_RELU,    GHP_OP_MAX_POOL, GHP_OP_AVG_POOL,
         GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_DROPOUT, GHP_OP_ADD,      GHP_OP_MUL};
-    struct ghp_local linear = shape(GHP_OP_LINEAR, 16, 256, 1),
-                     flat = shape(GHP_OP_FLATTEN, 3, 40, 9),
-                     loss = shape(GHP_OP_SOFTMAX_CE, 33, 1000, 1);
+    struct ghp_local linear = twin_case_shape(GHP_OP_LINEAR, 16, 256, 1),
+                     flat = twin_case_shape(GHP_OP_FLATTEN, 3, 40, 9),
+                     loss = twin_case_shape(GHP_OP_SOFTMAX_CE, 33, 1000, 1);
 
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
-        struct ghp_local l = shape(wide[i], 5, 48, 12);
+        struct ghp_local l = twin_case_shape(wide[i], 5, 48, 12);
 
         check_local(&l, backend, setting);
         l.c = l.k = 264; /* more than a warp's vectors across */

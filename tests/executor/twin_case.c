@@ -195,3 +195,26 @@ double twin_case_error(const struct twin_case *c, const struct twin_tensor *t)
     }
     return difference / fmax(size, 1e-30);
 }
+
+struct ghp_local twin_case_shape(enum ghp_op op, int64_t n, int64_t c, int64_t size)
+{
+    struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
+
+    return (struct ghp_local){.op = op,
+                              .n = n,
+                              .c = c,
+                              .h = size,
+                              .w = size,
+                              .k = c,
+                              .p = size,
+                              .q = size,
+                              .n_inputs = op == GHP_OP_ADD || op == GHP_OP_MUL ? 2 : 1,
+                              .window = window,
+                              .norm = {.epsilon = 1e-5,
+                                       .momentum = 0.1,
+                                       .size = 5,
+                                       .alpha = 1e-4,
+                                       .beta = 0.75,
+                                       .k = 2,
+                                       .ratio = 0.5}};
+}

@@ -38,4 +38,7 @@ void twin_case_round(struct twin_case *c);
 /* Greatest difference of a tensor, over the greatest number of the right one; NaN counts as infinite. */
 double twin_case_error(const struct twin_case *c, const struct twin_tensor *tensor);
 
+/* An operation on images of c channels, size x size pixels, into as many of the same size; windows of 3 x 3, padded. */
+struct ghp_local twin_case_shape(enum ghp_op op, int64_t n, int64_t c, int64_t size);
+
 #endif
