@@ -14,17 +14,27 @@ static double run_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op
     return op->bytes / (f->byte_s > 0 ? f->bytes / f->byte_s : bytes_per_s);
 }
 
+int ghp_forecast_ways(const struct ghp_agenda_op *op)
+{
+    return op->ways[0].samples.n > 0 || op->value == GHP_VALUE_DATA ? op->n_ways : 1;
+}
+
 enum ghp_visit ghp_forecast_kind(const struct ghp_agenda_op *op, bool chooses)
 {
-    if (op->ways[0].samples.n > 0) return GHP_VISIT_AGAIN;
+    if (op->ways[0].samples.n > 0)
+        return chooses && op->ways[op->n_ways - 1].samples.n == 0 ? GHP_VISIT_FORMATS
+                                                                  : GHP_VISIT_AGAIN;
     return chooses && op->flops > 0 ? GHP_VISIT_TRIES : GHP_VISIT_FIRST;
 }
 
 static double samples_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op,
                         enum ghp_visit kind, struct ghp_visiting visiting)
 {
-    int runs = COLD_RUNS + visiting.samples + (op->n_ways - 1) * 2 * COLD_RUNS;
-    int trials = kind == GHP_VISIT_TRIES ? op->n_ways * TRIED * TRIED_RUNS : 0;
+    bool later = kind == GHP_VISIT_AGAIN || kind == GHP_VISIT_FORMATS;
+    int others = later || op->value == GHP_VALUE_DATA ? op->n_ways - 1 : 0;
+    int runs = COLD_RUNS + visiting.samples + others * 2 * COLD_RUNS;
+    int tried = kind == GHP_VISIT_TRIES ? 1 + others : kind == GHP_VISIT_FORMATS ? others : 0;
+    int trials = tried * TRIED * TRIED_RUNS;
     double once_s = run_s(f, op);
 
     return runs * fmax(once_s, visiting.sample_s) +

@@ -13,8 +13,14 @@
 /* How long a trial's samples last beside those that are entered: only who is quickest counts. */
 #define GHP_TRIAL_SHARE 0.25
 
-/* First visits try algorithms, where there is a choice; later ones do not. */
-enum ghp_visit { GHP_VISIT_TRIES, GHP_VISIT_FIRST, GHP_VISIT_AGAIN, GHP_VISIT_COUNT };
+/* First visits try algorithms, where there is a choice, and those behind them the algorithms of pairs of formats that are left. */
+enum ghp_visit {
+    GHP_VISIT_TRIES,
+    GHP_VISIT_FIRST,
+    GHP_VISIT_FORMATS,
+    GHP_VISIT_AGAIN,
+    GHP_VISIT_COUNT
+};
 
 /* Zeroed: nothing was measured yet. */
 struct ghp_forecast {
@@ -35,6 +41,10 @@ struct ghp_visiting {
     double sample_s;
     bool chooses;
 };
+
+/* In how many of its pairs of formats the next visit measures it. All from the first on of what most plans hang on; the
+ * others in one at first, so that what formats there are to try keeps a short budget from no operation. */
+int ghp_forecast_ways(const struct ghp_agenda_op *op);
 
 /* The kind of the next visit. */
 enum ghp_visit ghp_forecast_kind(const struct ghp_agenda_op *op, bool chooses);

@@ -82,7 +82,7 @@ static double company_of(const struct ghp_agenda_op *op)
     return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
-/* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted, of the others,
+/* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the others,
  * which are there to decide between formats, one. */
 static enum ghp_status measure_way(const struct walk *walk, struct ghp_opbench *bench,
                                    struct ghp_agenda_op *op, int which)
@@ -120,7 +120,7 @@ static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     *fits = !(short_of_memory > 0);
     if (!*fits) goto done;
-    for (int w = 0; w < op->n_ways; ++w)
+    for (int w = 0, ways = ghp_forecast_ways(op); w < ways; ++w)
         GHP_TRY_GOTO(status, measure_way(walk, bench, op, w), done);
 done:
     ghp_opbench_close(bench);

@@ -6,6 +6,7 @@
  * ghp-test: np=1 timeout=240 */
 #include "core/log.h"
 #include "executor/formats.h"
+#include "profiler/forecast.h"
 #include "profiler/measured.h"
 #include "tests/check.h"
 
@@ -79,6 +80,26 @@ static struct ghp_measured_result measure(double budget_s)
     return result;
 }
 
+/* What most plans hang on has its formats at once; of the rest, all have one before any has a second. */
+static void test_formats_wait(void)
+{
+    struct ghp_agenda_op op = {.value = GHP_VALUE_DATA, .n_ways = 4, .flops = 1};
+    struct ghp_forecast forecast = {0};
+    const struct ghp_visiting visiting = {.samples = 2, .sample_s = 1, .chooses = true};
+    double all_s = ghp_forecast_s(&forecast, &op, visiting);
+
+    CHECK_EQ(ghp_forecast_ways(&op), 4);
+    op.value = GHP_VALUE_REST;
+    CHECK_EQ(ghp_forecast_ways(&op), 1);
+    CHECK(ghp_forecast_s(&forecast, &op, visiting) < all_s / 3);
+    op.ways[0].samples = (struct ghp_samples){.n = 1, .values = {1e-9}};
+    CHECK_EQ(ghp_forecast_ways(&op), 4);
+    CHECK_EQ(ghp_forecast_kind(&op, true), GHP_VISIT_FORMATS);
+    for (int w = 1; w < 4; ++w)
+        op.ways[w].samples.n = 1;
+    CHECK_EQ(ghp_forecast_kind(&op, true), GHP_VISIT_AGAIN);
+}
+
 static void test_budget(void)
 {
     struct ghp_measured_result whole = measure(300), part;
@@ -106,6 +127,7 @@ int main(int argc, char **argv)
     sleepy.prepare_blocked = prepare_counted;
     snprintf(path, sizeof path, "/tmp/ghp-budget-%d.json", (int)getpid());
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
+    test_formats_wait();
     test_budget();
     unlink(path);
     ghp_model_release(&model);
