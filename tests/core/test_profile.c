@@ -35,6 +35,16 @@ static void add_op(struct ghp_profile *profile, const char *key, double seconds,
     CHECK_STATUS(ghp_profile_add_op(profile, &entry), GHP_OK);
 }
 
+/* Says of the operation added last that all plain takes as long, and all blocked half. */
+static void add_formats(struct ghp_profile *profile)
+{
+    struct ghp_op_entry *last = &profile->ops[profile->n_ops - 1];
+
+    last->n_formats = 2;
+    last->formats[0] = (struct ghp_op_format){.seconds = last->seconds, .algorithm = "direct"};
+    last->formats[1] = (struct ghp_op_format){true, true, last->seconds / 2, "winograd"};
+}
+
 static void add_comm(struct ghp_profile *profile, struct ghp_ranks ranks, int64_t bytes,
                      double seconds)
 {
@@ -361,6 +371,24 @@ static void test_subset(void)
     ghp_model_release(&model);
 }
 
+/* Of conv(17), as add_formats() says. */
+static void check_formats(const struct ghp_profile *profile)
+{
+    char key[GHP_KEY_BYTES];
+    const struct ghp_op_entry *entry =
+        ghp_profile_find(profile, conv_key(17, key), GHP_PASS_FORWARD);
+
+    if (!CHECK(entry != NULL)) return;
+    CHECK_EQ(entry->n_formats, 2);
+    CHECK_NEAR(entry->formats[0].seconds, 1e-3 / 17, 0);
+    CHECK(!entry->formats[0].x && !entry->formats[0].y);
+    CHECK_TEXT(entry->formats[0].algorithm, "direct");
+    CHECK_NEAR(entry->formats[1].seconds, 1e-3 / 17 / 2, 0);
+    CHECK(entry->formats[1].x && entry->formats[1].y);
+    CHECK_TEXT(entry->formats[1].algorithm, "winograd");
+    CHECK(ghp_profile_has_formats(profile));
+}
+
 static void test_file(void)
 {
     struct ghp_profile profile = empty(), again;
@@ -368,8 +396,10 @@ static void test_file(void)
     int fd = mkstemp(path);
     double slower;
 
-    for (int64_t n = 1; n < 40; ++n)
+    for (int64_t n = 1; n < 40; ++n) {
         add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
+        if (n == 17) add_formats(&profile);
+    }
     add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1.0 / 3);
     profile.overlap.link = 1.3;
     profile.pace = (struct ghp_pace){1e-4, 3e-3};
@@ -387,7 +417,7 @@ static void test_file(void)
     CHECK_EQ(again.speeds.n, 4);
     CHECK_NEAR(again.speeds.of[0], profile.speeds.of[0], 0);
     CHECK_NEAR(again.speeds.of[3], 1, 0);
-    CHECK(ghp_profile_find(&again, conv_key(17, key), GHP_PASS_FORWARD) != NULL);
+    check_formats(&again);
     ghp_profile_release(&again);
     CHECK_STATUS(ghp_profile_save("/nonexistent/p.json", &profile), GHP_ERR_IO);
     ghp_profile_release(&profile);
@@ -405,6 +435,7 @@ static void refuse(const char *from, const char *to, const char *message)
     FILE *file;
 
     add_op(&profile, conv_key(1, key), 1e-3, 0);
+    add_formats(&profile);
     add_op(&profile, conv_key(2, key), 1e-3, 0);
     add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1e-3);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
@@ -441,6 +472,10 @@ int main(void)
     refuse("\"mean_s\"", "\"seconds\"", "'operations[0]");
     refuse("measured", "guessed", "use one of measured, interpolated, law");
     refuse("conv2d n1 ", "conv2d n2 ", "has two entries of 'conv2d n2");
+    refuse("\"x\": \"blocked\", \"y\": \"blocked\"", "\"x\": \"plain\", \"y\": \"plain\"",
+           "give each pair once");
+    refuse("\"x\": \"blocked\"", "\"x\": \"odd\"", "'operations[0].formats[1].x'");
+    refuse("\"algorithm\": \"direct\"", "\"algorithm\": 3", "the name of an algorithm is a text");
     refuse("\"count\": 2", "\"count\": 1", "'collectives[0].count'");
     refuse("\"overlap\": {\"compute\": 1.0", "\"overlap\": {\"compute\": 0.5", "from 1 to");
     refuse("\"rates\"", "\"worker_speed\": [2, 3], \"rates\"", "divide all by 2");
