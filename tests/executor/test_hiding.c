@@ -1,9 +1,8 @@
 /* Predicted standing still, reduction by reduction, is the simulation's whole; measured is the instructions' that wait; and
  * what hides a reduction is what runs while it is under way, into the next step. */
-#include "core/lower.h"
 #include "executor/hiding.h"
 #include "tests/check.h"
-#include "tests/executor/cases.h"
+#include "tests/executor/forecast_case.h"
 
 #include <stdlib.h>
 
@@ -69,35 +68,15 @@ static void check_list(const struct ghp_program *program, struct ghp_residuals *
 
 int main(void)
 {
-    struct ghp_model model = {0};
-    struct ghp_profile profile = {0};
-    struct ghp_extent extent = {.workers = 4, .global_batch = 8};
-    struct ghp_split *splits;
-    struct ghp_program program = {0};
-    struct ghp_stopwatch *watch = NULL;
-    struct ghp_residuals r = {0};
-    struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+    const struct ghp_link slow = {1e-6, 2e8};
+    struct forecast_case c;
+    struct ghp_residuals r;
 
-    case_model(GHP_SOURCE_DIR "/models/lenet5.json", &model);
-    splits = case_splits(&model, extent, CASE_DATA, 0, 1);
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
-    CHECK_STATUS(ghp_profile_init(&profile, "analytic", "fast", 4), GHP_OK);
-    profile.law = (struct ghp_law){.flops_per_s = 1e10, .memory_Bps = 1e10};
-    profile.machine.nodes = profile.machine.packages = 1;
-    profile.machine.cores = profile.machine.threads = 4;
-    profile.machine.intra = profile.machine.inter = (struct ghp_link){1e-6, 2e8}; /* slow */
-    profile.overlap = (struct ghp_overlap){1.2, 1.1, 1};
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    CHECK_STATUS(ghp_stopwatch_open(program.n_instrs, &watch), GHP_OK);
-    struct ghp_prospect prospect = {
-        .program = &program, .profile = &profile, .n_layers = model.n_layers};
-    CHECK_STATUS(ghp_residuals_init(&prospect, watch, &r), GHP_OK);
-    check_list(&program, &r);
+    forecast_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 4, slow,
+                       (struct ghp_overlap){1.2, 1.1, 1}, &c);
+    r = forecast_case_residuals(&c);
+    check_list(&c.program, &r);
     ghp_residuals_release(&r);
-    ghp_stopwatch_close(watch);
-    ghp_profile_release(&profile);
-    ghp_program_release(&program);
-    free(splits);
-    ghp_model_release(&model);
+    forecast_case_close(&c);
     return check_end();
 }

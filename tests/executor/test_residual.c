@@ -1,8 +1,6 @@
 /* Predicted terms are the simulation's, measured terms the stopwatch's; both sum to their step. */
-#include "core/lower.h"
-#include "executor/residual.h"
 #include "tests/check.h"
-#include "tests/executor/cases.h"
+#include "tests/executor/forecast_case.h"
 
 enum { STEPS = 9 };
 
@@ -55,31 +53,14 @@ static void test_skip(const struct ghp_program *program, struct ghp_stopwatch *w
 
 int main(void)
 {
-    struct ghp_model model = {0};
-    struct ghp_profile profile = {0};
-    struct ghp_extent extent = {.workers = 2, .global_batch = 8};
-    struct ghp_split *splits;
-    struct ghp_program program = {0};
-    struct ghp_stopwatch *watch = NULL;
-    struct ghp_residuals r = {0};
-    struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+    struct forecast_case c;
+    struct ghp_residuals r;
     double predicted_s = 0, measured_s = 0, layers_s = 0, laps_s;
 
-    case_model(GHP_SOURCE_DIR "/models/lenet5.json", &model);
-    splits = case_splits(&model, extent, CASE_DATA, 0, 1);
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
-    CHECK_STATUS(ghp_profile_init(&profile, "analytic", "fast", 4), GHP_OK);
-    profile.law = (struct ghp_law){.flops_per_s = 1e10, .memory_Bps = 1e10};
-    profile.machine.nodes = profile.machine.packages = 1;
-    profile.machine.cores = profile.machine.threads = 2;
-    profile.machine.intra = profile.machine.inter = (struct ghp_link){1e-6, 1e9};
-    profile.overlap = (struct ghp_overlap){1, 1, 1};
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    CHECK_STATUS(ghp_stopwatch_open(program.n_instrs, &watch), GHP_OK);
-    laps_s = fill_laps(&program, watch);
-    struct ghp_prospect prospect = {
-        .program = &program, .profile = &profile, .n_layers = model.n_layers};
-    CHECK_STATUS(ghp_residuals_init(&prospect, watch, &r), GHP_OK);
+    forecast_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9},
+                       (struct ghp_overlap){1, 1, 1}, &c);
+    laps_s = fill_laps(&c.program, c.watch);
+    r = forecast_case_residuals(&c);
     CHECK(r.predicted);
     for (int p = 0; p < GHP_PHASE_COUNT; p++) {
         predicted_s += r.phases[p].predicted_s;
@@ -93,15 +74,11 @@ int main(void)
     CHECK_NEAR(layers_s, laps_s, 1e-9);
     CHECK_NEAR(r.instrs[3].measured_s, 4e-3, 1e-12);
     CHECK_NEAR(ghp_term_error((struct ghp_term){.predicted_s = 3, .measured_s = 4}), -0.25, 1e-15);
-    test_skip(&program, watch);
+    test_skip(&c.program, c.watch);
     ghp_residuals_release(&r);
-    ghp_stopwatch_forget(watch);
-    CHECK_EQ(ghp_stopwatch_steps(watch), 0);
-    CHECK(ghp_stopwatch_step_s(watch) == 0);
-    ghp_stopwatch_close(watch);
-    ghp_profile_release(&profile);
-    ghp_program_release(&program);
-    free(splits);
-    ghp_model_release(&model);
+    ghp_stopwatch_forget(c.watch);
+    CHECK_EQ(ghp_stopwatch_steps(c.watch), 0);
+    CHECK(ghp_stopwatch_step_s(c.watch) == 0);
+    forecast_case_close(&c);
     return check_end();
 }
