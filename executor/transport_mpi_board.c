@@ -22,11 +22,13 @@
 #include <unistd.h>
 
 enum {
-    MARK_BYTES = 128,          /* two lines: processors fetch them in pairs */
-    SLOT_BYTES = 256 << 10,    /* where the node's ranks are all there are: in cache */
-    LONG_SLOT_BYTES = 1 << 20, /* where sums go on over links, in messages of a part of it */
-    SLOTS = 4,                 /* one more than there are sheets under way */
-    LONG_SLOTS = 6,            /* as many with two levels */
+    MARK_BYTES = 128,       /* two lines: processors fetch them in pairs */
+    SLOT_BYTES = 256 << 10, /* in cache */
+    /* where each wait costs more: ranks share cores with each other or with computing threads, or sums go on over links,
+     * in messages of a part of it */
+    LONG_SLOT_BYTES = 1 << 20,
+    SLOTS = 4,         /* one more than there are sheets under way */
+    LONG_SLOTS = 6,    /* as many with two levels */
     SKEW_BYTES = 4096, /* between ranks, whose slots would all meet in the same places of a cache */
     TESTS = 32,        /* between two looks at the clock */
 };
@@ -213,6 +215,17 @@ static enum ghp_status share(struct ghp_board *b, struct offer *offers, int32_t 
     return status;
 }
 
+/* Whether each rank of this node has a core to itself while it is in a sum. */
+static bool undisturbed(const struct ghp_comm *comm)
+{
+    const struct ghp_transport *t = comm->transport;
+    long here = 0;
+
+    for (int r = 0; r < t->size; r++)
+        here += t->node_of[r] == t->node_of[t->rank];
+    return comm->stream == GHP_STREAM_COMPUTE && here <= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static struct ghp_board *describe(struct ghp_comm *comm)
 {
     struct ghp_board *b = ghp_alloc(1, sizeof(*b));
@@ -224,7 +237,7 @@ static struct ghp_board *describe(struct ghp_comm *comm)
     b->count = comm->in_node;
     b->index = comm->index - b->first;
     b->slots = alone ? SLOTS : LONG_SLOTS;
-    b->slot_bytes = alone ? SLOT_BYTES : LONG_SLOT_BYTES;
+    b->slot_bytes = alone && undisturbed(comm) ? SLOT_BYTES : LONG_SLOT_BYTES;
     b->rank_bytes = b->slots * b->slot_bytes + SKEW_BYTES;
     b->bytes = rounded((b->count + 1) * (int64_t)MARK_BYTES) + b->count * b->rank_bytes;
     return b;
