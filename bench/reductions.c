@@ -1,25 +1,26 @@
 /* bench/reductions.c - ghp-reductions: sums over workers by ghp's own transport beside MPI's own.
  *
- * All ranks sum buffers of several sizes: by ghp in rank order (exact numerics), by ghp level by level (fast), and by
- * MPI_Allreduce in place; in turns, each turn's time that of the slowest rank, the least over the turns. Beside them what the
- * memory gives: all ranks at once copying a buffer as large. Nothing computes meanwhile. */
+ * All ranks sum buffers of several sizes: by ghp in rank order (exact numerics), by ghp level by level (fast), the same
+ * without shared memory (messages), and by MPI_Allreduce in place; in turns, each turn's time that of the slowest rank, the
+ * least over the turns. Beside them what the memory gives: all ranks at once copying a buffer as large. Nothing computes
+ * meanwhile. */
 #include "core/json.h"
 #include "core/log.h"
 #include "core/opts.h"
 #include "core/table.h"
 #include "executor/stopwatch.h"
-#include "executor/transport.h"
+#include "executor/transport_mpi_private.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZES = 5 };
-enum way { EXACT, FAST, MPI_OWN, COPY, WAYS };
+enum { SIZES = 8 };
+enum way { EXACT, FAST, MESSAGES, MPI_OWN, COPY, WAYS };
 
-static const char *const way_names[WAYS] = {"exact", "fast", "mpi", "copy"};
-static const int64_t sizes[SIZES] = {64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+static const char *const way_names[WAYS] = {"exact", "fast", "messages", "mpi", "copy"};
+static const int64_t sizes[SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10,
+                                     1 << 20, 4 << 20,  16 << 20, 64 << 20};
 static int64_t repeats = 15;
 static bool as_json;
 
@@ -62,6 +63,8 @@ static enum ghp_status run_once(const struct buffers *b, enum way way, int64_t b
     switch (way) {
     case EXACT:
     case FAST:
+    case MESSAGES:
+        b->transport->shares_memory = way != MESSAGES;
         ghp_transport_mpi.sum_in_rank_order(b->transport, way == EXACT);
         return ghp_transport_mpi.all_reduce(b->world, &sum);
     case MPI_OWN:
@@ -122,10 +125,11 @@ static enum ghp_status print_json(double seconds[SIZES][WAYS], int ranks)
     json_t *rows = json_array();
 
     for (int i = 0; i < SIZES; i++)
-        json_array_append_new(rows,
-                              json_pack("{s:I, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)sizes[i],
-                                        "exact_s", seconds[i][EXACT], "fast_s", seconds[i][FAST],
-                                        "mpi_s", seconds[i][MPI_OWN], "copy_s", seconds[i][COPY]));
+        json_array_append_new(rows, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "bytes",
+                                              (json_int_t)sizes[i], "exact_s", seconds[i][EXACT],
+                                              "fast_s", seconds[i][FAST], "messages_s",
+                                              seconds[i][MESSAGES], "mpi_s", seconds[i][MPI_OWN],
+                                              "copy_s", seconds[i][COPY]));
     return ghp_json_print(json_pack("{s:s, s:i, s:I, s:o}", "format", "ghp.reductions/1", "ranks",
                                     ranks, "repeats", (json_int_t)repeats, "rows", rows),
                           stdout);

@@ -1,33 +1,24 @@
-/* executor/transport_mpi.c - the transport over MPI: start, communicators, waiting, the end.
+/* executor/transport_mpi.c - the transport over MPI: start, communicators, the end.
  *
  * MPI carries single messages only; every collective is ghp's own (transport_mpi_reduce.c, transport_mpi_gather.c, transport_mpi_collectives.c), because MPI promises
- * neither the order of a reduction nor the same bits on all ranks. Two threads use it at once, one a stream, each on
- * communicators of its own. */
-#include "executor/transport_mpi_private.h"
+ * neither the order of a reduction nor the same bits on all ranks. Inside a node sums need no messages where its ranks can
+ * share memory (transport_mpi_board.h). Two threads use it at once, one a stream, each on communicators of its own. */
+#include "executor/transport_mpi_board.h"
 
-#include "executor/stopwatch.h"
+#include "core/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     MESSAGE_TAG = 7,
     COMM_TAG = 1,
-    HOST_BYTES = 256,      /* of a host's name */
-    TIMER_SLACK_NS = 1000, /* sleeps end when they should: the default adds 50 us to each */
-    SLEEP_FIRST_NS = 5000
+    HOST_BYTES = 256,     /* of a host's name */
+    TIMER_SLACK_NS = 1000 /* sleeps end when they should: the default adds 50 us to each */
 };
-/* tests without a pause at most this long before it sleeps */
-static const double testing_s = 20e-6;
-
-/* Longest pause between tests [ns]: an exchange's end is waited for; reductions run beside a computing thread of the
- * same core, which each test interrupts, and what arrives meanwhile waits in the socket. */
-static const long sleep_last_ns[GHP_STREAM_COUNT] = {
-    [GHP_STREAM_COMPUTE] = 50000, [GHP_STREAM_COMM] = 200000, [GHP_STREAM_TRANSFER] = 50000};
 
 enum ghp_status ghp_mpi_check(int code, const char *what)
 {
@@ -71,62 +62,10 @@ enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t by
     return GHP_OK;
 }
 
-/* The watchdog's message: who is missing. */
-static enum ghp_status fail_stalled(struct ghp_comm *comm, struct ghp_mpi_posted *posted)
-{
-    char missing[256] = "", unread[256] = "";
-
-    for (int i = 0; i < posted->n; i++) {
-        int done = 0;
-        int global = ghp_ranks_at(comm->ranks, posted->peer[i]);
-        char *list = posted->receives[i] ? missing : unread;
-        size_t used = strlen(list);
-
-        if (posted->requests[i] == MPI_REQUEST_NULL) continue;
-        if (MPI_Test(&posted->requests[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
-            continue;
-        if (used + 16 < sizeof(missing))
-            snprintf(list + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", global);
-    }
-    return GHP_FAIL(GHP_ERR_COMM,
-                    "worker %d waited %.0f s in '%s': nothing arrived from rank(s) %s, not taken "
-                    "by rank(s) %s; "
-                    "see why they stopped, or raise --watchdog if they are only slow",
-                    comm->transport->rank, comm->transport->watchdog_s, comm->label,
-                    missing[0] != '\0' ? missing : "none", unread[0] != '\0' ? unread : "none");
-}
-
-/* Tests for a moment, then sleeps between tests: a sleeper is woken in time even beside a computing thread, and takes
- * little from it.  It never yields: on Linux since 6.6 a yield gives the whole time slice (3 ms) to whoever computes on
- * the same core, and the link stands still meanwhile. */
-enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
-{
-    struct ghp_mpi_posted *posted = &comm->posted[lane];
-    double begin = ghp_stopwatch_now_s(), now = begin;
-    long sleep_ns = SLEEP_FIRST_NS, last_ns = sleep_last_ns[comm->stream];
-    int done = 0;
-
-    for (;;) {
-        GHP_TRY(ghp_mpi_check(MPI_Testall(posted->n, posted->requests, &done, MPI_STATUSES_IGNORE),
-                              "waiting"));
-        if (done) break;
-        if (now - begin < testing_s) {
-            now = ghp_stopwatch_now_s();
-            continue;
-        }
-        struct timespec pause = {.tv_sec = 0, .tv_nsec = sleep_ns};
-        nanosleep(&pause, NULL);
-        now = ghp_stopwatch_now_s();
-        if (now - begin > comm->transport->watchdog_s) return fail_stalled(comm, posted);
-        if (sleep_ns < last_ns) sleep_ns += sleep_ns / 4;
-    }
-    posted->n = 0;
-    return GHP_OK;
-}
-
 static void comm_close(struct ghp_comm *comm)
 {
     if (comm == NULL) return;
+    ghp_board_close(comm->board);
     if (comm->mpi != MPI_COMM_NULL && comm->mpi != MPI_COMM_WORLD) MPI_Comm_free(&comm->mpi);
     for (int i = 0; i < GHP_MPI_LANES; i++) {
         free(comm->posted[i].requests);
@@ -202,6 +141,21 @@ static int ranks_in_node(const struct ghp_transport *t, struct ghp_ranks ranks)
     return n;
 }
 
+/* Sums of the communicator inside a node go through shared memory from here on, where there can be some. */
+static enum ghp_status open_board(struct ghp_comm *c)
+{
+    struct ghp_transport *t = c->transport;
+
+    if (c->in_node <= 1) return GHP_OK;
+    GHP_TRY(ghp_board_open(c, &c->board));
+    if (c->board != NULL || t->told) return GHP_OK;
+    t->told = true;
+    if (t->rank == 0)
+        ghp_note("workers of one host cannot share memory here, so they add by messages, which is "
+                 "slower; see whether they may open each other's files in /proc");
+    return GHP_OK;
+}
+
 static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
                                  enum ghp_stream stream, struct ghp_comm **comm)
 {
@@ -233,6 +187,7 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
             GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     }
     GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
+    GHP_TRY_GOTO(status, open_board(c), fail);
     c->next = t->comms;
     t->comms = c;
     *comm = c;
@@ -277,6 +232,7 @@ static enum ghp_status find_nodes(struct ghp_transport *t)
     t->node_of = node_of;
     node_of = NULL;
     t->world->in_node = ranks_in_node(t, t->world->ranks);
+    status = open_board(t->world);
 done:
     free(node_of);
     free(hosts);
@@ -310,6 +266,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
     t->watchdog_s = watchdog_s;
+    t->shares_memory = true;
     GHP_TRY_GOTO(status,
                  mpi_group(t, (struct ghp_ranks){.count = t->size, .stride = 1}, GHP_STREAM_COMPUTE,
                            &t->world),

@@ -12,14 +12,17 @@ struct ghp_mpi_levels ghp_mpi_levels_of(const struct ghp_comm *comm, int64_t byt
                                         bool in_rank_order)
 {
     int in_node = comm->in_node;
-    struct ghp_mpi_levels l = {.n = 1, .of = {{0, 1, comm->count, comm->index}}};
+    struct ghp_board *board = comm->transport->shares_memory ? comm->board : NULL;
+    struct ghp_mpi_levels l = {.n = 1, .of = {{0, 1, comm->count, comm->index, NULL}}};
+
+    if (in_node == comm->count) l.of[0].board = board;
 
     if (in_rank_order || bytes < LEVEL_BYTES || in_node <= 1 || in_node == comm->count) return l;
     l.n = 2;
-    l.of[0] =
-        (struct ghp_mpi_level){comm->index / in_node * in_node, 1, in_node, comm->index % in_node};
+    l.of[0] = (struct ghp_mpi_level){comm->index / in_node * in_node, 1, in_node,
+                                     comm->index % in_node, board};
     l.of[1] = (struct ghp_mpi_level){comm->index % in_node, in_node, comm->count / in_node,
-                                     comm->index / in_node};
+                                     comm->index / in_node, NULL};
     return l;
 }
 
@@ -39,8 +42,7 @@ static enum ghp_status finish(struct ghp_comm *comm, const struct ghp_mpi_passag
                               int64_t segment, int phase)
 {
     GHP_TRY(ghp_mpi_wait(comm, (int)(segment % GHP_MPI_LANES)));
-    if (p->finish != NULL) p->finish(p->work, segment, phase);
-    return GHP_OK;
+    return p->finish != NULL ? p->finish(p->work, segment, phase) : GHP_OK;
 }
 
 /* The newest segment is sent off before the older ones are added: the link does not wait for the adding. */

@@ -14,11 +14,13 @@
  * All ranks post in the same order, tick by tick, and wait only for what was posted in the tick before; so no wait waits
  * for itself.
  *
+ * Inside a node sums go over a board instead of by messages where there is one: its phases are the same, and so are sums.
+ *
  * transport_mpi_reduce.c has the sums, transport_mpi_gather.c the gathers.  Tested  tests/executor/test_transport.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_LEVELS_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_LEVELS_H
 
-#include "executor/transport_mpi_private.h"
+#include "executor/transport_mpi_board.h"
 
 enum { GHP_MPI_MOST_LEVELS = 2 };
 
@@ -36,6 +38,7 @@ static inline char *ghp_mpi_at(void *base, int64_t bytes)
 
 struct ghp_mpi_level { /* this rank and its peers */
     int first, stride, count, index;
+    struct ghp_board *board; /* of them; NULL: they send messages */
 };
 
 static inline int ghp_mpi_peer_at(const struct ghp_mpi_level *level, int index)
@@ -76,7 +79,7 @@ struct ghp_mpi_passage {
     /* Posts the messages of a segment's phase. */
     enum ghp_status (*post)(struct ghp_comm *comm, const void *work, int64_t segment, int phase);
     /* What follows when they have arrived; NULL: nothing. */
-    void (*finish)(const void *work, int64_t segment, int phase);
+    enum ghp_status (*finish)(const void *work, int64_t segment, int phase);
 };
 
 /* Carries all segments through all phases. */

@@ -17,6 +17,8 @@ struct ghp_mpi_posted {
 /* What is on its way while one of them is waited for: transport_mpi_levels.c. */
 enum { GHP_MPI_LANES = 5 };
 
+struct ghp_board; /* transport_mpi_board.h */
+
 struct ghp_comm {
     struct ghp_transport *transport; /* borrowed */
     struct ghp_comm *next;           /* in the transport's list */
@@ -25,6 +27,7 @@ struct ghp_comm {
     MPI_Comm mpi;     /* MPI_COMM_NULL where count is 1 */
     int count, index; /* ranks, and this one's place among them */
     int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
+    struct ghp_board *board; /* of those of this node; NULL: they share no memory */
     struct ghp_mpi_posted posted[GHP_MPI_LANES];
     int lane;          /* where the next message is posted */
     const char *label; /* borrowed; what the watchdog names */
@@ -42,16 +45,35 @@ struct ghp_transport {
     int most_tag;  /* of its messages */
     int *node_of;  /* each rank's node: the first rank there */
     bool in_rank_order;
+    bool shares_memory; /* sums use boards; at first true. All workers alike */
+    bool told;          /* that there are none */
     double watchdog_s;
     struct ghp_comm *comms; /* owned */
     struct ghp_comm *world; /* in comms */
 };
 
-/* Waits for all messages posted in one lane: first by testing, then by testing between short sleeps. Those of the other
+/* In transport_mpi_wait.c.
+ *
+ * Waits for all messages posted in one lane: first by testing, then by testing between short sleeps. Those of the other
  * lane go on meanwhile.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
 enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane);
+
+/* For waits that are not for messages: lets MPI go on with those that are on their way. */
+enum ghp_status ghp_mpi_progress(struct ghp_comm *comm);
+/* How long to sleep between two looks: at first (0), and after a pause of so long [ns]. */
+long ghp_mpi_pause_ns(const struct ghp_comm *comm, long last_ns);
+extern const double ghp_mpi_testing_s; /* of testing without a pause, before the first sleep */
+
+struct ghp_mpi_missing { /* lists of ranks, at first empty */
+    char from[256];      /* nothing has come from them */
+    char to[256];        /* they have not taken what was for them */
+};
+
+void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
+/* The watchdog's failure. */
+enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
 /* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the order
  * in which they were posted, whatever their lanes. */

@@ -1,9 +1,16 @@
-/* executor/transport_mpi_reduce.c - sums over ranks: all_reduce and reduce_scatter. */
+/* executor/transport_mpi_reduce.c - sums over ranks: all_reduce and reduce_scatter.
+ *
+ * A level's phase goes by messages, or over a board where the level has one: then its post lays out what its finish, on
+ * the other ranks, awaits and adds or takes. */
 #include "executor/transport_mpi_levels.h"
 
 #include <string.h>
 
-enum { DIRECT_BYTES = 2048 }; /* sums up to this size: everybody sends all to all and adds alone */
+enum {
+    DIRECT_BYTES = 2048, /* sums up to this size: everybody sends all to all and adds alone */
+    DIRECT_BOARD_BYTES = 32 << 10, /* the same over a board: of all ranks together */
+    EVEN_ELEMENTS = 64             /* parts on boards begin at multiples, where lines begin, too */
+};
 
 /* ---- all_reduce ---- */
 
@@ -15,19 +22,36 @@ struct sum {
     int slots;
 };
 
-/* How many elements go at once, a multiple of `unit`.  A segment holds scratch until all levels have added it, while the
- * next is already on its way. */
+static struct ghp_board *board_of(const struct sum *sum)
+{
+    return sum->levels.of[0].board;
+}
+
+/* How many elements go at once, a multiple of `unit`: what the board's slots hold, and what goes on by messages from
+ * there, or goes by messages alone, has room in its part of scratch. */
+static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
+{
+    const struct ghp_board *board = board_of(sum);
+    int64_t room = ghp_mpi_smaller(sum->of->scratch_bytes, GHP_MPI_PIECE_BYTES) / sum->slots;
+    int64_t most = ghp_mpi_smaller(room, ghp_mpi_segment_bytes(bytes));
+
+    if (board != NULL)
+        most = sum->levels.n == 1 ? board->slot_bytes : ghp_mpi_smaller(most, board->slot_bytes);
+    most /= sum->of->element_bytes;
+    if (board != NULL && most >= unit * EVEN_ELEMENTS) unit *= EVEN_ELEMENTS;
+    return most / unit * unit;
+}
+
+/* A segment holds scratch until all levels have added it, while the next is already on its way. */
 static struct sum cut(const struct ghp_reduction *of, struct ghp_mpi_levels levels, int64_t bytes,
                       int64_t unit)
 {
     struct sum sum = {.of = of, .levels = levels, .slots = 1};
-    int64_t e = of->element_bytes, room = ghp_mpi_smaller(of->scratch_bytes, GHP_MPI_PIECE_BYTES);
-    int64_t wanted = ghp_mpi_segment_bytes(bytes);
 
-    sum.most = ghp_mpi_smaller(room, wanted) / e / unit * unit;
-    if (sum.most * e >= bytes) return sum;
+    sum.most = fitting(&sum, bytes, unit);
+    if (sum.most * of->element_bytes >= bytes) return sum;
     sum.slots = levels.n + 1;
-    sum.most = ghp_mpi_smaller(room / sum.slots, wanted) / e / unit * unit;
+    sum.most = fitting(&sum, bytes, unit);
     return sum;
 }
 
@@ -72,6 +96,60 @@ static struct run run_at(const struct sum *sum, int64_t segment, int level)
 static int level_of(const struct sum *sum, int phase)
 {
     return phase < sum->levels.n ? phase : 2 * sum->levels.n - 1 - phase;
+}
+
+static uint32_t sheet_of(const struct ghp_board *board, int64_t segment)
+{
+    return board->next + (uint32_t)segment;
+}
+
+static enum ghp_status lay_parts(const struct sum *sum, struct run run, int64_t segment)
+{
+    const struct ghp_board *board = board_of(sum);
+    int64_t e = sum->of->element_bytes;
+    uint32_t sheet = sheet_of(board, segment);
+
+    GHP_TRY(ghp_board_claim(board, sheet));
+    for (int i = 1; i < board->count; i++) {
+        int r = ghp_mpi_later(&sum->levels.of[0], i);
+        struct run to = chunk(run, r);
+
+        memcpy(ghp_board_at(board, board->index, sheet) + r * run.each * e,
+               ghp_mpi_at(sum->of->out, to.at * e), (size_t)(to.n * e));
+    }
+    ghp_board_say(board, GHP_BOARD_LAID, sheet);
+    return GHP_OK;
+}
+
+static enum ghp_status lay_total(const struct sum *sum, struct run run, int64_t segment)
+{
+    const struct ghp_board *board = board_of(sum);
+    int64_t e = sum->of->element_bytes;
+    struct run own = chunk(run, board->index);
+    uint32_t sheet = sheet_of(board, segment);
+
+    memcpy(ghp_board_at(board, board->index, sheet) + board->index * run.each * e,
+           ghp_mpi_at(sum->of->out, own.at * e), (size_t)(own.n * e));
+    ghp_board_say(board, GHP_BOARD_ADDED, sheet);
+    return GHP_OK;
+}
+
+static enum ghp_status take_totals(const struct sum *sum, struct run run, int64_t segment)
+{
+    const struct ghp_board *board = board_of(sum);
+    int64_t e = sum->of->element_bytes;
+    uint32_t sheet = sheet_of(board, segment);
+
+    GHP_TRY(ghp_board_await(board, GHP_BOARD_ADDED, sheet));
+    for (int i = 1; i < board->count; i++) {
+        int r = ghp_mpi_earlier(&sum->levels.of[0], i);
+        struct run from = chunk(run, r);
+
+        memcpy(ghp_mpi_at(sum->of->out, from.at * e),
+               ghp_board_at(board, r, sheet) + r * run.each * e, (size_t)(from.n * e));
+    }
+    ghp_board_say(board, GHP_BOARD_TAKEN, sheet);
+    return GHP_OK;
 }
 
 static enum ghp_status post_scatter(struct ghp_comm *comm, const struct sum *sum,
@@ -120,36 +198,51 @@ static enum ghp_status post_sum(struct ghp_comm *comm, const void *work, int64_t
     int i = level_of(sum, phase);
     struct run run = run_at(sum, segment, i);
 
+    if (sum->levels.of[i].board != NULL)
+        return phase == i ? lay_parts(sum, run, segment) : lay_total(sum, run, segment);
     if (phase < sum->levels.n)
         return post_scatter(comm, sum, &sum->levels.of[i], run, slot_of(sum, segment));
     return post_gather(comm, sum, &sum->levels.of[i], run);
 }
 
-static void finish_sum(const void *work, int64_t segment, int phase)
+/* Adds what has come of this rank's part. */
+static enum ghp_status add_parts(const struct sum *sum, const struct ghp_mpi_level *level,
+                                 struct run run, int64_t segment)
+{
+    int64_t e = sum->of->element_bytes;
+    struct run own = chunk(run, level->index);
+    char *out = ghp_mpi_at(sum->of->out, own.at * e);
+    struct ghp_mpi_pieces pieces = {
+        .count = level->count, .index = level->index, .n = own.n, .stride = run.each, .own = out};
+
+    pieces.scratch = slot_of(sum, segment);
+    if (level->board != NULL) {
+        uint32_t sheet = sheet_of(level->board, segment);
+
+        GHP_TRY(ghp_board_await(level->board, GHP_BOARD_LAID, sheet));
+        pieces.stride = level->board->rank_bytes / e;
+        pieces.scratch = ghp_board_at(level->board, 0, sheet) + level->index * run.each * e;
+    }
+    ghp_mpi_sum_pieces(&pieces, sum->of->element_bytes, out);
+    return GHP_OK;
+}
+
+static enum ghp_status finish_sum(const void *work, int64_t segment, int phase)
 {
     const struct sum *sum = work;
-    const struct ghp_mpi_level *level = &sum->levels.of[level_of(sum, phase)];
-    struct run run, own;
-    char *out;
+    int i = level_of(sum, phase);
+    const struct ghp_mpi_level *level = &sum->levels.of[i];
+    struct run run = run_at(sum, segment, i);
 
-    if (phase >= sum->levels.n) return;
-    run = run_at(sum, segment, phase);
-    own = chunk(run, level->index);
-    out = ghp_mpi_at(sum->of->out, own.at * sum->of->element_bytes);
-    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = level->count,
-                                                .index = level->index,
-                                                .n = own.n,
-                                                .stride = run.each,
-                                                .own = out,
-                                                .scratch = slot_of(sum, segment)},
-                       sum->of->element_bytes, out);
+    if (phase < sum->levels.n) return add_parts(sum, level, run, segment);
+    return level->board != NULL ? take_totals(sum, run, segment) : GHP_OK;
 }
 
 /* A small sum: everybody gets everything and adds by itself, in the same order. */
 static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
     int64_t bytes = sum->elements * sum->element_bytes;
-    struct ghp_mpi_level all = {0, 1, comm->count, comm->index};
+    struct ghp_mpi_level all = {0, 1, comm->count, comm->index, NULL};
 
     for (int i = 1; i < all.count; i++) {
         int r = ghp_mpi_earlier(&all, i);
@@ -168,39 +261,78 @@ static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp
     return GHP_OK;
 }
 
+/* The same over a board. */
+static enum ghp_status all_reduce_on_sheet(struct ghp_board *board, const struct ghp_reduction *sum)
+{
+    int64_t bytes = sum->elements * sum->element_bytes;
+    uint32_t sheet = board->next++;
+
+    GHP_TRY(ghp_board_claim(board, sheet));
+    memcpy(ghp_board_at(board, board->index, sheet), sum->out, (size_t)bytes);
+    ghp_board_say(board, GHP_BOARD_LAID, sheet);
+    GHP_TRY(ghp_board_await(board, GHP_BOARD_LAID, sheet));
+    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = board->count,
+                                                .index = board->index,
+                                                .n = sum->elements,
+                                                .stride = board->rank_bytes / sum->element_bytes,
+                                                .own = sum->out,
+                                                .scratch = ghp_board_at(board, 0, sheet)},
+                       sum->element_bytes, sum->out);
+    ghp_board_say(board, GHP_BOARD_TAKEN, sheet);
+    return GHP_OK;
+}
+
+static enum ghp_status carry(struct ghp_comm *comm, struct ghp_board *board,
+                             const struct ghp_mpi_passage *passage)
+{
+    GHP_TRY(ghp_mpi_carry(comm, passage));
+    if (board != NULL) board->next += (uint32_t)passage->segments;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of)
 {
     int64_t bytes = of->elements * of->element_bytes;
+    struct ghp_mpi_levels levels;
+    struct ghp_board *board;
     struct sum sum;
     struct ghp_mpi_passage passage = {.work = &sum, .post = post_sum, .finish = finish_sum};
 
     GHP_ASSERT(of->in == of->out);
     if (comm->count == 1 || of->elements == 0) return GHP_OK;
-    if (bytes <= DIRECT_BYTES && bytes * comm->count <= of->scratch_bytes)
+    levels = ghp_mpi_levels_of(comm, bytes, comm->transport->in_rank_order);
+    board = levels.of[0].board;
+    if (board != NULL && levels.n == 1 && bytes * comm->count <= DIRECT_BOARD_BYTES)
+        return all_reduce_on_sheet(board, of);
+    if (board == NULL && bytes <= DIRECT_BYTES && bytes * comm->count <= of->scratch_bytes)
         return all_reduce_direct(comm, of);
-    sum =
-        cut(of, ghp_mpi_levels_of(comm, bytes, comm->transport->in_rank_order), bytes, comm->count);
+    sum = cut(of, levels, bytes, comm->count);
     GHP_ASSERT(sum.most >= comm->count);
     passage.segments = (of->elements + sum.most - 1) / sum.most;
     passage.phases = 2 * sum.levels.n;
-    return ghp_mpi_carry(comm, &passage);
+    return carry(comm, board, &passage);
 }
 
 /* ---- reduce_scatter ---- */
 
-/* A segment is `each` elements of every rank's piece.  What has arrived lies in scratch peer by peer of the first level,
- * a place for each node at every peer; what the first level added lies at this rank's own places, and what arrives over
- * the second at those of a peer whose pieces have been added. */
+/* A segment is `each` elements of every rank's piece.  What has arrived lies in scratch (on a board: what is for others,
+ * in this rank's slot) peer by peer of the first level, a place for each node at every peer; what the first level added
+ * lies at this rank's own places in scratch, and what arrives over the second at those of a peer whose pieces have been
+ * added. */
 struct scattering {
     struct sum sum;
     int nodes; /* members of the second level, 1 without */
     int64_t each;
 };
 
+static int64_t offset_of(const struct scattering *s, int peer, int node)
+{
+    return (peer * s->nodes + node) * s->each * s->sum.of->element_bytes;
+}
+
 static char *place_of(const struct scattering *s, int64_t segment, int peer, int node)
 {
-    return slot_of(&s->sum, segment) +
-           (peer * s->nodes + node) * s->each * s->sum.of->element_bytes;
+    return slot_of(&s->sum, segment) + offset_of(s, peer, node);
 }
 
 /* What this rank has of the piece that the peer in that node is to get. */
@@ -244,6 +376,24 @@ static enum ghp_status post_in_node(struct ghp_comm *comm, const struct scatteri
     return GHP_OK;
 }
 
+static enum ghp_status lay_pieces(const struct scattering *s, int64_t segment)
+{
+    const struct ghp_board *board = board_of(&s->sum);
+    size_t bytes = (size_t)(elements_at(s, segment) * s->sum.of->element_bytes);
+    uint32_t sheet = sheet_of(board, segment);
+
+    GHP_TRY(ghp_board_claim(board, sheet));
+    for (int i = 1; i < board->count; i++) {
+        int r = ghp_mpi_later(&s->sum.levels.of[0], i);
+
+        for (int node = 0; node < s->nodes; node++)
+            memcpy(ghp_board_at(board, board->index, sheet) + offset_of(s, r, node),
+                   input_of(s, segment, r, node), bytes);
+    }
+    ghp_board_say(board, GHP_BOARD_LAID, sheet);
+    return GHP_OK;
+}
+
 static enum ghp_status post_between_nodes(struct ghp_comm *comm, const struct scattering *s,
                                           int64_t segment)
 {
@@ -266,33 +416,56 @@ static enum ghp_status post_between_nodes(struct ghp_comm *comm, const struct sc
 static enum ghp_status post_scattering(struct ghp_comm *comm, const void *work, int64_t segment,
                                        int phase)
 {
-    return phase == 0 ? post_in_node(comm, work, segment) : post_between_nodes(comm, work, segment);
+    const struct scattering *s = work;
+
+    if (phase > 0) return post_between_nodes(comm, s, segment);
+    return board_of(&s->sum) != NULL ? lay_pieces(s, segment) : post_in_node(comm, s, segment);
 }
 
-static void finish_scattering(const void *work, int64_t segment, int phase)
+/* The sums over this rank's node, of its own piece and those of its peers in other nodes. */
+static enum ghp_status add_in_node(const struct scattering *s, int64_t segment, char *result)
+{
+    const struct ghp_reduction *of = s->sum.of;
+    const struct ghp_board *board = board_of(&s->sum);
+    int me = s->sum.levels.of[0].index;
+    struct ghp_mpi_pieces pieces = {.count = s->sum.levels.of[0].count,
+                                    .index = me,
+                                    .n = elements_at(s, segment),
+                                    .stride = s->nodes * s->each};
+
+    if (board != NULL) {
+        GHP_TRY(ghp_board_await(board, GHP_BOARD_LAID, sheet_of(board, segment)));
+        pieces.stride = board->rank_bytes / of->element_bytes;
+    }
+    for (int node = 0; node < s->nodes; node++) {
+        pieces.own = input_of(s, segment, me, node);
+        pieces.scratch = board == NULL ? place_of(s, segment, 0, node)
+                                       : ghp_board_at(board, 0, sheet_of(board, segment)) +
+                                             offset_of(s, me, node);
+        ghp_mpi_sum_pieces(&pieces, of->element_bytes,
+                           s->nodes == 1 ? result : place_of(s, segment, me, node));
+    }
+    if (board != NULL) ghp_board_say(board, GHP_BOARD_TAKEN, sheet_of(board, segment));
+    return GHP_OK;
+}
+
+static enum ghp_status finish_scattering(const void *work, int64_t segment, int phase)
 {
     const struct scattering *s = work;
     const struct ghp_reduction *of = s->sum.of;
     const struct ghp_mpi_level *level = &s->sum.levels.of[phase];
     int me = s->sum.levels.of[0].index;
     char *result = ghp_mpi_at(of->out, segment * s->each * of->element_bytes);
-    struct ghp_mpi_pieces pieces = {
-        .count = level->count, .index = level->index, .n = elements_at(s, segment)};
 
-    if (phase == 1) {
-        pieces.stride = s->each;
-        pieces.own = place_of(s, segment, me, level->index);
-        pieces.scratch = place_of(s, segment, lender(s), 0);
-        ghp_mpi_sum_pieces(&pieces, of->element_bytes, result);
-        return;
-    }
-    pieces.stride = s->nodes * s->each;
-    for (int node = 0; node < s->nodes; node++) {
-        pieces.own = input_of(s, segment, me, node);
-        pieces.scratch = place_of(s, segment, 0, node);
-        ghp_mpi_sum_pieces(&pieces, of->element_bytes,
-                           s->nodes == 1 ? result : place_of(s, segment, me, node));
-    }
+    if (phase == 0) return add_in_node(s, segment, result);
+    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = level->count,
+                                                .index = level->index,
+                                                .n = elements_at(s, segment),
+                                                .stride = s->each,
+                                                .own = place_of(s, segment, me, level->index),
+                                                .scratch = place_of(s, segment, lender(s), 0)},
+                       of->element_bytes, result);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of)
@@ -312,5 +485,5 @@ enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_r
     s.each = s.sum.most / comm->count;
     GHP_ASSERT(s.each >= 1);
     passage.segments = (of->elements + s.each - 1) / s.each;
-    return ghp_mpi_carry(comm, &passage);
+    return carry(comm, board_of(&s.sum), &passage);
 }

@@ -1,14 +1,15 @@
-/* ghp-test: np=1,2,3,4,6 timeout=120
+/* ghp-test: np=1,2,3,4,6 timeout=240
  *
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
- * strides, ranks on several nodes (supposed: all run here), both streams at once, equal bits on all ranks, agreement on
- * failures. */
+ * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both streams
+ * at once, ranks that come late, equal bits on all ranks, agreement on failures. */
 #include "core/lower.h"
 #include "core/precision.h"
 #include "executor/stream.h"
 #include "executor/transport_mpi_private.h"
 #include "tests/check.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 enum {
@@ -158,9 +159,9 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
 }
 
 /* in_node: ranks in each node, 0 where that makes no difference. */
-static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
+static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
-    static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4096, 70001, 600011};
+    static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4096, 70001, 300007};
 
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         int64_t n = elements[i], small = n > 10000 ? 1 << 16 : 256; /* many segments */
@@ -169,8 +170,21 @@ static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
         check_all_reduce(comm, ranks, (const int64_t[3]){n, 1 << 20, in_node});
         check_reduce_scatter(comm, ranks, (const int64_t[3]){n / 8, small, in_node});
         check_reduce_scatter(comm, ranks, (const int64_t[3]){n / 8, 1 << 20, in_node});
-        check_copies(comm, ranks, n / 8);
     }
+}
+
+/* Sums over the node's board and by messages alone have the same bits: those of the sums made by hand. */
+static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
+{
+    static const int64_t elements[] = {0, 1, 12, 512, 8750, 37501};
+
+    CHECK_EQ(comm->board != NULL, comm->in_node > 1);
+    check_sums(comm, ranks, in_node);
+    transport->shares_memory = false;
+    if (comm->board != NULL) check_sums(comm, ranks, in_node);
+    transport->shares_memory = true;
+    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++)
+        check_copies(comm, ranks, elements[i]);
 }
 
 static void check_group(struct ghp_ranks ranks)
@@ -264,6 +278,44 @@ static void check_two_streams(void)
     ghp_stream_close(stream);
 }
 
+/* Sums short and long, to which another rank comes late each time: the others sleep, and are woken. */
+static void check_late(void)
+{
+    struct ghp_ranks all = {.count = size, .stride = 1};
+    struct ghp_comm *comm = NULL;
+
+    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    for (int round = 0; round < 12; round++) {
+        if (round % size == rank) usleep(3000);
+        check_all_reduce(comm, all, (const int64_t[3]){round % 2 == 0 ? 200 : 150000, 1 << 16, 0});
+    }
+}
+
+/* A message goes on while its sender waits in a sum for the receiver, which comes only when it has it. */
+static void check_message_beside_sum(void)
+{
+    struct ghp_ranks all = {.count = size, .stride = 1};
+    struct ghp_message message = {
+        .bytes = 8 << 20, .peer = 1 - rank, .tag = 3, .receives = rank == 1};
+    struct ghp_mailbox *box = NULL;
+    struct ghp_comm *comm = NULL;
+    bool done = false;
+
+    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ops->mail(transport, 1, &box), GHP_OK);
+    if (rank < 2 && size > 1) {
+        message.data = ghp_alloc((size_t)message.bytes, 1);
+        CHECK_STATUS(ops->post(box, 0, &message), GHP_OK);
+        while (rank == 1 && !done)
+            CHECK_STATUS(ops->poll(box, 0, &done), GHP_OK);
+    }
+    check_all_reduce(comm, all, (const int64_t[3]){150000, 1 << 16, 0});
+    while (rank == 0 && size > 1 && !done)
+        CHECK_STATUS(ops->poll(box, 0, &done), GHP_OK);
+    ops->empty(box);
+    free(message.data);
+}
+
 static void check_agreement(void)
 {
     struct ghp_comm *comm = NULL;
@@ -299,8 +351,42 @@ static void check_watchdog(void)
     sleep(3);
 }
 
+/* A worker that comes too late to a sum over a board is named likewise. */
+static void check_watchdog_of_sums(void)
+{
+    struct ghp_ranks all = {.count = size, .stride = 1};
+    struct ghp_comm *comm = NULL;
+    double data = rank, scratch[8];
+    struct ghp_reduction sum = {.in = &data,
+                                .out = &data,
+                                .elements = 1,
+                                .element_bytes = 8,
+                                .scratch = scratch,
+                                .scratch_bytes = sizeof(scratch)};
+    char late[64];
+
+    if (size == 1) return;
+    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ops->barrier(comm), GHP_OK);
+    ops->label(comm, "reduction of conv1");
+    transport->watchdog_s = 1;
+    if (rank == size - 1) {
+        sleep(3);
+        CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_OK);
+    } else {
+        CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_ERR_COMM);
+        CHECK_MESSAGE("reduction of conv1");
+        snprintf(late, sizeof(late), "nothing arrived from rank(s) %d, not", size - 1);
+        CHECK_MESSAGE(late);
+    }
+    transport->watchdog_s = WATCHDOG_S;
+    CHECK_STATUS(ops->barrier(comm), GHP_OK);
+}
+
 int main(int argc, char **argv)
 {
+    /* long messages need both sides: their receiver could fetch them alone otherwise */
+    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     if (!CHECK_STATUS(ops->open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
     rank = ops->rank(transport);
     size = ops->size(transport);
@@ -315,7 +401,10 @@ int main(int argc, char **argv)
     if (size == 6) check_nodes(four_first, 0);
     if (size == 4) check_nodes(in_turns, 0);
     check_two_streams();
+    check_late();
+    check_message_beside_sum();
     check_agreement();
+    check_watchdog_of_sums();
     check_watchdog();
     ops->close(transport);
     return check_end();
