@@ -16,6 +16,7 @@ struct deciding {
                    which lies alike in both formats */
     struct ghp_labelling graph;
     int max_pairs;
+    bool *whole; /* of each piece: some pass has a tensor of it in whole blocks */
     bool choice; /* something may lie blocked */
     bool blind;  /* a convolution's seconds in any formats are not known */
 };
@@ -42,27 +43,23 @@ static bool has_pixels(const struct ghp_layer *layer)
     return layer->out.h * layer->out.w > 1;
 }
 
-/* Whether the layer's output stays in the worker's own hands, whole in its channels. */
-static bool stays(const struct ghp_lowering *how, const struct ghp_split *splits, int layer)
+/* Whether the layer's output is made and read in one stage. */
+static bool stays(const struct ghp_lowering *how, int layer)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     int stage = ghp_stage_of(how->staging, layer);
 
-    if (l->op == GHP_OP_INPUT || splits[layer].kind != GHP_SPLIT_DATA) return false;
-    for (int i = 0; i < l->n_consumers; ++i) {
-        int reader = how->model->edges[l->out_edges[i]].to;
-
-        if (splits[reader].kind != GHP_SPLIT_DATA || ghp_stage_of(how->staging, reader) != stage)
+    if (l->op == GHP_OP_INPUT) return false;
+    for (int i = 0; i < l->n_consumers; ++i)
+        if (ghp_stage_of(how->staging, how->model->edges[l->out_edges[i]].to) != stage)
             return false;
-    }
     return true;
 }
 
-bool ghp_formats_hold(const struct ghp_lowering *how, const struct ghp_split *splits,
-                      const bool *blocked)
+bool ghp_formats_hold(const struct ghp_lowering *how, const bool *blocked)
 {
     for (int v = 0; v < how->model->n_layers; ++v)
-        if (blocked[v] && !stays(how, splits, v)) return false;
+        if (blocked[v] && !stays(how, v)) return false;
     return true;
 }
 
@@ -122,22 +119,27 @@ static enum ghp_status add_pair(struct deciding *d, int a, int b, double cost[2]
     return GHP_OK;
 }
 
-/* A pass between its inputs' piece and its output's. */
+/* A pass between its inputs' piece and its output's. A slice of channels that is no whole blocks lies plain under either
+ * label. */
 static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &d->model->layers[instr->layer];
     int x = l->n_inputs > 0 ? piece_of(d, l->inputs[0]) : -1, y = piece_of(d, instr->layer);
+    const bool whole_x = ghp_whole_blocks(instr->local.c),
+               whole_y = ghp_whole_blocks(instr->local.k);
     double cost[2][2];
 
     if (x < 0 && y < 0) return GHP_OK;
+    if (x >= 0) d->whole[x] = d->whole[x] || whole_x;
+    if (y >= 0) d->whole[y] = d->whole[y] || whole_y;
     d->blind = d->blind ||
                (l->op == GHP_OP_CONV2D && !ghp_profile_knows(d->profile, &instr->local, instr->pass,
                                                              (struct ghp_blocked){.said = true}));
     for (int i = 0; i < 4; ++i) {
-        const struct ghp_blocked blocked = {true, i / 2 == 1, i % 2 == 1};
+        const struct ghp_blocked blocked = {true, i / 2 == 1 && whole_x, i % 2 == 1 && whole_y};
 
         GHP_TRY(price_in(d, instr, blocked, &cost[i / 2][i % 2]));
-        d->choice = d->choice || (i > 0 && !isinf(cost[i / 2][i % 2]));
+        d->choice = d->choice || ((blocked.x || blocked.y) && !isinf(cost[i / 2][i % 2]));
     }
     for (int label = 0; label < 2 && (x < 0 || y < 0 || x == y); ++label)
         d->graph.own[x >= 0 ? x : y][label] += cost[x >= 0 && label][y >= 0 && label];
@@ -153,11 +155,10 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
     return GHP_OK;
 }
 
-static void forbid_exchanged(struct deciding *d, const struct ghp_lowering *how,
-                             const struct ghp_split *splits)
+static void forbid(struct deciding *d, const struct ghp_lowering *how)
 {
     for (int v = 0; v < d->model->n_layers; ++v)
-        if (piece_of(d, v) >= 0 && !stays(how, splits, v))
+        if (piece_of(d, v) >= 0 && !(stays(how, v) && d->whole[piece_of(d, v)]))
             d->graph.own[piece_of(d, v)][1] = INFINITY;
 }
 
@@ -184,9 +185,11 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
         .profile = profile,
         .workers = how->extent.workers,
         .piece = ghp_alloc(layers, sizeof *d.piece),
+        .whole = ghp_alloc(layers, sizeof *d.whole),
         .graph = {.n = how->model->n_layers, .own = ghp_alloc(layers, sizeof *d.graph.own)}};
     struct ghp_programs programs = {0};
-    enum ghp_status status = d.piece == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    enum ghp_status status =
+        d.piece == NULL || d.whole == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
     memset(blocked, 0, layers * sizeof *blocked);
     *choice = false;
@@ -196,12 +199,13 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     make_pieces(&d);
     GHP_TRY_GOTO(status, add_programs(&d, &programs), done);
     *choice = d.choice && !d.blind;
-    forbid_exchanged(&d, how, splits);
+    forbid(&d, how);
     if (*choice) status = solve(&d, blocked);
 done:
     ghp_programs_release(&programs);
     free(d.graph.pairs);
     free(d.graph.own);
+    free(d.whole);
     free(d.piece);
     return status;
 }
