@@ -25,11 +25,7 @@ enum ghp_queue {
     GHP_QUEUE_COUNT
 };
 
-enum ghp_way {
-    GHP_WAY_IN,
-    GHP_WAY_OUT,
-    GHP_WAY_WITHIN
-}; /* host to device, back, inside the device */
+enum ghp_way { GHP_WAY_IN, GHP_WAY_OUT, GHP_WAY_WITHIN }; /* host to device, back, inside the device */
 
 struct ghp_copy {
     void *to;
@@ -71,8 +67,7 @@ struct ghp_device_about {
     int64_t cache_bytes;
 };
 
-struct
-    ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses of device memory are not for the host */
+struct ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses of device memory are not for the host */
     /* Zeroed, GHP_ALIGN_BYTES-aligned. GHP_ERR_NO_MEMORY names the bytes. */
     enum ghp_status (*allocate)(struct ghp_backend *backend, int64_t bytes, void **base);
     void (*release)(struct ghp_backend *backend, void *base); /* accepts NULL */
@@ -100,15 +95,13 @@ struct
     void (*mark_close)(struct ghp_backend *backend, struct ghp_mark *mark); /* accepts NULL */
     enum ghp_status (*set)(struct ghp_backend *backend, enum ghp_queue queue,
                            struct ghp_mark *mark);
-    enum ghp_status (*follow)(
-        struct ghp_backend *backend, enum ghp_queue queue,
-        struct ghp_mark *mark); /* the queue goes on when the mark is passed */
+    enum ghp_status (*follow)(struct ghp_backend *backend, enum ghp_queue queue,
+                              struct ghp_mark *mark); /* the queue goes on when the mark is passed */
     enum ghp_status (*passed)(struct ghp_backend *backend, struct ghp_mark *mark, bool *passed);
     /* Between two timed marks that are passed [s]. */
     enum ghp_status (*between)(struct ghp_backend *backend, struct ghp_mark *first,
                                struct ghp_mark *last, double *seconds);
-    enum ghp_status (*finish)(struct ghp_backend *backend,
-                              enum ghp_queue queue); /* waits for all */
+    enum ghp_status (*finish)(struct ghp_backend *backend, enum ghp_queue queue); /* waits for all */
 
     /* Tapes: what this thread enqueues from record to recorded goes onto the tape and is not done. It begins in the
      * compute queue; other queues take part by following its marks, and it follows them again before the end. All

@@ -19,8 +19,8 @@ struct ghp_exchange {
     const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
     void *y;       /* in layout step.to; blocked.y */
     struct ghp_blocked blocked; /* both alike where the step does not pack; host memory alone */
-    void *
-        scratch; /* packed copy of the whole tensor, where the step packs: as y split, as x joined */
+    /* packed copy of the whole tensor, where the step packs: split it lies as y, to be joined as x */
+    void *scratch;
     void *receive; /* segment of a reduction */
     int64_t receive_bytes;
     struct ghp_device device; /* where all of them lie; zeroed: host memory */
