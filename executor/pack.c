@@ -1,6 +1,8 @@
 /* executor/pack.c - see pack.h. */
 #include "executor/pack.h"
 
+#include "core/split.h"
+
 #include <string.h>
 
 /* rows blocks from one stride to another [bytes]. Blocks of a word size are copied as words: memcpy's call costs more
@@ -27,48 +29,60 @@ static void copy_blocks(const struct ghp_pack *how, const char *from, char *to,
     }
 }
 
-/* How a tensor lies: bytes from 16 channels to the next, from pixel to pixel, from sample to sample. */
-struct lie {
-    int64_t lane, pixel, sample;
+/* One side of a slice that is turned from one format into the other. */
+struct side {
+    int64_t lane, pixel,
+        sample; /* bytes from 16 channels to the next, from pixel to pixel, from sample to sample */
+    int64_t first; /* where the slice begins, in units */
 };
 
-static struct lie lie_of(const struct ghp_pack *how, bool blocked, int parts)
+/* Of a tensor of so many slices, the slice with that index. */
+static struct side side_of(const struct ghp_pack *how, bool blocked, int parts, int index)
 {
-    int64_t row = parts * how->block_bytes;
+    int64_t row = parts * how->block_bytes, unit = ghp_gcd(how->block_bytes, how->lane_bytes);
 
-    return (struct lie){.lane = blocked ? how->pixels * how->lane_bytes : how->lane_bytes,
-                        .pixel = blocked ? how->lane_bytes : row,
-                        .sample = row * how->pixels};
+    return (struct side){.lane = blocked ? how->pixels * how->lane_bytes : how->lane_bytes,
+                         .pixel = blocked ? how->lane_bytes : row,
+                         .sample = row * how->pixels,
+                         .first = index * (how->block_bytes / unit)};
 }
 
-/* A slice on its way from one format to the other. */
 struct turn {
     const char *from;
     char *to;
-    struct lie from_lies, to_lies;
+    struct side out, in; /* of `from`, of `to` */
 };
 
-/* Channels innermost: what lies plain is read or written in order, what lies blocked as so many runs beside each other. */
-static inline void turn_lanes(const struct ghp_pack *how, const struct turn *t, int64_t lane_bytes)
+/* By units of channels that both formats keep together, `in_lane` of them in 16 channels. Channels innermost: what lies plain
+ * is read or written in order, what lies blocked as so many runs beside each other. */
+static inline void turn_units(const struct ghp_pack *how, const struct turn *t, int64_t unit_bytes,
+                              int64_t in_lane)
 {
-    int64_t samples = how->rows / how->pixels, lanes = how->block_bytes / lane_bytes;
+    int64_t samples = how->rows / how->pixels, units = how->block_bytes / unit_bytes;
 
     for (int64_t n = 0; n < samples; n++)
         for (int64_t p = 0; p < how->pixels; p++) {
-            const char *from = t->from + n * t->from_lies.sample + p * t->from_lies.pixel;
-            char *to = t->to + n * t->to_lies.sample + p * t->to_lies.pixel;
+            const char *from = t->from + n * t->out.sample + p * t->out.pixel;
+            char *to = t->to + n * t->in.sample + p * t->in.pixel;
 
-            for (int64_t i = 0; i < lanes; i++)
-                memcpy(to + i * t->to_lies.lane, from + i * t->from_lies.lane, (size_t)lane_bytes);
+            for (int64_t i = 0; i < units; i++) {
+                int64_t f = t->out.first + i, g = t->in.first + i;
+
+                memcpy(to + g / in_lane * t->in.lane + g % in_lane * unit_bytes,
+                       from + f / in_lane * t->out.lane + f % in_lane * unit_bytes,
+                       (size_t)unit_bytes);
+            }
         }
 }
 
 static void turn_slice(const struct ghp_pack *how, const struct turn *t)
 {
-    if (how->lane_bytes == 64)
-        turn_lanes(how, t, 64);
+    int64_t unit = ghp_gcd(how->block_bytes, how->lane_bytes);
+
+    if (unit == 64 && how->lane_bytes == 64)
+        turn_units(how, t, 64, 1);
     else
-        turn_lanes(how, t, how->lane_bytes);
+        turn_units(how, t, unit, how->lane_bytes / unit);
 }
 
 /* Both sides blocked: the rows are samples. */
@@ -79,37 +93,28 @@ static struct ghp_pack by_samples(const struct ghp_pack *how)
                              .parts = how->parts};
 }
 
-/* Where slice `index` begins in the whole. */
-static int64_t slice_at(const struct ghp_pack *how, int index)
-{
-    return index * how->block_bytes * (how->whole_blocked ? how->pixels : 1);
-}
-
 void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part)
 {
-    const char *from = (const char *)whole + slice_at(&how, index);
-
     if (how.whole_blocked != how.part_blocked) {
-        turn_slice(&how, &(struct turn){from, part, lie_of(&how, how.whole_blocked, how.parts),
-                                        lie_of(&how, how.part_blocked, 1)});
+        turn_slice(&how,
+                   &(struct turn){whole, part, side_of(&how, how.whole_blocked, how.parts, index),
+                                  side_of(&how, how.part_blocked, 1, 0)});
         return;
     }
     if (how.whole_blocked) how = by_samples(&how);
-    copy_blocks(&how, from, part,
+    copy_blocks(&how, (const char *)whole + index * how.block_bytes, part,
                 (struct stride){.from = how.parts * how.block_bytes, .to = how.block_bytes});
 }
 
 void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole)
 {
-    char *to = (char *)whole + slice_at(&how, index);
-
     if (how.whole_blocked != how.part_blocked) {
-        turn_slice(&how, &(struct turn){part, to, lie_of(&how, how.part_blocked, 1),
-                                        lie_of(&how, how.whole_blocked, how.parts)});
+        turn_slice(&how, &(struct turn){part, whole, side_of(&how, how.part_blocked, 1, 0),
+                                        side_of(&how, how.whole_blocked, how.parts, index)});
         return;
     }
     if (how.whole_blocked) how = by_samples(&how);
-    copy_blocks(&how, part, to,
+    copy_blocks(&how, part, (char *)whole + index * how.block_bytes,
                 (struct stride){.from = how.block_bytes, .to = how.parts * how.block_bytes});
 }
 

@@ -244,9 +244,10 @@ static void test_slices(void)
     open_bench(&b, nets[0]);
     memset(all, 1, sizeof all);
     first = ghp_model_find(&b.model, "a"); /* 16 channels */
-    b.splits[first] = (struct ghp_split){GHP_SPLIT_OUT, 2};
-    b.splits[first + 1] = (struct ghp_split){GHP_SPLIT_CHANNEL, 2};
-    b.splits[first + 2] = (struct ghp_split){GHP_SPLIT_IN, 2};
+    for (int v = first; v < ghp_model_find(&b.model, "b"); ++v)
+        b.splits[v] = (struct ghp_split){
+            b.model.layers[v].op == GHP_OP_CONV2D ? GHP_SPLIT_OUT : GHP_SPLIT_CHANNEL, 2};
+    b.splits[ghp_model_find(&b.model, "b")] = (struct ghp_split){GHP_SPLIT_IN, 2};
     add_entries(&b, 2);
     decide(&b);
     CHECK(!b.blocked[first] && !b.blocked[first + 1]);

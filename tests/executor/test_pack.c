@@ -66,7 +66,7 @@ static unsigned char *copy_of(struct image z, const unsigned char *plain, bool b
     return copy;
 }
 
-/* Slices of `part` channels out of `parts` of them, and back, whole and slices in either format. */
+/* Slices of `part` channels out of `parts` of them, and back, whole and slices in either format (that whole blocks allow). */
 static void check_blocked(struct image part, int parts, bool whole_blocked, bool part_blocked)
 {
     struct image z = {part.n, part.pixels, part.c * parts, part.element};
@@ -74,6 +74,7 @@ static void check_blocked(struct image part, int parts, bool whole_blocked, bool
                                .block_bytes = part.c * z.element,
                                .parts = parts},
                     how = plainly;
+    if ((whole_blocked && z.c % LANES != 0) || (part_blocked && part.c % LANES != 0)) return;
     size_t bytes = (size_t)(z.n * z.pixels * z.c * z.element), slice = bytes / (size_t)parts;
     unsigned char *plain = malloc(bytes), *slices = malloc(bytes), *got = malloc(bytes),
                   *again = malloc(bytes), *whole;
@@ -112,11 +113,12 @@ static void check_blocked(struct image part, int parts, bool whole_blocked, bool
 
 static void check_formats(void)
 {
-    static const struct image images[] = {
-        {3, 35, 16, 4}, {2, 9, 48, 4}, {1, 1, 32, 4}, {2, 16, 32, 2}, {2, 5, 16, 8}};
+    static const struct image images[] = {{3, 35, 16, 4}, {2, 9, 48, 4}, {1, 1, 32, 4},
+                                          {2, 16, 32, 2}, {2, 5, 16, 8}, {2, 6, 8, 4},
+                                          {3, 5, 24, 4},  {2, 7, 20, 4}, {1, 4, 12, 2}};
 
     for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
-        for (int parts = 1; parts <= 3; parts++)
+        for (int parts = 1; parts <= 4; parts++)
             for (int sides = 0; sides < 4; sides++)
                 check_blocked(images[i], parts, (sides & 1) != 0, (sides & 2) != 0);
 }
