@@ -10,6 +10,7 @@
 struct deciding {
     const struct ghp_model *model;
     const struct ghp_profile *profile;
+    const struct ghp_split *splits;
     int workers;
     int *
         piece; /* of each layer: another of its piece, itself for the one that stands for it; -1: one pixel a channel,
@@ -18,7 +19,7 @@ struct deciding {
     int max_pairs;
     bool *whole; /* of each piece: some pass has a tensor of it in whole blocks */
     bool choice; /* something may lie blocked */
-    bool blind;  /* a convolution's seconds in any formats are not known */
+    bool blind;  /* by data, a convolution's seconds in any formats are not known */
 };
 
 static int piece_of(const struct deciding *d, int layer)
@@ -82,7 +83,16 @@ static void make_pieces(struct deciding *d)
 
 /* ---- what it costs ---- */
 
-/* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible. */
+/* A convolution that nobody measured in several formats. */
+static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
+{
+    return instr->local.op == GHP_OP_CONV2D &&
+           !ghp_profile_knows(d->profile, &instr->local, instr->pass,
+                              (struct ghp_blocked){.said = true});
+}
+
+/* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a convolution
+ * of one known price has it in all. */
 static enum ghp_status price_in(const struct deciding *d, const struct ghp_instr *instr,
                                 struct ghp_blocked blocked, double *seconds)
 {
@@ -90,7 +100,7 @@ static enum ghp_status price_in(const struct deciding *d, const struct ghp_instr
     struct ghp_price price;
 
     *seconds = INFINITY;
-    if ((blocked.x || blocked.y) &&
+    if ((blocked.x || blocked.y) && !is_unknown(d, instr) &&
         !ghp_profile_knows(d->profile, &instr->local, instr->pass, blocked))
         return GHP_OK;
     asked.blocked = blocked;
@@ -132,9 +142,7 @@ static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *inst
     if (x < 0 && y < 0) return GHP_OK;
     if (x >= 0) d->whole[x] = d->whole[x] || whole_x;
     if (y >= 0) d->whole[y] = d->whole[y] || whole_y;
-    d->blind = d->blind ||
-               (l->op == GHP_OP_CONV2D && !ghp_profile_knows(d->profile, &instr->local, instr->pass,
-                                                             (struct ghp_blocked){.said = true}));
+    d->blind = d->blind || (d->splits[instr->layer].kind == GHP_SPLIT_DATA && is_unknown(d, instr));
     for (int i = 0; i < 4; ++i) {
         const struct ghp_blocked blocked = {true, i / 2 == 1 && whole_x, i % 2 == 1 && whole_y};
 
@@ -183,6 +191,7 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     struct deciding d = {
         .model = how->model,
         .profile = profile,
+        .splits = splits,
         .workers = how->extent.workers,
         .piece = ghp_alloc(layers, sizeof *d.piece),
         .whole = ghp_alloc(layers, sizeof *d.whole),

@@ -19,7 +19,7 @@
  *
  * how       its `blocked` is not read
  * blocked   one a layer, written
- * choice    receives whether the profile leaves any choice, and says enough of each convolution to decide: otherwise
+ * choice    receives whether the profile leaves any choice, and says enough of each convolution by data to decide: otherwise
  *           nothing is blocked and a plan says nothing
  *
  * Returns   GHP_OK; failures of lowering and pricing; GHP_ERR_INFEASIBLE as core/labelling.h

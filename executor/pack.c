@@ -29,11 +29,11 @@ static void copy_blocks(const struct ghp_pack *how, const char *from, char *to,
     }
 }
 
-/* One side of a slice that is turned from one format into the other. */
+/* One side of a slice that is turned from one format into the other: bytes from 16 channels to the next, from pixel to pixel,
+ * from sample to sample. */
 struct side {
-    int64_t lane, pixel,
-        sample; /* bytes from 16 channels to the next, from pixel to pixel, from sample to sample */
-    int64_t first; /* where the slice begins, in units */
+    int64_t lane, pixel, sample;
+    int64_t first; /* where the slice begins, in units (below) */
 };
 
 /* Of a tensor of so many slices, the slice with that index. */
@@ -53,25 +53,28 @@ struct turn {
     struct side out, in; /* of `from`, of `to` */
 };
 
-/* By units of channels that both formats keep together, `in_lane` of them in 16 channels. Channels innermost: what lies plain
- * is read or written in order, what lies blocked as so many runs beside each other. */
-static inline void turn_units(const struct ghp_pack *how, const struct turn *t, int64_t unit_bytes,
-                              int64_t in_lane)
+/* Bytes from a tensor's pixel to a unit of the slice's channels, `in_lane` of them in 16. */
+static int64_t unit_at(const struct side *side, int64_t unit, int64_t unit_bytes, int64_t in_lane)
 {
-    int64_t samples = how->rows / how->pixels, units = how->block_bytes / unit_bytes;
+    int64_t at = side->first + unit;
+
+    return at / in_lane * side->lane + at % in_lane * unit_bytes;
+}
+
+/* By units of channels that both formats keep together. Pixels innermost: what lies blocked is read or written in order. */
+static inline void turn_units(const struct ghp_pack *how, const struct turn *t, int64_t unit_bytes)
+{
+    int64_t samples = how->rows / how->pixels, units = how->block_bytes / unit_bytes,
+            in_lane = how->lane_bytes / unit_bytes;
 
     for (int64_t n = 0; n < samples; n++)
-        for (int64_t p = 0; p < how->pixels; p++) {
-            const char *from = t->from + n * t->out.sample + p * t->out.pixel;
-            char *to = t->to + n * t->in.sample + p * t->in.pixel;
+        for (int64_t i = 0; i < units; i++) {
+            const char *from =
+                t->from + n * t->out.sample + unit_at(&t->out, i, unit_bytes, in_lane);
+            char *to = t->to + n * t->in.sample + unit_at(&t->in, i, unit_bytes, in_lane);
 
-            for (int64_t i = 0; i < units; i++) {
-                int64_t f = t->out.first + i, g = t->in.first + i;
-
-                memcpy(to + g / in_lane * t->in.lane + g % in_lane * unit_bytes,
-                       from + f / in_lane * t->out.lane + f % in_lane * unit_bytes,
-                       (size_t)unit_bytes);
-            }
+            for (int64_t p = 0; p < how->pixels; p++)
+                memcpy(to + p * t->in.pixel, from + p * t->out.pixel, (size_t)unit_bytes);
         }
 }
 
@@ -79,10 +82,10 @@ static void turn_slice(const struct ghp_pack *how, const struct turn *t)
 {
     int64_t unit = ghp_gcd(how->block_bytes, how->lane_bytes);
 
-    if (unit == 64 && how->lane_bytes == 64)
-        turn_units(how, t, 64, 1);
+    if (unit == 64)
+        turn_units(how, t, 64);
     else
-        turn_units(how, t, unit, how->lane_bytes / unit);
+        turn_units(how, t, unit);
 }
 
 /* Both sides blocked: the rows are samples. */
