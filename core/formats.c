@@ -10,14 +10,16 @@
 struct deciding {
     const struct ghp_model *model;
     const struct ghp_profile *profile;
+    const struct ghp_split *splits;
     int workers;
     int *
         piece; /* of each layer: another of its piece, itself for the one that stands for it; -1: one pixel a channel,
                    which lies alike in both formats */
     struct ghp_labelling graph;
     int max_pairs;
+    bool *whole; /* of each piece: some pass has a tensor of it in whole blocks */
     bool choice; /* something may lie blocked */
-    bool blind;  /* a convolution's seconds in any formats are not known */
+    bool blind;  /* by data, a convolution's seconds in any formats are not known */
 };
 
 static int piece_of(const struct deciding *d, int layer)
@@ -42,27 +44,23 @@ static bool has_pixels(const struct ghp_layer *layer)
     return layer->out.h * layer->out.w > 1;
 }
 
-/* Whether the layer's output stays in the worker's own hands, whole in its channels. */
-static bool stays(const struct ghp_lowering *how, const struct ghp_split *splits, int layer)
+/* Whether the layer's output is made and read in one stage. */
+static bool stays(const struct ghp_lowering *how, int layer)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     int stage = ghp_stage_of(how->staging, layer);
 
-    if (l->op == GHP_OP_INPUT || splits[layer].kind != GHP_SPLIT_DATA) return false;
-    for (int i = 0; i < l->n_consumers; ++i) {
-        int reader = how->model->edges[l->out_edges[i]].to;
-
-        if (splits[reader].kind != GHP_SPLIT_DATA || ghp_stage_of(how->staging, reader) != stage)
+    if (l->op == GHP_OP_INPUT) return false;
+    for (int i = 0; i < l->n_consumers; ++i)
+        if (ghp_stage_of(how->staging, how->model->edges[l->out_edges[i]].to) != stage)
             return false;
-    }
     return true;
 }
 
-bool ghp_formats_hold(const struct ghp_lowering *how, const struct ghp_split *splits,
-                      const bool *blocked)
+bool ghp_formats_hold(const struct ghp_lowering *how, const bool *blocked)
 {
     for (int v = 0; v < how->model->n_layers; ++v)
-        if (blocked[v] && !stays(how, splits, v)) return false;
+        if (blocked[v] && !stays(how, v)) return false;
     return true;
 }
 
@@ -85,7 +83,16 @@ static void make_pieces(struct deciding *d)
 
 /* ---- what it costs ---- */
 
-/* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible. */
+/* A convolution that nobody measured in several formats. */
+static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
+{
+    return instr->local.op == GHP_OP_CONV2D &&
+           !ghp_profile_knows(d->profile, &instr->local, instr->pass,
+                              (struct ghp_blocked){.said = true});
+}
+
+/* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a convolution
+ * of one known price has it in all. */
 static enum ghp_status price_in(const struct deciding *d, const struct ghp_instr *instr,
                                 struct ghp_blocked blocked, double *seconds)
 {
@@ -93,7 +100,7 @@ static enum ghp_status price_in(const struct deciding *d, const struct ghp_instr
     struct ghp_price price;
 
     *seconds = INFINITY;
-    if ((blocked.x || blocked.y) &&
+    if ((blocked.x || blocked.y) && !is_unknown(d, instr) &&
         !ghp_profile_knows(d->profile, &instr->local, instr->pass, blocked))
         return GHP_OK;
     asked.blocked = blocked;
@@ -122,22 +129,25 @@ static enum ghp_status add_pair(struct deciding *d, int a, int b, double cost[2]
     return GHP_OK;
 }
 
-/* A pass between its inputs' piece and its output's. */
+/* A pass between its inputs' piece and its output's. A slice of channels that is no whole blocks lies plain under either
+ * label. */
 static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &d->model->layers[instr->layer];
     int x = l->n_inputs > 0 ? piece_of(d, l->inputs[0]) : -1, y = piece_of(d, instr->layer);
+    const bool whole_x = ghp_whole_blocks(instr->local.c),
+               whole_y = ghp_whole_blocks(instr->local.k);
     double cost[2][2];
 
     if (x < 0 && y < 0) return GHP_OK;
-    d->blind = d->blind ||
-               (l->op == GHP_OP_CONV2D && !ghp_profile_knows(d->profile, &instr->local, instr->pass,
-                                                             (struct ghp_blocked){.said = true}));
+    if (x >= 0) d->whole[x] = d->whole[x] || whole_x;
+    if (y >= 0) d->whole[y] = d->whole[y] || whole_y;
+    d->blind = d->blind || (d->splits[instr->layer].kind == GHP_SPLIT_DATA && is_unknown(d, instr));
     for (int i = 0; i < 4; ++i) {
-        const struct ghp_blocked blocked = {true, i / 2 == 1, i % 2 == 1};
+        const struct ghp_blocked blocked = {true, i / 2 == 1 && whole_x, i % 2 == 1 && whole_y};
 
         GHP_TRY(price_in(d, instr, blocked, &cost[i / 2][i % 2]));
-        d->choice = d->choice || (i > 0 && !isinf(cost[i / 2][i % 2]));
+        d->choice = d->choice || ((blocked.x || blocked.y) && !isinf(cost[i / 2][i % 2]));
     }
     for (int label = 0; label < 2 && (x < 0 || y < 0 || x == y); ++label)
         d->graph.own[x >= 0 ? x : y][label] += cost[x >= 0 && label][y >= 0 && label];
@@ -153,11 +163,10 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
     return GHP_OK;
 }
 
-static void forbid_exchanged(struct deciding *d, const struct ghp_lowering *how,
-                             const struct ghp_split *splits)
+static void forbid(struct deciding *d, const struct ghp_lowering *how)
 {
     for (int v = 0; v < d->model->n_layers; ++v)
-        if (piece_of(d, v) >= 0 && !stays(how, splits, v))
+        if (piece_of(d, v) >= 0 && !(stays(how, v) && d->whole[piece_of(d, v)]))
             d->graph.own[piece_of(d, v)][1] = INFINITY;
 }
 
@@ -182,11 +191,14 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     struct deciding d = {
         .model = how->model,
         .profile = profile,
+        .splits = splits,
         .workers = how->extent.workers,
         .piece = ghp_alloc(layers, sizeof *d.piece),
+        .whole = ghp_alloc(layers, sizeof *d.whole),
         .graph = {.n = how->model->n_layers, .own = ghp_alloc(layers, sizeof *d.graph.own)}};
     struct ghp_programs programs = {0};
-    enum ghp_status status = d.piece == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    enum ghp_status status =
+        d.piece == NULL || d.whole == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
     memset(blocked, 0, layers * sizeof *blocked);
     *choice = false;
@@ -196,12 +208,13 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     make_pieces(&d);
     GHP_TRY_GOTO(status, add_programs(&d, &programs), done);
     *choice = d.choice && !d.blind;
-    forbid_exchanged(&d, how, splits);
+    forbid(&d, how);
     if (*choice) status = solve(&d, blocked);
 done:
     ghp_programs_release(&programs);
     free(d.graph.pairs);
     free(d.graph.own);
+    free(d.whole);
     free(d.piece);
     return status;
 }

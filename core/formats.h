@@ -4,9 +4,11 @@
  * What the profile says of an operation's formats is what can be: seconds for each pair (its inputs, its output) that the
  * backend has, reorders included. An operation other than a convolution has its inputs and its output alike, so such
  * operations tie layers into pieces; a convolution may have either format on either side, at its price. That makes a graph of
- * pieces with costs of their own and of pairs, which core/labelling.h solves exactly. Gradients lie as what they are of.
+ * pieces with costs of their own and of pairs, which core/labelling.h solves exactly. Gradients lie as what they are of,
+ * and what a layout change makes of a tensor as the tensor, wherever its slices of channels are whole blocks: changing a
+ * layout costs the same in both formats, and between them (executor/pack.h).
  *
- * Plain in any case: what is exchanged or loaded, and so all that a split by channels or another stage makes or reads. */
+ * Plain in any case: what is loaded, and what passes between stages. */
 #ifndef GHP_CORE_FORMATS_H
 #define GHP_CORE_FORMATS_H
 
@@ -17,7 +19,7 @@
  *
  * how       its `blocked` is not read
  * blocked   one a layer, written
- * choice    receives whether the profile leaves any choice, and says enough of each convolution to decide: otherwise
+ * choice    receives whether the profile leaves any choice, and says enough of each convolution by data to decide: otherwise
  *           nothing is blocked and a plan says nothing
  *
  * Returns   GHP_OK; failures of lowering and pricing; GHP_ERR_INFEASIBLE as core/labelling.h
@@ -26,8 +28,7 @@
 enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
                                    const struct ghp_profile *profile, bool *blocked, bool *choice);
 
-/* Whether an executor can keep to it under these splits: nothing that lies blocked is exchanged. */
-bool ghp_formats_hold(const struct ghp_lowering *how, const struct ghp_split *splits,
-                      const bool *blocked);
+/* Whether an executor can keep to it in these stages: nothing that lies blocked is loaded or passes between them. */
+bool ghp_formats_hold(const struct ghp_lowering *how, const bool *blocked);
 
 #endif

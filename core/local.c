@@ -51,6 +51,11 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
     return local;
 }
 
+bool ghp_whole_blocks(int64_t channels)
+{
+    return channels % GHP_BLOCK_CHANNELS == 0;
+}
+
 int ghp_local_repeat(const struct ghp_local *local)
 {
     return local->repeat > 1 ? local->repeat : 1;

@@ -39,6 +39,11 @@ struct ghp_local {
 
 enum { GHP_KEY_BYTES = 256 };
 
+/* Tensors lie plain, [n][h][w][c], or in blocks of so many channels (docs/cpu.md), [n][c / 16][h][w][16]; these need whole
+ * blocks. */
+enum { GHP_BLOCK_CHANNELS = 16 };
+bool ghp_whole_blocks(int64_t channels);
+
 int ghp_local_repeat(const struct ghp_local *local); /* >= 1 */
 
 struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct ghp_split split,

@@ -2,15 +2,16 @@
 #include "core/lower_emitter.h"
 #include "core/precision.h"
 
-/* What a split by channels makes is exchanged, and lies plain. */
-static struct ghp_blocked blocked_of(const struct ghp_emitter *e, int layer, struct ghp_split split)
+/* What a plan says of a layer holds wherever the tensor lies in whole blocks, whatever its layout. */
+static struct ghp_blocked blocked_of(const struct ghp_emitter *e, const struct ghp_layer *l,
+                                     const struct ghp_local *local)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
     const bool *blocked = e->how->blocked;
-    bool whole = blocked != NULL && split.kind == GHP_SPLIT_DATA;
-    return (struct ghp_blocked){.said = blocked != NULL,
-                                .x = whole && l->n_inputs > 0 && blocked[l->inputs[0]],
-                                .y = whole && blocked[layer]};
+    if (blocked == NULL) return (struct ghp_blocked){0};
+    return (struct ghp_blocked){
+        .said = true,
+        .x = l->n_inputs > 0 && blocked[l->inputs[0]] && ghp_whole_blocks(local->c),
+        .y = blocked[l - e->how->model->layers] && ghp_whole_blocks(local->k)};
 }
 
 static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, struct ghp_split split,
@@ -26,7 +27,7 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->backward = backward;
     instr->pass = pass;
     instr->local = local;
-    instr->blocked = blocked_of(e, layer, split);
+    instr->blocked = blocked_of(e, &e->how->model->layers[layer], &local);
     if (local.op == GHP_OP_BATCH_NORM) {
         int64_t samples = local.norm.local_stats ? local.n
                           : local.norm.ghost > 0 ? local.norm.ghost

@@ -175,10 +175,10 @@ enum ghp_status ghp_plan_read_formats(const struct ghp_node *root, struct ghp_pl
     size_t n;
 
     GHP_TRY(read_marked(root, "blocked", &plan->model, &plan->blocked));
-    if (plan->blocked == NULL || ghp_formats_hold(&how, plan->splits, plan->blocked)) return GHP_OK;
+    if (plan->blocked == NULL || ghp_formats_hold(&how, plan->blocked)) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "blocked", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,
-                         "a layer whose output is loaded or exchanged between workers cannot lie "
+                         "a layer whose output is loaded or passes between stages cannot lie "
                          "blocked; leave it out, or make the plan again with ghp-plan");
 }
 

@@ -13,16 +13,17 @@ static const char *const layout_names[] = {"batch", "channel", "full", "partial"
 static const struct reshard_fact {
     const char *name;
     enum ghp_comm_op comm;
+    bool packs;
 } reshard_facts[GHP_RESHARD_OP_COUNT] = {
-    [GHP_RESHARD_SLICE_BATCH] = {"slice batch", GHP_COMM_NONE},
-    [GHP_RESHARD_SLICE_CHANNEL] = {"slice channels", GHP_COMM_NONE},
-    [GHP_RESHARD_GATHER_BATCH] = {"all-gather batch", GHP_COMM_ALL_GATHER},
-    [GHP_RESHARD_GATHER_CHANNEL] = {"all-gather channels", GHP_COMM_ALL_GATHER},
-    [GHP_RESHARD_BATCH_TO_CHANNEL] = {"all-to-all to channels", GHP_COMM_ALL_TO_ALL},
-    [GHP_RESHARD_CHANNEL_TO_BATCH] = {"all-to-all to batch", GHP_COMM_ALL_TO_ALL},
-    [GHP_RESHARD_SUM_TO_BATCH] = {"reduce-scatter batch", GHP_COMM_REDUCE_SCATTER},
-    [GHP_RESHARD_SUM_TO_CHANNEL] = {"reduce-scatter channels", GHP_COMM_REDUCE_SCATTER},
-    [GHP_RESHARD_SUM_TO_FULL] = {"all-reduce", GHP_COMM_ALL_REDUCE},
+    [GHP_RESHARD_SLICE_BATCH] = {"slice batch", GHP_COMM_NONE, false},
+    [GHP_RESHARD_SLICE_CHANNEL] = {"slice channels", GHP_COMM_NONE, true},
+    [GHP_RESHARD_GATHER_BATCH] = {"all-gather batch", GHP_COMM_ALL_GATHER, false},
+    [GHP_RESHARD_GATHER_CHANNEL] = {"all-gather channels", GHP_COMM_ALL_GATHER, true},
+    [GHP_RESHARD_BATCH_TO_CHANNEL] = {"all-to-all to channels", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_CHANNEL_TO_BATCH] = {"all-to-all to batch", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_SUM_TO_BATCH] = {"reduce-scatter batch", GHP_COMM_REDUCE_SCATTER, false},
+    [GHP_RESHARD_SUM_TO_CHANNEL] = {"reduce-scatter channels", GHP_COMM_REDUCE_SCATTER, true},
+    [GHP_RESHARD_SUM_TO_FULL] = {"all-reduce", GHP_COMM_ALL_REDUCE, false},
 };
 
 /* The one step between two layouts of one degree (batch counts as any): [from][to], -1 where there is none. */
@@ -94,6 +95,11 @@ bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_r
 enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op)
 {
     return reshard_facts[op].comm;
+}
+
+bool ghp_reshard_packs(enum ghp_reshard_op op)
+{
+    return reshard_facts[op].packs;
 }
 
 const char *ghp_reshard_name(enum ghp_reshard_op op)

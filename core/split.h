@@ -90,6 +90,8 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split);
  * Returns false where no change exists (anything -> partial). */
 bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard);
 enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op);
+/* Whether it copies between channel-sliced and contiguous order. */
+bool ghp_reshard_packs(enum ghp_reshard_op op);
 const char *ghp_reshard_name(enum ghp_reshard_op op);
 const char *ghp_comm_name(enum ghp_comm_op op);
 

@@ -79,8 +79,6 @@ struct ghp_numbers { /* n of a tensor, of so many bytes each: activations' or pa
     int bytes;
 };
 
-enum { GHP_BLOCK_CHANNELS = 16 };
-
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
  * them; weights plain [k][c][r][s], or blocked (executor/weight_blocks.h). Both take the same bytes, so that nothing but
  * kernels, executor/formats.h and whoever reads weights need know. */

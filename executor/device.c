@@ -50,6 +50,7 @@ enum ghp_status ghp_device_clear(struct ghp_device device, enum ghp_queue queue,
 enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_queue queue,
                                 const struct ghp_move *m)
 {
+    GHP_ASSERT(device.ops == NULL || !(m->how.whole_blocked || m->how.part_blocked));
     if (device.ops != NULL) return device.ops->move(device.backend, queue, m);
     switch (m->kind) {
     case GHP_MOVE_TAKE: ghp_pack_take(m->how, m->from, m->index, m->to); break;

@@ -34,7 +34,7 @@ struct ghp_copy {
     enum ghp_way way;
 };
 
-/* Strided copies, executor/pack.h's. */
+/* Strided copies, executor/pack.h's; on a device between plain tensors. */
 enum ghp_move_kind { GHP_MOVE_TAKE, GHP_MOVE_PUT, GHP_MOVE_SPLIT, GHP_MOVE_JOIN };
 
 struct ghp_move {

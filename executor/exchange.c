@@ -9,14 +9,30 @@ static int64_t whole_bytes(const struct ghp_exchange *e)
     return l->n * l->c * l->h * l->w * e->element_bytes;
 }
 
-/* `samples` samples whose channels lie in `degree` slices. */
-static struct ghp_pack slices(const struct ghp_exchange *e, int64_t samples)
+/* `samples` samples whose channels lie in `degree` slices; which of the two sides lie blocked. */
+static struct ghp_pack slices(const struct ghp_exchange *e, int64_t samples, bool whole, bool part)
 {
     const struct ghp_local *l = &e->instr->local;
     int m = e->instr->step.degree;
 
-    return (struct ghp_pack){
-        .rows = samples * l->h * l->w, .block_bytes = l->c / m * e->element_bytes, .parts = m};
+    return (struct ghp_pack){.rows = samples * l->h * l->w,
+                             .block_bytes = l->c / m * e->element_bytes,
+                             .parts = m,
+                             .whole_blocked = whole,
+                             .part_blocked = part,
+                             .pixels = l->h * l->w,
+                             .lane_bytes = GHP_BLOCK_CHANNELS * (int64_t)e->element_bytes};
+}
+
+/* What takes slices out of x, and what puts them into y. */
+static struct ghp_pack taking(const struct ghp_exchange *e, int64_t samples)
+{
+    return slices(e, samples, e->blocked.x, e->blocked.y);
+}
+
+static struct ghp_pack putting(const struct ghp_exchange *e, int64_t samples)
+{
+    return slices(e, samples, e->blocked.y, e->blocked.x);
 }
 
 static int member(const struct ghp_exchange *e)
@@ -38,12 +54,12 @@ static enum ghp_status move(const struct ghp_exchange *e, struct ghp_move how)
 /* All slices of `samples` samples, one after the other, and back. */
 static enum ghp_status split(const struct ghp_exchange *e, int64_t samples)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, slices(e, samples), e->x, e->scratch, 0});
+    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, taking(e, samples), e->x, e->scratch, 0});
 }
 
 static enum ghp_status join(const struct ghp_exchange *e, int64_t samples)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_JOIN, slices(e, samples), e->scratch, e->y, 0});
+    return move(e, (struct ghp_move){GHP_MOVE_JOIN, putting(e, samples), e->scratch, e->y, 0});
 }
 
 /* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
@@ -57,8 +73,8 @@ static enum ghp_status slice_batch(const struct ghp_exchange *e)
 
 static enum ghp_status slice_channel(const struct ghp_exchange *e)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_TAKE, slices(e, e->instr->local.n), e->x, e->y,
-                                     member(e)});
+    return move(
+        e, (struct ghp_move){GHP_MOVE_TAKE, taking(e, e->instr->local.n), e->x, e->y, member(e)});
 }
 
 static enum ghp_status gather_batch(const struct ghp_exchange *e)
@@ -143,5 +159,7 @@ static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_exc
 enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange)
 {
     GHP_ASSERT(exchange->instr->kind == GHP_INSTR_RESHARD);
+    GHP_ASSERT(exchange->blocked.x == exchange->blocked.y ||
+               ghp_reshard_packs(exchange->instr->step.op));
     return steps[exchange->instr->step.op](exchange);
 }

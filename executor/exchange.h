@@ -16,10 +16,12 @@ struct ghp_exchange {
     int element_bytes;
     const struct ghp_transport_ops *transport_ops;
     struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
-    const void *x;         /* [n][h][w][c] in layout step.from */
-    void *y;               /* in layout step.to */
-    void *scratch;         /* packed copy of the whole tensor, where the step packs */
-    void *receive;         /* segment of a reduction */
+    const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
+    void *y;       /* in layout step.to; blocked.y */
+    struct ghp_blocked blocked; /* both alike where the step does not pack; host memory alone */
+    /* packed copy of the whole tensor, where the step packs: split it lies as y, to be joined as x */
+    void *scratch;
+    void *receive; /* segment of a reduction */
     int64_t receive_bytes;
     struct ghp_device device; /* where all of them lie; zeroed: host memory */
 };

@@ -19,31 +19,35 @@ static int storage_of(const struct ghp_program *program, int buffer)
 }
 
 /* The tensors of an instruction's input and output side; none where each channel is one pixel, which lies alike in both
- * formats. */
+ * formats. What a pool saves lies as what it pools, forward and backward. */
 struct sides {
     int n_x, n_y;
-    int x[2 * GHP_MAX_INPUTS], y[2];
+    int x[2 * GHP_MAX_INPUTS + 1], y[2];
 };
+
+static bool one_pixel(const struct ghp_instr *instr, bool input)
+{
+    const struct ghp_local *local = &instr->local;
+    if (instr->kind == GHP_INSTR_RESHARD) return local->h * local->w == 1;
+    return instr->kind == GHP_INSTR_COMPUTE &&
+           (input ? local->h * local->w : local->p * local->q) == 1;
+}
 
 static struct sides sides_of(const struct ghp_program *program, const struct ghp_instr *instr)
 {
     const struct ghp_operands *at = &instr->at;
     const int y[2] = {at->y, at->dy};
-    const struct ghp_local *local = &instr->local;
-    bool computes = instr->kind == GHP_INSTR_COMPUTE;
+    bool has_x = !one_pixel(instr, true), has_y = !one_pixel(instr, false);
     struct sides sides = {0};
-    for (int i = 0; i < GHP_MAX_INPUTS && !(computes && local->h * local->w == 1); i++) {
+    for (int i = 0; i < GHP_MAX_INPUTS && has_x; i++) {
         if (at->x[i] >= 0) sides.x[sides.n_x++] = storage_of(program, at->x[i]);
         if (at->dx[i] >= 0) sides.x[sides.n_x++] = storage_of(program, at->dx[i]);
     }
-    for (int i = 0; i < 2 && !(computes && local->p * local->q == 1); i++)
+    if (instr->kind == GHP_INSTR_COMPUTE && at->saved >= 0 && has_x)
+        sides.x[sides.n_x++] = storage_of(program, at->saved);
+    for (int i = 0; i < 2 && has_y; i++)
         if (y[i] >= 0) sides.y[sides.n_y++] = storage_of(program, y[i]);
     return sides;
-}
-
-static bool whole_blocks(int64_t channels)
-{
-    return channels % GHP_BLOCK_CHANNELS == 0;
 }
 
 static void forbid(struct choice *c, const int *buffers, int n)
@@ -52,20 +56,38 @@ static void forbid(struct choice *c, const int *buffers, int n)
         c->can[buffers[i]] = false;
 }
 
+/* Which sides of an instruction can lie blocked, as far as it alone is concerned. */
+static struct ghp_blocked able(const struct choice *c, const struct ghp_instr *instr)
+{
+    const struct ghp_local *local = &instr->local;
+    int64_t x = local->c, y = local->k;
+    switch (instr->kind) {
+    case GHP_INSTR_ACCUMULATE: return (struct ghp_blocked){.x = true, .y = true};
+    case GHP_INSTR_RESHARD:
+        x = ghp_layout_channels(instr->step.from, local->c);
+        y = ghp_layout_channels(instr->step.to, local->c);
+        break;
+    case GHP_INSTR_COMPUTE:
+        if (c->ops->can_block(c->backend, local)) break;
+        return (struct ghp_blocked){0};
+    default: return (struct ghp_blocked){0};
+    }
+    return (struct ghp_blocked){.x = ghp_whole_blocks(x), .y = ghp_whole_blocks(y)};
+}
+
 static void rule_out(struct choice *c, const struct ghp_instr *instr)
 {
     const struct sides sides = sides_of(c->program, instr);
-    bool computes = instr->kind == GHP_INSTR_COMPUTE;
-    bool able = instr->kind == GHP_INSTR_ACCUMULATE ||
-                (computes && c->ops->can_block(c->backend, &instr->local));
-    if (!able || (computes && !whole_blocks(instr->local.c))) forbid(c, sides.x, sides.n_x);
-    if (!able || (computes && !whole_blocks(instr->local.k))) forbid(c, sides.y, sides.n_y);
+    const struct ghp_blocked can = able(c, instr);
+    if (!can.x) forbid(c, sides.x, sides.n_x);
+    if (!can.y) forbid(c, sides.y, sides.n_y);
 }
 
-/* Convolutions stand between pieces. */
+/* Convolutions stand between pieces, and so do layout changes that pack. */
 static bool ties(const struct ghp_instr *instr)
 {
     if (instr->kind == GHP_INSTR_ACCUMULATE) return true;
+    if (instr->kind == GHP_INSTR_RESHARD) return !ghp_reshard_packs(instr->step.op);
     return instr->kind == GHP_INSTR_COMPUTE && instr->local.op != GHP_OP_CONV2D;
 }
 
@@ -73,7 +95,7 @@ static bool ties(const struct ghp_instr *instr)
 static bool spread(struct choice *c, const struct ghp_instr *instr)
 {
     struct sides sides = sides_of(c->program, instr);
-    int all[2 * GHP_MAX_INPUTS + 2], n = 0;
+    int all[2 * GHP_MAX_INPUTS + 3], n = 0;
     bool can = true, wants = false, changed = false;
     if (!ties(instr)) return false;
     for (int i = 0; i < sides.n_x; i++)
@@ -108,20 +130,28 @@ static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
     return GHP_OK;
 }
 
-/* Only what layers hand to each other. */
-static bool is_activation(enum ghp_role role)
+/* Only what layers hand to each other, what becomes of it in a layout change, and what pools save of it. */
+static void allow(struct choice *c)
 {
-    return role == GHP_ROLE_OUTPUT || role == GHP_ROLE_EDGE_GRADIENT;
+    const struct ghp_program *program = c->program;
+    for (int i = 0; i < program->n_buffers; i++) {
+        enum ghp_role role = program->buffers[i].role;
+        c->can[i] = role == GHP_ROLE_OUTPUT || role == GHP_ROLE_EDGE_GRADIENT ||
+                    role == GHP_ROLE_EDGE_INPUT || role == GHP_ROLE_EDGE_GRADIENT_OUT ||
+                    role == GHP_ROLE_SAVED;
+    }
+    for (int i = 0; i < program->n_instrs; i++) /* between two steps */
+        if (program->instrs[i].kind == GHP_INSTR_RESHARD) c->can[program->instrs[i].at.y] = true;
 }
 
-/* A layer's output and the gradients of it. */
+/* A layer's output, the gradients of it, and either in another layout. */
 static void want_said(struct choice *c, const struct ghp_formats_said *said)
 {
     for (int i = 0; i < c->program->n_buffers; i++) {
         const struct ghp_buffer *buffer = &c->program->buffers[i];
-        int layer = buffer->role == GHP_ROLE_OUTPUT          ? buffer->layer
-                    : buffer->role == GHP_ROLE_EDGE_GRADIENT ? said->model->edges[buffer->edge].from
-                                                             : -1;
+        int layer = buffer->role == GHP_ROLE_OUTPUT ? buffer->layer
+                    : buffer->edge >= 0             ? said->model->edges[buffer->edge].from
+                                                    : -1;
         if (layer >= 0 && said->blocked[layer]) c->wants[storage_of(c->program, i)] = true;
     }
 }
@@ -131,8 +161,7 @@ static void settle(struct choice *c)
 {
     const struct ghp_program *program = c->program;
     bool changed = true;
-    for (int i = 0; i < program->n_buffers; i++)
-        c->can[i] = is_activation(program->buffers[i].role);
+    allow(c);
     for (int i = 0; i < program->n_instrs; i++)
         rule_out(c, &program->instrs[i]);
     while (changed) {
@@ -233,8 +262,8 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
 {
     if (ops->can_block == NULL || local->op != GHP_OP_CONV2D) return (struct ghp_formats){0};
     bool can = ops->can_block(backend, local);
-    return (struct ghp_formats){.x = can && local->h * local->w > 1 && whole_blocks(local->c),
-                                .y = can && local->p * local->q > 1 && whole_blocks(local->k),
+    return (struct ghp_formats){.x = can && local->h * local->w > 1 && ghp_whole_blocks(local->c),
+                                .y = can && local->p * local->q > 1 && ghp_whole_blocks(local->k),
                                 .w = ghp_formats_weights(ops, backend, local)};
 }
 

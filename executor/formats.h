@@ -3,9 +3,11 @@
  * their gradients and momentum: by the layer's own shape, for all who hold copies or share sums must agree.
  *
  * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
- * addition); convolutions tie nothing, they take either format on either side. A piece lies blocked where every
- * instruction that touches it can, its channels come in whole blocks, no exchange or reader of input data touches it, and
- * the plan says so; or, where no plan says anything, a convolution beside it would otherwise reorder. Sizes, offsets and the order of instructions do not change with it. */
+ * addition, a change of layout that only gathers or adds whole samples); convolutions tie nothing, they take either format
+ * on either side, and neither do changes of layout that pack slices of channels, which reorder on the way (pack.h). A piece
+ * lies blocked where every instruction that touches it can, its channels come in whole blocks, it is not loaded nor passes
+ * between stages, and the plan says so; or, where no plan says anything, a convolution beside it would otherwise reorder.
+ * Sizes, offsets and the order of instructions do not change with it. */
 #ifndef GHP_EXECUTOR_FORMATS_H
 #define GHP_EXECUTOR_FORMATS_H
 
@@ -42,7 +44,7 @@ bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_bac
 /* The formats of a COMPUTE's tensors under that decision. */
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
                                   const struct ghp_kernels *kernels, const bool *blocked);
-/* The same of its activations alone. */
+/* The same of its activations alone; of a RESHARD's, before and after it. */
 struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
                                      const struct ghp_instr *instr, const bool *blocked);
 

@@ -4,6 +4,7 @@
 #include "core/precision.h"
 #include "executor/call.h"
 #include "executor/exchange.h"
+#include "executor/formats.h"
 
 #include <string.h>
 
@@ -154,6 +155,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
                                     .comm = w->comm[i],
                                     .x = w->address[at->x[0]],
                                     .y = w->address[at->y],
+                                    .blocked = ghp_formats_sides(&w->program, instr, w->blocked),
                                     .device = w->arena.device};
 
     if (at->scratch >= 0) exchange.scratch = w->address[at->scratch];

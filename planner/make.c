@@ -199,7 +199,7 @@ enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *
     free(formats);
     if (status != GHP_OK || plan->predicted.step_s <= best_data_s * (1 + GHP_BRANCH_SAME))
         return status;
-    ghp_plan_release(plan); /* what splits by channels would gain, blocks gain more */
+    ghp_plan_release(plan); /* what other stages would gain, blocks gain more */
     own.strategy = GHP_STRATEGY_DATA;
     own.time_limit_s = attempt_s(wishes, began_s);
     return make_once(&own, NULL, plan);

@@ -1,9 +1,8 @@
 /* planner/make_formats.c - which tensors of the plan lie blocked (core/formats.h).
  *
  * They are chosen before the search, for data parallelism, so that all plans it compares are priced in the same formats, and
- * the proof holds for them. Where the plan found exchanges what is blocked - a convolution split by channels, a stage's border
- * behind one - it is made again with formats that suit its splits, and after that with none; data parallelism in blocks is
- * taken where that is slower (make.c). */
+ * the proof holds for them. Where the plan found passes between stages what is blocked, it is made again with formats that
+ * suit its stages, and after that with none; data parallelism in blocks is taken where that is slower (make.c). */
 #include "planner/make_private.h"
 
 #include "core/formats.h"
@@ -52,7 +51,7 @@ enum ghp_status ghp_making_formats_hold(const struct ghp_wishes *wishes,
     size_t layers = (size_t)plan->model.n_layers;
     bool choice;
 
-    *hold = plan->blocked == NULL || ghp_formats_hold(&how, plan->splits, plan->blocked);
+    *hold = plan->blocked == NULL || ghp_formats_hold(&how, plan->blocked);
     if (*hold) return GHP_OK;
     if (*formats == NULL) *formats = ghp_alloc(layers, sizeof **formats);
     if (*formats == NULL) return GHP_NO_MEMORY();

@@ -56,24 +56,51 @@ static enum ghp_status mark_program(struct ghp_measuring *run, const struct fami
     return status;
 }
 
-/* Splits by channels are left plain (core/formats.h): one worker's program has all there is. */
+/* Programs of a model, each layer by one of its splits. */
+struct splitting {
+    const struct ghp_lowering how;
+    struct ghp_split *splits, *choices; /* n_layers; GHP_MAX_CHOICES */
+};
+
+/* Every layer by its choice-th split, or data where it has fewer. Returns how many the layer with most of them has. */
+static int choose_splits(struct splitting *s, int choice)
+{
+    const struct ghp_model *model = s->how.model;
+    int most = 0;
+
+    for (int v = 0; v < model->n_layers; ++v) {
+        int n = ghp_split_choices(&model->layers[v], s->how.extent, s->choices, GHP_MAX_CHOICES);
+
+        s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* A convolution and a change of layout tie nothing across it, so it takes no more programs than a layer has splits to see each
+ * layer under each among layers that let it lie blocked. */
 static enum ghp_status mark_model(struct ghp_measuring *run, const struct family *families,
                                   const struct ghp_model *model)
 {
-    const struct ghp_lowering how = {
-        .model = model,
-        .extent = {.workers = 1, .global_batch = run->request->batches[0]},
-        .element_bytes = run->m.element_bytes};
-    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
-    struct ghp_program program = {0};
-    enum ghp_status status = splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    struct splitting s = {.how = {.model = model,
+                                  .extent = {.workers = run->result->workers,
+                                             .global_batch = run->request->batches[0]},
+                                  .element_bytes = run->m.element_bytes},
+                          .splits = ghp_alloc((size_t)model->n_layers, sizeof *s.splits),
+                          .choices = ghp_alloc(GHP_MAX_CHOICES, sizeof *s.choices)};
+    enum ghp_status status = s.splits == NULL || s.choices == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    int n = 1;
 
-    for (int v = 0; v < model->n_layers && status == GHP_OK; ++v)
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    if (status == GHP_OK) status = ghp_lower(&how, splits, 0, &program);
-    if (status == GHP_OK) status = mark_program(run, families, &program);
-    ghp_program_release(&program);
-    free(splits);
+    for (int choice = 0; choice < n && status == GHP_OK; ++choice) {
+        struct ghp_program program = {0};
+
+        n = choose_splits(&s, choice);
+        status = ghp_lower(&s.how, s.splits, 0, &program);
+        if (status == GHP_OK) status = mark_program(run, families, &program);
+        ghp_program_release(&program);
+    }
+    free(s.choices);
+    free(s.splits);
     return status;
 }
 

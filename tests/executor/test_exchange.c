@@ -1,16 +1,18 @@
 /* ghp-test: np=1,2,4,6 timeout=60
  *
  * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
- * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares. */
+ * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares. Tensors
+ * lie plain or in blocks of 16 channels, each as it can. */
 #include "core/lower.h"
 #include "executor/call.h"
 #include "executor/exchange.h"
 #include "tests/check.h"
 
-enum { CHANNELS = 24, HEIGHT = 3, WIDTH = 2 };
+enum { CHANNELS = 96, HEIGHT = 3, WIDTH = 2, PIXELS = HEIGHT * WIDTH, LANES = GHP_BLOCK_CHANNELS };
 
 static struct ghp_transport *transport;
-static int rank, workers;
+static int rank, workers, both,
+    turned; /* steps between blocked tensors; between one and a plain one */
 static struct ghp_extent extent;
 
 /* Whole numbers: sums are exact in any order. */
@@ -19,30 +21,37 @@ static double truth(int64_t n, int64_t pixel, int64_t c)
     return (double)((n * 31 + pixel * 7 + c * 3) % 64);
 }
 
+/* Where a channel of a pixel lies in a tensor of so many. */
+static int64_t place(bool blocked, int64_t channels, int64_t n, int64_t p, int64_t c)
+{
+    if (!blocked) return (n * PIXELS + p) * channels + c;
+    return ((n * (channels / LANES) + c / LANES) * PIXELS + p) * LANES + c % LANES;
+}
+
 /* This rank's part of a layout; of partial: its share. */
-static void cut(struct ghp_layout layout, double *out)
+static void cut(struct ghp_layout layout, bool blocked, double *out)
 {
     struct ghp_window_at at = ghp_window_of(layout, CHANNELS, extent, rank);
     int member = rank % layout.degree;
     bool partial = layout.kind == GHP_LAYOUT_PARTIAL;
 
     for (int64_t n = 0; n < at.samples; n++)
-        for (int64_t p = 0; p < HEIGHT * WIDTH; p++)
+        for (int64_t p = 0; p < PIXELS; p++)
             for (int64_t c = 0; c < at.channels; c++) {
                 double value = truth(at.first_sample + n, p, at.first_channel + c);
 
                 if (partial) value = member == 0 ? value - 5.0 * (layout.degree - 1) : 5.0;
-                out[(n * HEIGHT * WIDTH + p) * at.channels + c] = value;
+                out[place(blocked, at.channels, n, p, c)] = value;
             }
 }
 
 static int64_t elements_of(struct ghp_layout layout)
 {
-    return ghp_layout_samples(layout, extent) * ghp_layout_channels(layout, CHANNELS) * HEIGHT *
-           WIDTH;
+    return ghp_layout_samples(layout, extent) * ghp_layout_channels(layout, CHANNELS) * PIXELS;
 }
 
-static void run_step(const struct ghp_reshard_step *step, const double *x, double *y)
+static void run_step(const struct ghp_reshard_step *step, struct ghp_blocked blocked,
+                     const double *x, double *y)
 {
     struct ghp_layout whole = {GHP_LAYOUT_FULL, step->degree};
     struct ghp_instr instr = {
@@ -55,6 +64,7 @@ static void run_step(const struct ghp_reshard_step *step, const double *x, doubl
                                     .transport_ops = &ghp_transport_mpi,
                                     .x = x,
                                     .y = y,
+                                    .blocked = blocked,
                                     .scratch = malloc(bytes),
                                     .receive = malloc(4096),
                                     .receive_bytes = 4096};
@@ -71,26 +81,40 @@ static void run_step(const struct ghp_reshard_step *step, const double *x, doubl
     free(exchange.scratch);
 }
 
-static void check_change(struct ghp_layout from, struct ghp_layout to)
+/* Whether a tensor that is wanted blocked can be. */
+static bool can_block(struct ghp_layout layout, bool wanted)
+{
+    return wanted && ghp_whole_blocks(ghp_layout_channels(layout, CHANNELS));
+}
+
+/* wanted: bit s of the tensor before step s, the next of the one behind it. */
+static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned wants)
 {
     struct ghp_reshard reshard;
-    size_t most = (size_t)(extent.global_batch * CHANNELS * HEIGHT * WIDTH);
+    size_t most = (size_t)(extent.global_batch * CHANNELS * PIXELS);
     double *now, *next, *wanted;
+    struct ghp_blocked blocked = {.y = can_block(from, (wants & 1) != 0)};
     int64_t wrong = 0;
 
-    if (!ghp_reshard_find(from, to, &reshard)) return;
+    if (!ghp_reshard_find(from, to, &reshard) || wants >> (reshard.n_steps + 1) != 0) return;
     now = calloc(most, sizeof(double));
     next = calloc(most, sizeof(double));
     wanted = calloc(most, sizeof(double));
-    cut(from, now);
-    cut(to, wanted);
+    cut(from, blocked.y, now);
     for (int s = 0; s < reshard.n_steps; s++) {
+        const struct ghp_reshard_step *step = &reshard.steps[s];
         double *swap = now;
 
-        run_step(&reshard.steps[s], now, next);
+        blocked.x = blocked.y;
+        if (ghp_reshard_packs(step->op))
+            blocked.y = can_block(step->to, (wants >> (s + 1) & 1) != 0);
+        both += blocked.x && blocked.y;
+        turned += blocked.x != blocked.y;
+        run_step(step, blocked, now, next);
         now = next;
         next = swap;
     }
+    cut(to, blocked.y, wanted);
     for (int64_t i = 0; i < elements_of(to); i++)
         wrong += now[i] != wanted[i];
     if (!CHECK_EQ(wrong, 0)) {
@@ -98,7 +122,7 @@ static void check_change(struct ghp_layout from, struct ghp_layout to)
 
         ghp_layout_text(from, a, sizeof(a));
         ghp_layout_text(to, b, sizeof(b));
-        fprintf(stderr, "    from %s to %s\n", a, b);
+        fprintf(stderr, "    from %s to %s, wanted blocked %#x\n", a, b, wants);
     }
     free(wanted);
     free(next);
@@ -121,7 +145,9 @@ int main(int argc, char **argv)
             layouts[n++] = (struct ghp_layout){(enum ghp_layout_kind)kind, degree};
     for (int from = 0; from < n; from++)
         for (int to = 0; to < n; to++)
-            if (layouts[to].kind != GHP_LAYOUT_PARTIAL) check_change(layouts[from], layouts[to]);
+            for (unsigned wants = 0; wants < 16 && layouts[to].kind != GHP_LAYOUT_PARTIAL; wants++)
+                check_change(layouts[from], layouts[to], wants);
+    CHECK((both > 0 && turned > 0) == (workers > 1));
     ghp_transport_mpi.close(transport);
     return check_end();
 }

@@ -301,6 +301,7 @@ struct lowered {
     bool *blocked;
 };
 
+/* One layer by as many slices of its output's channels as there are workers, the others by data. */
 static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_extent extent,
                   const char *split_layer)
 {
@@ -310,8 +311,8 @@ static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_ext
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l->model), GHP_OK)) exit(1);
     for (int i = 0; i < l->model.n_layers; i++) {
         bool split = strcmp(l->model.layers[i].name, split_layer) == 0;
-        splits[i] =
-            split ? (struct ghp_split){GHP_SPLIT_OUT, 2} : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] = split ? (struct ghp_split){GHP_SPLIT_OUT, extent.workers}
+                          : (struct ghp_split){GHP_SPLIT_DATA, 1};
     }
     const struct ghp_lowering how = {.model = &l->model,
                                      .extent = extent,
@@ -408,20 +409,72 @@ static void check_algorithms(void)
     CHECK(ghp_formats_algorithm(NULL, (struct ghp_formats){0}) == NULL);
 }
 
-/* What an exchange packs or unpacks lies plain. */
-static void check_exchange(void)
+/* What is exchanged lies blocked where its slices of channels are whole blocks, whatever lies on the other side. Returns how
+ * many sides do. */
+static int check_exchange(const char *split_layer, int workers)
 {
     struct lowered l;
-    lower(&l, fast, (struct ghp_extent){2, 16}, "norm");
-    int exchanges = 0;
+    bool named[32];
+    const struct ghp_formats_said said = {&l.model, named};
+    int exchanges = 0, blocked = 0;
+    for (int v = 0; v < 32; v++)
+        named[v] = true;
+    lower(&l, fast, (struct ghp_extent){workers, 16}, split_layer);
+    CHECK_STATUS(ghp_formats_choose(&l.program, &l.kernels, &said, l.blocked), GHP_OK);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind != GHP_INSTR_RESHARD) continue;
-        CHECK(!l.blocked[instr->at.x[0]]);
-        CHECK(!l.blocked[instr->at.y]);
+        int64_t x = ghp_layout_channels(instr->step.from, instr->local.c),
+                y = ghp_layout_channels(instr->step.to, instr->local.c);
+        const struct ghp_blocked sides = ghp_formats_sides(&l.program, instr, l.blocked);
+        CHECK_EQ(sides.x, ghp_whole_blocks(x));
+        CHECK_EQ(sides.y, ghp_whole_blocks(y));
+        CHECK_EQ(l.blocked[instr->at.x[0]], sides.x);
+        CHECK_EQ(l.blocked[instr->at.y], sides.y);
         exchanges++;
+        blocked += sides.x + sides.y;
     }
-    CHECK(exchanges > 0);
+    CHECK_EQ(exchanges, 4); /* input, output, and their gradients */
+    release(&l);
+    return blocked;
+}
+
+/* A tensor that passes between stages lies plain, with all that is tied to it. */
+static void check_stages(void)
+{
+    struct lowered l = {0};
+    struct ghp_split splits[32];
+    bool named[32];
+    const struct ghp_formats_said said = {&l.model, named};
+    int sent = 0;
+    ghp_kernels_init(&l.kernels, ops, fast, NULL);
+    if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l.model), GHP_OK)) exit(1);
+    for (int v = 0; v < 32; v++) {
+        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        named[v] = true;
+    }
+    const struct ghp_staging staging = {
+        .n = 2,
+        .micro_batches = 1,
+        .stage = {{.first_layer = 0, .workers = 1},
+                  {.first_layer = ghp_model_find(&l.model, "second"), .workers = 1}}};
+    const struct ghp_lowering how = {.model = &l.model,
+                                     .extent = {2, 8},
+                                     .element_bytes = 4,
+                                     .staging = &staging,
+                                     .scratch = ghp_kernels_scratch(&l.kernels)};
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 1, &l.program), GHP_OK)) exit(1);
+    l.blocked = ghp_alloc((size_t)l.program.n_buffers, sizeof *l.blocked);
+    CHECK_STATUS(ghp_formats_choose(&l.program, &l.kernels, &said, l.blocked), GHP_OK);
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i];
+        if (instr->kind == GHP_INSTR_SEND) CHECK(!l.blocked[instr->at.x[0]]);
+        if (instr->kind == GHP_INSTR_RECEIVE) CHECK(!l.blocked[instr->at.y]);
+        sent += instr->kind == GHP_INSTR_SEND || instr->kind == GHP_INSTR_RECEIVE;
+    }
+    CHECK_EQ(sent, 2);
+    CHECK(!formats_at(&l, "second", GHP_PASS_FORWARD).x);
+    CHECK(formats_at(&l, "second", GHP_PASS_FORWARD).y);
     release(&l);
 }
 
@@ -437,7 +490,10 @@ int main(void)
     check_one_worker();
     check_said();
     check_algorithms();
-    check_exchange();
+    CHECK_EQ(check_exchange("second", 2), 8);
+    CHECK_EQ(check_exchange("second", 4), 6); /* slices of 8 channels of its output */
+    CHECK_EQ(check_exchange("norm", 2), 4);   /* 20 of 40 */
+    check_stages();
     ops->close(fast);
     ops->close(exact);
     ghp_backend_reference.close(reference);

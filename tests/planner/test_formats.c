@@ -1,5 +1,5 @@
 /* tests/planner/test_formats.c - plans in blocks of channels: what a plan says is what its prices are of, in the file and after
- * it; where the splits exchange what would lie blocked, it is made again without.
+ * it, layers split by channels among them; where stages hand over what would lie blocked, it is made again without.
  * ghp-test: timeout=120 */
 #include "core/file.h"
 #include "core/formats.h"
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #define MODEL GHP_SOURCE_DIR "/models/vgg-a-32.json"
+
+#define STAGES "1,conv3:1"
 
 enum { WORKERS = 2, BATCH = 32 };
 
@@ -146,20 +148,54 @@ static void test_plan(void)
     ghp_profile_release(&profile);
 }
 
-/* One convolution split by channels: what it reads and makes is plain, the rest as before. */
+/* One convolution split by channels: it computes in blocks as all do. */
 static void test_split(void)
 {
     struct ghp_wishes w = wishes("*=data,conv3=out:2");
     struct ghp_plan plan = {0};
-    int c;
+    struct ghp_program program;
+    int c, passes = 0;
 
     open_profile(2);
     if (!CHECK_STATUS(ghp_make_plan(&w, &plan), GHP_OK)) return;
     c = ghp_model_find(&plan.model, "conv3");
     struct ghp_lowering how = ghp_plan_lowering(&plan, &profile);
     CHECK(plan.splits[c].degree == 2 && plan.blocked != NULL);
-    CHECK(ghp_formats_hold(&how, plan.splits, plan.blocked));
-    CHECK(!plan.blocked[c] && !plan.blocked[c - 1]);
+    CHECK(plan.blocked[c] && plan.blocked[c - 1]);
+    CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
+    for (int i = 0; i < program.n_instrs; ++i) {
+        const struct ghp_instr *instr = &program.instrs[i];
+        struct ghp_price blocks, plain;
+
+        if (instr->kind != GHP_INSTR_COMPUTE || instr->layer != c) continue;
+        CHECK(instr->blocked.x && instr->blocked.y);
+        CHECK_STATUS(ghp_profile_price(&profile, instr, WORKERS, &blocks), GHP_OK);
+        CHECK_STATUS(ghp_profile_op(&profile, &instr->local, instr->pass, &plain), GHP_OK);
+        CHECK_NEAR(blocks.seconds, plain.seconds / 2, 1e-9 * plain.seconds);
+        ++passes;
+    }
+    CHECK_EQ(passes, 3);
+    check_verifies(&plan);
+    ghp_program_release(&program);
+    ghp_plan_release(&plan);
+    ghp_profile_release(&profile);
+}
+
+/* Two stages: what the first hands over is plain, the rest as before. */
+static void test_stages(void)
+{
+    struct ghp_wishes w = wishes(NULL);
+    struct ghp_plan plan = {0};
+    int c;
+
+    w.stages = STAGES;
+    open_profile(2);
+    if (!CHECK_STATUS(ghp_make_plan(&w, &plan), GHP_OK)) return;
+    c = ghp_model_find(&plan.model, "conv3");
+    struct ghp_lowering how = ghp_plan_lowering(&plan, &profile);
+    CHECK(plan.staging.n == 2 && plan.staging.stage[1].first_layer == c && plan.blocked != NULL);
+    CHECK(ghp_formats_hold(&how, plan.blocked));
+    CHECK(!plan.blocked[c - 1] && plan.blocked[c]);
     CHECK(count(&plan) > 3);
     check_verifies(&plan);
     ghp_plan_release(&plan);
@@ -170,5 +206,6 @@ int main(void)
 {
     test_plan();
     test_split();
+    test_stages();
     return check_end();
 }
