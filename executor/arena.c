@@ -1,6 +1,8 @@
 /* executor/arena.c - see arena.h. */
 #include "executor/arena.h"
 
+#include "executor/home.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,8 +36,8 @@ enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
             "plan made with a lower --memory",
             (long long)program->peak_bytes);
     }
-    madvise(base, (size_t)arena->bytes,
-            MADV_HUGEPAGE); /* a hint: failing changes nothing but speed */
+    ghp_home_take(base, arena->bytes); /* hints both: failing changes nothing but speed */
+    madvise(base, (size_t)arena->bytes, MADV_HUGEPAGE);
     if (resident) memset(base, 0, (size_t)arena->bytes);
     arena->base = base;
     return GHP_OK;

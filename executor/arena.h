@@ -23,14 +23,14 @@ struct ghp_arena {
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 
-/* Zeroed memory for a placed program.
+/* Zeroed memory for a placed program: from the process's home (executor/home.h), in huge pages where the system has them.
  *
  * resident   true: every page is touched now, so that no step pays for it and the resident size is the predicted one;
  *            false: pages come as they are used
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes
  * Local
- * Tested    tests/executor/test_worker.c */
+ * Tested    tests/executor/test_worker.c, tests/executor/test_home.c */
 enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
                                struct ghp_arena *arena);
 

@@ -1,6 +1,8 @@
 /* executor/binding.c - see binding.h. */
 #include "executor/binding.h"
 
+#include "executor/home.h"
+
 #include <hwloc.h>
 #include <stdio.h>
 
@@ -51,15 +53,19 @@ static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
                            struct ghp_binding *binding)
 {
     hwloc_bitmap_t now = hwloc_bitmap_alloc();
-    char list[128] = "";
+    char list[128] = "", memory[96] = "";
     bool good = now != NULL && hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
                 hwloc_get_cpubind(topology, now, HWLOC_CPUBIND_PROCESS) == 0 &&
                 hwloc_bitmap_isequal(now, set);
 
     hwloc_bitmap_list_snprintf(list, sizeof(list), set);
-    snprintf(binding->text, sizeof(binding->text),
-             good ? "bound to processor(s) %s" : "not bound: the system refused processor(s) %s",
-             list);
+    if (good) ghp_home_choose(memory, sizeof(memory));
+    if (good)
+        snprintf(binding->text, sizeof(binding->text), "bound to processor(s) %s, %s", list,
+                 memory);
+    else
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: the system refused processor(s) %s", list);
     hwloc_bitmap_free(now);
     return good;
 }
@@ -74,6 +80,7 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_cr
     int cores;
 
     *binding = (struct ghp_binding){.n_cores = 1};
+    ghp_home_leave();
     if (hwloc_topology_init(&topology) != 0)
         return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start hwloc; try again with --bind none");
     set = hwloc_bitmap_alloc();

@@ -1,8 +1,9 @@
-/* executor/binding.h - puts a worker on the cores that the plan names, and checks that it is there.
+/* executor/binding.h - puts a worker on the cores that the plan names and its memory beside them, and checks that it is there.
  *
  * Rank r of N has its place by ghp_machine_place: cores as operating-system indices. Binding covers the whole process,
- * so every thread made afterwards (OpenMP's, the communication thread) stays there too. A plan for another machine is no
- * reason to fail: the worker then runs where the system puts it. */
+ * so every thread made afterwards (OpenMP's, the communication thread) stays there too. The arena's pages come from
+ * the cores' NUMA nodes (executor/home.h). A plan for another machine is no reason to fail: the worker then runs where the
+ * system puts it. */
 #ifndef GHP_EXECUTOR_BINDING_H
 #define GHP_EXECUTOR_BINDING_H
 
@@ -16,7 +17,7 @@ struct ghp_binding {
     bool bound;          /* and read back */
     int n_cores;         /* of the place, or the worker's share of the cores here */
     bool oversubscribed; /* shares a core with other workers */
-    char text[256];      /* one line: where, or why not */
+    char text[256];      /* one line: where it and its memory are, or why not */
 };
 
 /* Binds this process.

@@ -13,6 +13,7 @@
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
 static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
 static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
+static const char *const overlap_names[] = {"on", "off", NULL};
 
 static struct ghp_session_options chosen = {
     .data = "synthetic",
@@ -189,7 +190,15 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.bind,
      .choices = ghp_bind_names,
-     .help = "run on the cores that the plan names: where possible, or fail, or not"},
+     .help =
+         "run on the cores that the plan names, with memory of their NUMA nodes: where possible, "
+         "or fail, or not"},
+    {.name = "overlap",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.overlap,
+     .choices = overlap_names,
+     .help = "off: no thread reduces gradients beside the step, they are reduced when they are "
+             "waited for; to measure what the thread gains, on processors and plans of one stage"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
      .target = &chosen.watchdog_s,

@@ -12,13 +12,14 @@ struct lane_job {
 struct ghp_lane {
     struct ghp_device device;
     bool queues; /* the carrier enqueues: no thread */
-    int n;
     int64_t posted;
     int last; /* job posted last, -1: none */
     struct lane_job *jobs;
-    ghp_stream_fn *run;
-    void *context;
-    struct ghp_stream_thread *thread;
+    struct ghp_lane_work work;
+    struct ghp_stream_thread *thread; /* NULL: none */
+    int *waiting;                     /* [work.jobs] ring of jobs posted; without any thread */
+    int64_t done;                     /* of those posted, without any thread */
+    enum ghp_status status;           /* of them */
 };
 
 /* On the thread: the job's input is there only when the compute queue has made it. */
@@ -29,7 +30,15 @@ static enum ghp_status run_beside(void *context, int job)
 
     if (d.ops != NULL)
         GHP_TRY(d.ops->follow(d.backend, GHP_QUEUE_COMM, lane->jobs[job].ready));
-    return lane->run(lane->context, job);
+    return lane->work.run(lane->work.context, job);
+}
+
+/* Without any thread: the jobs up to this ticket, unless one has failed. */
+static enum ghp_status run_waiting(struct ghp_lane *lane, int64_t ticket)
+{
+    while (lane->done < ticket && lane->status == GHP_OK)
+        lane->status = run_beside(lane, lane->waiting[lane->done++ % lane->work.jobs]);
+    return lane->status;
 }
 
 /* A job's marks are made when it first runs: few of a worker's instructions are jobs. */
@@ -42,8 +51,8 @@ static enum ghp_status open_marks(const struct ghp_lane *lane, struct lane_job *
     return lane->queues ? d.ops->mark_open(d.backend, false, &job->done) : GHP_OK;
 }
 
-enum ghp_status ghp_lane_open(const struct ghp_team *team, int jobs, ghp_stream_fn *run,
-                              void *context, struct ghp_lane **result)
+enum ghp_status ghp_lane_open(const struct ghp_team *team, const struct ghp_lane_work *work,
+                              struct ghp_lane **result)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_lane *lane = ghp_alloc(1, sizeof(*lane));
@@ -52,14 +61,14 @@ enum ghp_status ghp_lane_open(const struct ghp_team *team, int jobs, ghp_stream_
     if (lane == NULL) return GHP_NO_MEMORY();
     *lane = (struct ghp_lane){.device = ghp_team_device(team),
                               .queues = team->carrier_ops->queues,
-                              .n = jobs,
                               .last = -1,
-                              .run = run,
-                              .context = context};
-    lane->jobs = ghp_alloc((size_t)jobs, sizeof(*lane->jobs));
-    if (lane->jobs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    if (!lane->queues)
-        GHP_TRY_GOTO(status, ghp_stream_open(jobs + 1, run_beside, lane, &lane->thread), fail);
+                              .work = *work};
+    lane->jobs = ghp_alloc((size_t)work->jobs, sizeof(*lane->jobs));
+    lane->waiting = ghp_alloc((size_t)work->jobs, sizeof(*lane->waiting));
+    if (lane->jobs == NULL || lane->waiting == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (!lane->queues && !work->late)
+        GHP_TRY_GOTO(status, ghp_stream_open(work->jobs + 1, run_beside, lane, &lane->thread),
+                     fail);
     *result = lane;
     return GHP_OK;
 fail:
@@ -74,10 +83,12 @@ void ghp_lane_close(struct ghp_lane *lane)
     if (lane == NULL) return;
     d = lane->device;
     ghp_stream_close(lane->thread);
-    for (int i = 0; d.ops != NULL && lane->jobs != NULL && i < lane->n; i++) {
+    if (lane->work.late && !lane->queues) run_waiting(lane, lane->posted);
+    for (int i = 0; d.ops != NULL && lane->jobs != NULL && i < lane->work.jobs; i++) {
         d.ops->mark_close(d.backend, lane->jobs[i].ready);
         d.ops->mark_close(d.backend, lane->jobs[i].done);
     }
+    free(lane->waiting);
     free(lane->jobs);
     free(lane);
 }
@@ -90,13 +101,17 @@ enum ghp_status ghp_lane_post(struct ghp_lane *lane, int job)
     GHP_TRY(open_marks(lane, j));
     if (d.ops != NULL) GHP_TRY(d.ops->set(d.backend, GHP_QUEUE_COMPUTE, j->ready));
     lane->last = job;
-    if (!lane->queues) {
+    if (lane->thread != NULL) {
         j->ticket = ghp_stream_post(lane->thread, job);
         return GHP_OK;
     }
     j->ticket = ++lane->posted;
-    GHP_TRY(d.ops->follow(d.backend, GHP_QUEUE_COMM, j->ready));
-    GHP_TRY(lane->run(lane->context, job));
+    if (!lane->queues) {
+        GHP_ASSERT(lane->posted - lane->done <= lane->work.jobs);
+        lane->waiting[(lane->posted - 1) % lane->work.jobs] = job;
+        return GHP_OK;
+    }
+    GHP_TRY(run_beside(lane, job));
     return d.ops->set(d.backend, GHP_QUEUE_COMM, j->done);
 }
 
@@ -106,7 +121,8 @@ enum ghp_status ghp_lane_follow(struct ghp_lane *lane, int job)
     struct ghp_device d = lane->device;
 
     if (j->ticket == 0) return GHP_OK;
-    if (!lane->queues) return ghp_stream_wait(lane->thread, j->ticket);
+    if (lane->thread != NULL) return ghp_stream_wait(lane->thread, j->ticket);
+    if (!lane->queues) return run_waiting(lane, j->ticket);
     return d.ops->follow(d.backend, GHP_QUEUE_COMPUTE, j->done);
 }
 

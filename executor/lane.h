@@ -3,7 +3,8 @@
  * Where tensors lie in host memory, or are carried through it, a lane is a thread (executor/stream.h) that does one job
  * after the other. Where the carrier enqueues, the job is called at once and what it enqueues is done in the device's
  * communication queue, in order. Either way a job sees what the compute stream had done when it was posted, and the
- * compute stream sees the job's work after ghp_lane_follow.
+ * compute stream sees the job's work after ghp_lane_follow. A lane that works late has no thread: who follows does the
+ * jobs, so nothing is hidden, which tells what the thread gains.
  *
  * Call order: open -> post, follow, settle ... -> close. One thread posts, follows and settles. */
 #ifndef GHP_EXECUTOR_LANE_H
@@ -14,14 +15,17 @@
 
 struct ghp_lane;
 
-/* Opens a lane for jobs 0 .. jobs - 1.
- *
- * run   does a job; on a device it may use the communication queue alone
- *
- * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
- * Tested    tests/executor/test_device.c */
-enum ghp_status ghp_lane_open(const struct ghp_team *team, int jobs, ghp_stream_fn *run,
-                              void *context, struct ghp_lane **lane);
+struct ghp_lane_work {
+    int jobs;           /* 0 .. jobs - 1; a late lane's are followed before they are posted again */
+    ghp_stream_fn *run; /* does a job; on a device it may use the communication queue alone */
+    void *context;      /* handed through */
+    bool late;          /* without any thread; no matter where the carrier enqueues */
+};
+
+/* Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
+ * Tested    tests/executor/test_lane.c, tests/executor/test_device.c */
+enum ghp_status ghp_lane_open(const struct ghp_team *team, const struct ghp_lane_work *work,
+                              struct ghp_lane **lane);
 /* Finishes the jobs posted so far; accepts NULL. */
 void ghp_lane_close(struct ghp_lane *lane);
 

@@ -125,7 +125,7 @@ static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_oned
 {
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t made = dnnl_convolution_forward_primitive_desc_create(
-        &hint, engine, dnnl_forward_training, way.algorithm, md->x, md->w, md->bias, md->y,
+        &hint, engine, dnnl_forward_training, way.algorithm, md->x, md->read_w, md->bias, md->y,
         c->stride, c->dilation, c->pad_begin, c->pad_end, attributes);
     if (made != dnnl_success) return advance(made, 0, described);
     if (pass == GHP_PASS_FORWARD) {
@@ -164,7 +164,7 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
     dnnl_primitive_desc_t hint = NULL;
     *described = NULL;
     dnnl_status_t made = dnnl_inner_product_forward_primitive_desc_create(
-        &hint, engine, dnnl_forward_training, m->x, m->w, NULL, m->y, attributes);
+        &hint, engine, dnnl_forward_training, m->x, read_by(m), NULL, m->y, attributes);
     if (made != dnnl_success) return advance(made, 0, described);
     if (pass == GHP_PASS_FORWARD) {
         *described = hint;

@@ -26,6 +26,9 @@ enum ghp_evaluate_choice {
     GHP_EVALUATE_OFF
 }; /* auto: data from files */
 
+/* of reductions with computing */
+enum ghp_overlap_choice { GHP_OVERLAP_ON, GHP_OVERLAP_OFF };
+
 struct ghp_session_options { /* as the command line says; defaults are ghp-run.c's */
     const char *plan_paths[GHP_SESSION_PLANS];
     int n_plans;            /* >= 1; several are compared */
@@ -49,6 +52,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *backend;    /* NULL: the plan's */
     int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
     int bind;               /* enum ghp_bind_mode */
+    int overlap;            /* enum ghp_overlap_choice */
     int carrier;            /* enum ghp_carrier_choice */
     double watchdog_s;      /* longest wait for another worker */
     int evaluate;           /* enum ghp_evaluate_choice */

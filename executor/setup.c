@@ -258,6 +258,24 @@ static enum ghp_status choose_init(struct ghp_setup *s)
                     path, (int)here, s->size);
 }
 
+/* A stage that reduces late waits for others that wait for what it sends later. */
+static enum ghp_status check_overlap(const struct ghp_setup *s)
+{
+    if (s->options->overlap == GHP_OVERLAP_ON) return GHP_OK;
+    if (ghp_team_device(&s->team).ops != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--overlap off is for processors, and backend '%s' computes elsewhere; "
+                        "leave it out, or give --backend onednn",
+                        s->team.backend_ops->name);
+    for (int i = 0; i < s->n_entrants; i++)
+        if (s->entrants[i].plan.staging.n > 1)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "--overlap off is for plans of one stage, and '%s' has %d; leave it "
+                            "out, or plan with --roles shared",
+                            s->entrants[i].path, s->entrants[i].plan.staging.n);
+    return GHP_OK;
+}
+
 static void say_setup(const struct ghp_setup *s)
 {
     ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s", s->entrants[0].plan.model.name,
@@ -297,6 +315,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
                                              (enum ghp_carrier_choice)session->options->carrier,
                                              session->options->watchdog_s),
                             "choosing who carries"));
+    GHP_TRY(ghp_setup_agree(s, check_overlap(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_recipe(s), "opening the data"));
     GHP_TRY(choose_init(s));
     say_setup(s);
@@ -341,6 +360,7 @@ enum ghp_status ghp_entrant_open(struct ghp_setup *s, struct ghp_entrant *e)
                                 .groups = e->plan.groups,
                                 .threads = s->threads,
                                 .samples_ahead = e->plan.profile.samples_ahead,
+                                .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
                                 .staging = ghp_staging_trivial(staging) ? NULL : staging,
                                 .blocked = e->comparable ? e->plan.blocked : NULL,
                                 .profile = e->comparable ? &e->plan.profile : NULL};

@@ -281,6 +281,10 @@ static enum ghp_status open_ahead(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
+    struct ghp_lane_work lane = {.jobs = w->program.n_instrs + 1,
+                                 .run = ghp_worker_reduce,
+                                 .context = w,
+                                 .late = w->work.reduces_late};
     bool communicates = false;
 
     GHP_TRY(open_arena(w));
@@ -300,8 +304,7 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
         GHP_TRY(open_flight(w, communicates));
     }
     GHP_TRY(open_ahead(w));
-    if (communicates)
-        GHP_TRY(ghp_lane_open(&w->team, w->program.n_instrs + 1, ghp_worker_reduce, w, &w->lane));
+    if (communicates) GHP_TRY(ghp_lane_open(&w->team, &lane, &w->lane));
     return ghp_worker_open_courier(w);
 }
 

@@ -41,6 +41,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int threads;               /* that make samples; 0: one */
     bool samples_ahead;        /* on a processor: the next samples are made while a step runs */
     bool no_tape;              /* on a device: each step is enqueued anew */
+    bool reduces_late;         /* on a processor: no thread reduces beside the step (lane.h) */
 };
 
 struct ghp_step {          /* one pass over one global batch */

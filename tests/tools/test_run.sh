@@ -31,6 +31,14 @@ run 2 auto2.json --steps 6 --json --numerics exact && first=$(value weights_hash
 run 2 auto2.json --steps 6 --json --numerics exact && second=$(value weights_hash)
 [ -n "$first" ] && [ "$first" = "$second" ] || fail "two exact runs differ: $first $second"
 
+# the thread that reduces changes no bit; plans of several stages need it
+run 2 auto2.json --steps 6 --json --numerics exact --overlap off || fail "--overlap off exits $?"
+[ "$(value weights_hash)" = "$first" ] || fail "without overlap other bits: $first $(value weights_hash)"
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 12 --stages 1,fc1:1 -o stages2.json >/dev/null 2>&1 ||
+    fail "planning stages"
+run 2 stages2.json --steps 2 --overlap off && fail "--overlap off was taken for two stages"
+says err 'plans of one stage'
+
 # steps, epochs and the metrics file: 8192 / 12 steps an epoch, a line each
 run 2 auto2.json --steps 7 --metrics metrics.jsonl --schedule cosine --warmup 3 --lr 0.1 || fail "metrics"
 [ "$(grep -c '"loss"' metrics.jsonl)" = 7 ] || fail "metrics.jsonl has not 7 lines"
@@ -78,7 +86,9 @@ run 2 auto2.json --verify 3 --steps 4
 mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 12 --budget 8 -o here.json >/dev/null 2>&1 || fail "profiling"
 "$GHP_BIN/ghp-plan" "$model" --profile here.json --workers 2 --batch 12 -o here.plan.json >/dev/null 2>&1 || fail "planning by measurements"
 run 2 here.plan.json --steps 5 --bind require || fail "--bind require exits $?: $(grep ghp-run err)"
-says err 'bound to processor'
+says err 'bound to processor(s) [0-9, -]* memory '
+run 2 here.plan.json --steps 5 --bind none || fail "--bind none exits $?: $(grep ghp-run err)"
+grep -q 'memory' err && fail "--bind none binds memory: $(grep memory err)"
 
 [ "$failures" = 0 ] && echo "ghp-run does what it says"
 exit $((failures > 0))
