@@ -31,6 +31,14 @@ static int64_t status_bytes(const char *field)
     return field_bytes("/proc/self/status", field);
 }
 
+/* The same of a resident size, without what of it is shared with other processes now; -1 where it is not there. */
+static int64_t own_bytes(const char *field)
+{
+    int64_t all = status_bytes(field), shared = status_bytes("RssShmem");
+
+    return all >= 0 && shared > 0 ? all - shared : all;
+}
+
 static bool reset_peak(void)
 {
     int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
@@ -46,12 +54,12 @@ void ghp_memory_begin(struct ghp_memory *memory)
 {
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES); /* large blocks go back to the system when freed */
     *memory = (struct ghp_memory){
-        .base_bytes = status_bytes("VmRSS"), .counting = true, .exact = reset_peak()};
+        .base_bytes = own_bytes("VmRSS"), .counting = true, .exact = reset_peak()};
 }
 
 static void note_peak(struct ghp_memory *memory)
 {
-    int64_t now = status_bytes("VmHWM");
+    int64_t now = own_bytes("VmHWM");
 
     if (memory->counting && now > memory->peak_bytes) memory->peak_bytes = now;
 }

@@ -1,4 +1,5 @@
-/* executor/memory.h - how much memory this process really uses, as the kernel counts it (Linux: /proc/self).
+/* executor/memory.h - how much memory this process really uses, as the kernel counts it (Linux: /proc/self). What
+ * it shares with other processes - MPI's messages, sums inside a host (transport_mpi_board.h) - is nobody's own and left out.
  *
  * Call order: ghp_memory_begin just before the arena -> work -> ghp_memory_pause / resume around what does not belong to
  * the training (evaluation, checkpoints) -> ghp_memory_over_base. */
