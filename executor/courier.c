@@ -9,9 +9,18 @@
 #include <string.h>
 #include <time.h>
 
-/* Each look takes some ten microseconds from whoever computes on the core.  Pauses grow with the time that passed without
- * anything happening, to about a sixteenth of it: so much later is noticed what took so long. */
-enum { MESSAGE_BYTES = 1024, PAUSE_FIRST_NS = 5000, PAUSE_LAST_NS = 500000, PAUSE_GROWTH = 16 };
+enum { MESSAGE_BYTES = 1024 };
+
+/* Pauses between looks grow with the time that passed without anything happening, to about 1 / growth of it: so much later
+ * is noticed what took so long. */
+struct pauses {
+    long first_ns, last_ns, growth;
+};
+
+/* While somebody waits for a parcel nobody computes on the core, and looks cost nothing.  Else each takes ten to thirty
+ * microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links go on with
+ * what sockets hold. */
+static const struct pauses awaited = {5000, 500000, 16}, beside = {200000, 2000000, 4};
 
 enum stage_of_parcel { IDLE, POSTED, ACTIVE };
 
@@ -25,7 +34,7 @@ struct ghp_courier {
     int n_active;
     int *queue; /* posted, not yet active */
     int n_queue;
-    bool ending;
+    bool ending, waits;     /* waits: somebody does, for a parcel */
     enum ghp_status status; /* first failure */
     char message[MESSAGE_BYTES];
     bool has_thread;
@@ -145,11 +154,20 @@ static void pause_for(struct ghp_courier *c, long ns)
     pthread_cond_timedwait(&c->posted, &c->lock, &until);
 }
 
+static long longer(const struct pauses *pauses, long ns)
+{
+    long next = ns + ns / pauses->growth;
+
+    return next < pauses->last_ns ? next : pauses->last_ns;
+}
+
 static enum ghp_status serve(struct ghp_courier *c)
 {
-    long pause_ns = PAUSE_FIRST_NS;
+    const struct pauses *pauses = &beside;
+    long pause_ns = pauses->first_ns;
 
     for (;;) {
+        const struct pauses *before = pauses;
         enum ghp_status status = GHP_OK;
         bool progress = false;
         int n;
@@ -159,6 +177,7 @@ static enum ghp_status serve(struct ghp_courier *c)
             pthread_cond_wait(&c->posted, &c->lock);
         if (c->n_queue == 0 && c->n_active > 0 && !c->ending) pause_for(c, pause_ns);
         n = take_posted(c);
+        pauses = c->waits ? &awaited : &beside;
         if (c->ending) {
             pthread_mutex_unlock(&c->lock);
             return GHP_OK;
@@ -168,10 +187,8 @@ static enum ghp_status serve(struct ghp_courier *c)
             status = start(c, c->active[i]);
         if (status == GHP_OK) status = carry(c, &progress);
         if (status != GHP_OK) return status;
-        pause_ns = progress || n > 0 ? PAUSE_FIRST_NS
-                   : pause_ns + pause_ns / PAUSE_GROWTH < PAUSE_LAST_NS
-                       ? pause_ns + pause_ns / PAUSE_GROWTH
-                       : PAUSE_LAST_NS;
+        pause_ns =
+            progress || n > 0 || pauses != before ? pauses->first_ns : longer(pauses, pause_ns);
     }
 }
 
@@ -276,8 +293,11 @@ enum ghp_status ghp_courier_wait(struct ghp_courier *c, int parcel)
     enum ghp_status status;
 
     pthread_mutex_lock(&c->lock);
+    c->waits = c->state[parcel] != IDLE;
+    if (c->waits) pthread_cond_signal(&c->posted);
     while (c->state[parcel] != IDLE && c->status == GHP_OK)
         pthread_cond_wait(&c->done, &c->lock);
+    c->waits = false;
     status = c->state[parcel] == IDLE ? GHP_OK : c->status;
     pthread_mutex_unlock(&c->lock);
     /* message is written once, before status is seen here */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COPIES = 4096 };
+enum { MOST_COPIES = 4096, PAGE_BYTES = 4096 };
 
 struct ghp_opbench {
     const struct ghp_backend_ops *ops;
@@ -17,8 +17,10 @@ struct ghp_opbench {
     char *copies;           /* of the set's memory, one behind another; NULL: none */
     struct ghp_call *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
-    char *scratch;
-    float *bias; /* that the kernel takes along; NULL: none yet */
+    int64_t other_bytes;
+    char *scratch;         /* of the kernel, in turns too */
+    int64_t scratch_bytes; /* there are */
+    float *bias;           /* that the kernel takes along; NULL: none yet */
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
@@ -153,6 +155,30 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
     return GHP_OK;
 }
 
+/* A kernel's scratch is other kernels' and other tensors' place between two runs of it: each run has one that as much has
+ * passed since it was used.  What there is stays for the next kernel. */
+static enum ghp_status place_scratch(struct ghp_opbench *bench)
+{
+    int64_t asked = bench->ops->scratch_bytes(bench->kernel);
+    int64_t each = (asked / GHP_ALIGN_BYTES + 1) * GHP_ALIGN_BYTES, unit = each + bench->set.bytes;
+    int64_t n = (bench->other_bytes + unit - 1) / unit;
+
+    if (asked == 0 || n < 1) n = 1;
+    if (n > bench->n_calls) n = bench->n_calls;
+    if (n * each > bench->scratch_bytes) {
+        unblock(bench->device, bench->scratch);
+        bench->scratch = NULL;
+        bench->scratch_bytes = 0;
+        GHP_TRY(block(bench->device, n * each, &bench->scratch));
+        bench->scratch_bytes = n * each;
+        for (int64_t at = 0; bench->device.ops == NULL && at < n * each; at += PAGE_BYTES)
+            bench->scratch[at] = 0; /* no run is to wait for its pages */
+    }
+    for (int64_t i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.scratch = bench->scratch + i % n * each;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                                  const struct ghp_opbench_task *task, struct ghp_opbench **bench)
 {
@@ -163,6 +189,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
     made->pass = task->pass;
+    made->other_bytes = task->other_bytes;
     made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
     GHP_TRY_GOTO(
@@ -171,11 +198,9 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
         fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
-    GHP_TRY_GOTO(status, block(made->device, ops->scratch_bytes(made->kernel), &made->scratch),
-                 fail);
-    made->set.call.at.scratch = made->scratch;
     overlap(&made->set);
     GHP_TRY_GOTO(status, copy_set(made, task), fail);
+    GHP_TRY_GOTO(status, place_scratch(made), fail);
     *bench = made;
     return GHP_OK;
 fail:
@@ -209,13 +234,7 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
                                      &bench->kernel));
     }
     if (formats.bias) GHP_TRY(add_bias(bench));
-    unblock(bench->device, bench->scratch);
-    bench->scratch = NULL;
-    GHP_TRY(block(bench->device, ops->scratch_bytes(bench->kernel), &bench->scratch));
-    bench->set.call.at.scratch = bench->scratch;
-    for (int i = 0; i < bench->n_calls; i++)
-        bench->calls[i].at.scratch = bench->scratch;
-    return GHP_OK;
+    return place_scratch(bench);
 }
 
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats)
@@ -236,7 +255,7 @@ int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes
 {
     int64_t bytes = ghp_opset_bytes(&task->local, element_bytes, 1u << task->pass);
 
-    return bytes * sets_of(task, bytes);
+    return bytes * sets_of(task, bytes) + task->other_bytes;
 }
 
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench)

@@ -2,7 +2,7 @@
  *
  * In training the rest of the step passes through the caches between two runs of an operation: what the run before it wrote
  * (its input, its output's gradient) or the update (its weights, going forward) is still there, all else is not. A bench
- * does the same with copies of its tensors that runs take in turns.
+ * does the same with copies of its tensors, and of its scratch, that runs take in turns.
  *
  * It has no clock: who times decides when and how often. Inputs are seeded random numbers, the same on every backend;
  * passes that read what earlier passes wrote (indices, means) get it from those passes, run once at opening. Operations
@@ -47,7 +47,7 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats);
 
 int64_t ghp_opbench_scratch(const struct ghp_opbench *bench); /* scratch of the kernel [bytes] */
-/* Bytes that opening a bench of this pass allocates, the kernel's scratch not counted. */
+/* Bytes that a bench of this pass allocates at most, beside the scratch of one run. */
 int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes);
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench); /* borrowed until close */
 void ghp_opbench_close(struct ghp_opbench *bench);                  /* accepts NULL */

@@ -103,6 +103,15 @@ static uint32_t sheet_of(const struct ghp_board *board, int64_t segment)
     return board->next + (uint32_t)segment;
 }
 
+/* Where on a segment's sheet a rank has what it lays out of a member's chunk. */
+static char *laid_of(const struct sum *sum, struct run run, int64_t segment, int rank, int member)
+{
+    const struct ghp_board *board = board_of(sum);
+
+    return ghp_board_at(board, rank, sheet_of(board, segment)) +
+           member * run.each * sum->of->element_bytes;
+}
+
 static enum ghp_status lay_parts(const struct sum *sum, struct run run, int64_t segment)
 {
     const struct ghp_board *board = board_of(sum);
@@ -114,8 +123,8 @@ static enum ghp_status lay_parts(const struct sum *sum, struct run run, int64_t 
         int r = ghp_mpi_later(&sum->levels.of[0], i);
         struct run to = chunk(run, r);
 
-        memcpy(ghp_board_at(board, board->index, sheet) + r * run.each * e,
-               ghp_mpi_at(sum->of->out, to.at * e), (size_t)(to.n * e));
+        memcpy(laid_of(sum, run, segment, board->index, r), ghp_mpi_at(sum->of->out, to.at * e),
+               (size_t)(to.n * e));
     }
     ghp_board_say(board, GHP_BOARD_LAID, sheet);
     return GHP_OK;
@@ -126,11 +135,10 @@ static enum ghp_status lay_total(const struct sum *sum, struct run run, int64_t 
     const struct ghp_board *board = board_of(sum);
     int64_t e = sum->of->element_bytes;
     struct run own = chunk(run, board->index);
-    uint32_t sheet = sheet_of(board, segment);
 
-    memcpy(ghp_board_at(board, board->index, sheet) + board->index * run.each * e,
+    memcpy(laid_of(sum, run, segment, board->index, board->index),
            ghp_mpi_at(sum->of->out, own.at * e), (size_t)(own.n * e));
-    ghp_board_say(board, GHP_BOARD_ADDED, sheet);
+    ghp_board_say(board, GHP_BOARD_ADDED, sheet_of(board, segment));
     return GHP_OK;
 }
 
@@ -145,8 +153,8 @@ static enum ghp_status take_totals(const struct sum *sum, struct run run, int64_
         int r = ghp_mpi_earlier(&sum->levels.of[0], i);
         struct run from = chunk(run, r);
 
-        memcpy(ghp_mpi_at(sum->of->out, from.at * e),
-               ghp_board_at(board, r, sheet) + r * run.each * e, (size_t)(from.n * e));
+        memcpy(ghp_mpi_at(sum->of->out, from.at * e), laid_of(sum, run, segment, r, r),
+               (size_t)(from.n * e));
     }
     ghp_board_say(board, GHP_BOARD_TAKEN, sheet);
     return GHP_OK;
@@ -217,11 +225,9 @@ static enum ghp_status add_parts(const struct sum *sum, const struct ghp_mpi_lev
 
     pieces.scratch = slot_of(sum, segment);
     if (level->board != NULL) {
-        uint32_t sheet = sheet_of(level->board, segment);
-
-        GHP_TRY(ghp_board_await(level->board, GHP_BOARD_LAID, sheet));
+        GHP_TRY(ghp_board_await(level->board, GHP_BOARD_LAID, sheet_of(level->board, segment)));
         pieces.stride = level->board->rank_bytes / e;
-        pieces.scratch = ghp_board_at(level->board, 0, sheet) + level->index * run.each * e;
+        pieces.scratch = laid_of(sum, run, segment, 0, level->index);
     }
     ghp_mpi_sum_pieces(&pieces, sum->of->element_bytes, out);
     return GHP_OK;

@@ -8,8 +8,9 @@
 
 enum {
     SMALL_BYTES = 16 << 10,
-    LARGE_BYTES =
-        16 << 20, /* of each tensor: beyond the caches, as weights are when their update comes */
+    LARGE_BYTES = 16 << 20, /* of each tensor */
+    WEIGHTS_BYTES =
+        64 << 20, /* of each: beyond what caches keep, as weights are when their update comes */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
     COPY_PARTS = 4
 };
@@ -92,12 +93,12 @@ static enum ghp_status run_place(void *context, int64_t repeats)
     return GHP_OK;
 }
 
-/* Times one operation at both sizes; bytes_per_byte: counted bytes per byte of a tensor. */
+/* Times one operation at a small and this size; bytes_per_byte: counted bytes per byte of a tensor. */
 static enum ghp_status measure_memory(struct job *job,
                                       enum ghp_status (*run)(void *context, int64_t repeats),
-                                      double bytes_per_byte, struct ghp_rate *rate)
+                                      int64_t large, double bytes_per_byte, struct ghp_rate *rate)
 {
-    static const int64_t sizes[2] = {SMALL_BYTES, LARGE_BYTES};
+    const int64_t sizes[2] = {SMALL_BYTES, large};
     struct ghp_task task = {
         .run = run, .context = job, .clock = ghp_measure_clock(job->m), .alone = true};
     struct ghp_timed timed[2] = {{0}};
@@ -120,13 +121,15 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
     enum ghp_status status = GHP_OK;
 
     for (int i = 0; i < 3 && status == GHP_OK; ++i)
-        status = ghp_device_allocate(ghp_measure_device(m), LARGE_BYTES, tensors[i]);
+        status = ghp_device_allocate(ghp_measure_device(m), WEIGHTS_BYTES, tensors[i]);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_copy, 1, &profile->copy), done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_update, 2, &profile->update), done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, 1, &profile->accumulate), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_copy, LARGE_BYTES, 1, &profile->copy), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_update, WEIGHTS_BYTES, 2, &profile->update),
+                 done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, LARGE_BYTES, 1, &profile->accumulate),
+                 done);
     if (ghp_measure_device(m).ops != NULL)
-        status = measure_memory(&job, run_place, 1, &profile->load);
+        status = measure_memory(&job, run_place, LARGE_BYTES, 1, &profile->load);
 done:
     for (int i = 0; i < 3; ++i)
         ghp_device_release(ghp_measure_device(m), *tensors[i]);

@@ -185,7 +185,7 @@ static void check_opbench(const struct ghp_local *local)
         CHECK(alone > 0);
         if (i % 2 == 1) {
             task.other_bytes = 3 * alone + 1;
-            CHECK_EQ(ghp_opbench_bytes(&task, 4), 4 * alone);
+            CHECK_EQ(ghp_opbench_bytes(&task, 4), 4 * alone + task.other_bytes);
         }
         if (!CHECK_STATUS(ghp_opbench_open(ops, backends[2], &task, &bench), GHP_OK)) continue;
         CHECK_STATUS(ghp_opbench_run(bench, 9), GHP_OK);
