@@ -125,7 +125,7 @@ enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;
-    run->m.cache_bytes = ghp_topology_cache_bytes();
+    run->m.cache_bytes = ghp_topology_cache_bytes(run->ranks_per_node);
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
     GHP_TRY(run->m.backend_ops->open(&config, &run->m.backend));

@@ -59,8 +59,9 @@ static enum ghp_status read_cores(hwloc_topology_t topology, struct ghp_machine 
 
     if (n_cores <= 0) n_cores = n_pus;
     if (n_cores <= 0)
-        return GHP_FAIL(GHP_ERR_INPUT, "cannot use topology '%s': it has no hardware threads; add "
-                                       "'core:N pu:1'",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot use topology '%s': it has no hardware threads; add "
+                        "'core:N pu:1'",
                         machine->name);
     machine->packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
     if (machine->packages < 1) machine->packages = 1;
@@ -71,11 +72,13 @@ static enum ghp_status read_cores(hwloc_topology_t topology, struct ghp_machine 
     machine->n_pus = n_cores;
     for (int i = 0; i < n_cores; ++i) {
         hwloc_obj_t core = hwloc_get_obj_by_type(topology, unit, (unsigned)i);
-        hwloc_obj_t pu = hwloc_get_obj_inside_cpuset_by_type(topology, core->cpuset, HWLOC_OBJ_PU, 0);
+        hwloc_obj_t pu =
+            hwloc_get_obj_inside_cpuset_by_type(topology, core->cpuset, HWLOC_OBJ_PU, 0);
 
         if (pu == NULL)
-            return GHP_FAIL(GHP_ERR_INPUT, "cannot use topology '%s': core %d has no hardware "
-                                           "thread; add 'pu:1' below it",
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "cannot use topology '%s': core %d has no hardware "
+                            "thread; add 'pu:1' below it",
                             machine->name, i);
         machine->pus[i] = (int)pu->os_index;
     }
@@ -197,8 +200,9 @@ static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
                             "cannot read topology '%s': not XML of hwloc; make it with "
                             "'lstopo --of xml FILE'",
                             source);
-        return GHP_FAIL(GHP_ERR_INPUT, "cannot read the topology of '%s': %s; describe it with "
-                                       "--hwloc 'core:N pu:1'",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot read the topology of '%s': %s; describe it with "
+                        "--hwloc 'core:N pu:1'",
                         source != NULL ? source : "this machine", strerror(errno));
     }
     machine->name = strdup(node_name(topology, source));
@@ -222,7 +226,17 @@ enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_mach
     return status;
 }
 
-int64_t ghp_topology_cache_bytes(void)
+/* Of a cache's bytes, what is each one's of so many workers that are spread evenly over the machine. */
+static int64_t share_of(hwloc_topology_t topology, hwloc_obj_t cache, int workers)
+{
+    int all = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+    int under = hwloc_get_nbobjs_inside_cpuset_by_type(topology, cache->cpuset, HWLOC_OBJ_PU);
+    int sharing = all > 0 ? (int)((int64_t)workers * under / all) : 1;
+
+    return (int64_t)cache->attr->cache.size / (sharing > 1 ? sharing : 1);
+}
+
+int64_t ghp_topology_cache_bytes(int workers)
 {
     hwloc_topology_t topology = NULL;
     int64_t bytes = 0;
@@ -232,8 +246,8 @@ int64_t ghp_topology_cache_bytes(void)
         hwloc_obj_t above = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, 0);
 
         for (; above != NULL; above = above->parent)
-            if (hwloc_obj_type_is_dcache(above->type) && (int64_t)above->attr->cache.size > bytes)
-                bytes = (int64_t)above->attr->cache.size;
+            if (hwloc_obj_type_is_dcache(above->type) && share_of(topology, above, workers) > bytes)
+                bytes = share_of(topology, above, workers);
     }
     hwloc_topology_destroy(topology);
     return bytes;
