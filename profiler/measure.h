@@ -28,8 +28,8 @@ struct ghp_measure {
     bool shares_cores; /* more ranks than cores */
     /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/speeds.h) */
     double speed, fastest;
-    int64_t
-        cache_bytes; /* a worker's share of the largest cache: a step that moves more finds nothing there again */
+    /* a worker's share of the largest cache: a step that moves more finds nothing there again */
+    int64_t cache_bytes;
 };
 
 /* Who says when work is done. */

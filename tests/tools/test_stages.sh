@@ -4,13 +4,16 @@
 # verified, shown in every form, and train like one worker (ten steps of `ghp-run --verify`), in float on oneDNN and in
 # double on the reference backend; a search over all roles finds nothing slower than shared ones; what cannot be is refused
 # with what would do. GHP_ALL=1 adds vgg-a-32, resnet18-32 and every number of micro-batches everywhere (hours); GHP_ONLY=NETWORK
-# takes one network of these alone, GHP_PIPELINE=1f1b one schedule.
+# takes one network of these alone, GHP_PIPELINE=1f1b one schedule, GHP_MICRO="1 2" these numbers of micro-batches; GHP_STEPS=10 has the
+# large networks, too, take so many steps in double.
 set -u
 . "$(dirname "$0")/scratch.sh"
 batch=48
 least=1
 worst_w=0
 worst_g=0
+double_w=0
+double_g=0
 runs=0
 
 # refuse CODE TEXT COMMAND...: fails with that exit code, and says so
@@ -40,9 +43,13 @@ verify() {
     [ $code = 0 ] || { fail "$name: e_w $w, e_g $g: $(head -n 3 err)"; return; }
     echo "$name ${*:2}: e_w $w, e_g $g"
     [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "$name: allocated is not predicted memory"
-    [ "${2:-}" = --backend ] && return
-    worst_w=$(larger "$worst_w" "$w")
-    worst_g=$(larger "$worst_g" "$g")
+    if [ "${2:-}" = --backend ]; then
+        double_w=$(larger "$double_w" "$w")
+        double_g=$(larger "$double_g" "$g")
+    else
+        worst_w=$(larger "$worst_w" "$w")
+        worst_g=$(larger "$worst_g" "$g")
+    fi
 }
 
 # sound: the plan holds, and every form of it can be made
@@ -73,8 +80,8 @@ try() {
         { fail "$name: $(head -n 2 err)"; return; }
     [ "${6:-}" = deep ] && steps=1
     verify "$2"
-    steps=${steps:+2}
-    [ "${6:-}" = float ] || verify "$2" --backend reference --precision double
+    steps=${GHP_STEPS:-${steps:+2}}
+    [ "${6:-}${GHP_STEPS:-}" = float ] || verify "$2" --backend reference --precision double
     steps=
 }
 
@@ -85,7 +92,7 @@ all() {
     "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||
         fail "profile of $model: $(head -n 2 err)"
     if [ -n "${GHP_ALL:-}" ]; then
-        for u in 1 2 4 8; do
+        for u in ${GHP_MICRO:-1 2 4 8}; do
             for order in ${GHP_PIPELINE:-1f1b fill-drain}; do
                 try "$model" 2 "1,$b:1" $u $order "${5:-}"
                 try "$model" 3 "2,$b:1" $u $order "${5:-}"
@@ -121,7 +128,7 @@ if [ -n "${GHP_ALL:-}" ]; then
     wanted resnet18-32 && all ghosts18.json stage2.0.conv1 stage3.0.conv1 stage4.0.conv1 deep
 fi
 if [ -n "${GHP_ONLY:-}" ]; then
-    echo "$runs runs of $GHP_ONLY; in float at most e_w $worst_w, e_g $worst_g"
+    echo "$runs runs of $GHP_ONLY; in float at most e_w $worst_w, e_g $worst_g; in double $double_w, $double_g"
     [ $failures -eq 0 ]
     exit
 fi
@@ -151,5 +158,5 @@ refuse 2 "names layer 'fc9'" "$GHP_BIN/ghp-plan" model.json --profile profile.js
 refuse 2 'leave --stages' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:2 --roles all
 refuse 1 'cut before a layer' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1.bias:2
 refuse 1 'local:S' "$GHP_BIN/ghp-plan" "$models/small-resnet.json" --profile profile.json --workers 2 --batch 48 --micro-batches 2
-echo "$runs runs; in float at most e_w $worst_w, e_g $worst_g"
+echo "$runs runs; in float at most e_w $worst_w, e_g $worst_g; in double $double_w, $double_g"
 [ $failures -eq 0 ]
