@@ -11,8 +11,12 @@
 enum {
     NO_PLACE = -1,
     NO_PLACE_BYTE = 255,
-    NARROW = 16 /* channels below which they are taken one by one */
+    LANES = 16 /* neighbouring channels that are computed at once */
 };
+
+typedef uint8_t bytes __attribute__((vector_size(LANES)));
+typedef uint16_t shorts __attribute__((vector_size(LANES * sizeof(uint16_t))));
+typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 /* Window of one output: its corner at h, w, and its places r0 <= r < r1, s0 <= s < s1 that lie inside the image, each
  * dh rows and dw columns from the next. */
@@ -61,56 +65,133 @@ static double mean_scale(const struct ghp_local *local, struct box box)
     return 1.0 / (double)count;
 }
 
-static int32_t *part_places(const struct ghp_call *call, int part, int64_t c)
+static bool saves_bytes(const struct ghp_local *local)
 {
-    char *base = call->at.scratch;
-    return (int32_t *)(void *)(base + part * ghp_loop_row_bytes(c * (int64_t)sizeof(int32_t)));
+    return local->window.r * local->window.s <= NO_PLACE_BYTE;
 }
 
-static void save_places(const struct ghp_local *local, const int32_t *place, int64_t at,
-                        void *saved)
+static void save_place(const struct ghp_local *local, int32_t place, int64_t at, void *saved)
 {
-    if (local->window.r * local->window.s > 255) {
-        memcpy((int32_t *)saved + at, place, (size_t)local->c * sizeof *place);
-        return;
-    }
-    uint8_t *to = (uint8_t *)saved + at;
-    for (int64_t i = 0; i < local->c; i++)
-        to[i] = (uint8_t)(place[i] & NO_PLACE_BYTE);
+    if (saves_bytes(local))
+        ((uint8_t *)saved)[at] = (uint8_t)(place & NO_PLACE_BYTE);
+    else
+        ((int32_t *)saved)[at] = place;
 }
 
-static void load_places(const struct ghp_local *local, const void *saved, int64_t at,
-                        int32_t *place)
+/* As saved: no place of the window, either way, where it held nothing but padding. */
+static int32_t load_place(const struct ghp_local *local, const void *saved, int64_t at)
 {
-    if (local->window.r * local->window.s > 255) {
-        memcpy(place, (const int32_t *)saved + at, (size_t)local->c * sizeof *place);
-        return;
-    }
-    const uint8_t *from = (const uint8_t *)saved + at;
-    for (int64_t i = 0; i < local->c; i++)
-        place[i] = from[i];
+    return saves_bytes(local) ? ((const uint8_t *)saved)[at] : ((const int32_t *)saved)[at];
 }
 
-/* Whether windows cover the image side by side, without padding, and channels come in whole registers: then each input
- * has one output, places fit a byte, and nothing but registers stands between x and y. The most common pool, 2 x 2 by 2,
- * on tensors of blocks. */
-enum { TILE_CHANNELS = 16 };
+/* Whether LANES channels from channel i on of a pixel can be taken at once, with `left` elements from its first to the end
+ * of the tensor, or of the share if they are written. Where a pixel is narrower they reach into those behind it: read for
+ * nothing, and written before their own turn comes. */
+static bool lanes_fit(int64_t i, int64_t c, int64_t left)
+{
+    return i + LANES <= c || (c < LANES && left >= LANES);
+}
 
+/* Whether windows cover the image side by side, without padding: each input has one output. The most common pool, 2 x 2
+ * by 2. */
 static bool is_tiled(const struct ghp_local *local)
 {
     const struct ghp_window *w = &local->window;
     return w->r == w->stride_h && w->s == w->stride_w && w->dilation_h == 1 && w->dilation_w == 1 &&
            w->pad_top == 0 && w->pad_left == 0 && local->p * w->r == local->h &&
-           local->q * w->s == local->w && w->r * w->s <= 255 && local->c % TILE_CHANNELS == 0;
+           local->q * w->s == local->w;
+}
+
+/* A place of the window, at which an output takes an input and the input gives to the output: the one's pixel for row and
+ * column 0 of the other, those outside being padding, or no output. */
+struct tap {
+    int64_t row, column;
+    int64_t at; /* its element of channel 0 */
+    int32_t place;
+};
+
+/* All that outputs take, in the order of their places. */
+static int64_t output_taps(const struct ghp_local *local, struct tap *tap)
+{
+    const struct ghp_window *w = &local->window;
+    int64_t count = 0;
+    for (int64_t place = 0; place < w->r * w->s; place++) {
+        int64_t row = place / w->s * w->dilation_h - w->pad_top;
+        int64_t column = place % w->s * w->dilation_w - w->pad_left;
+        tap[count++] =
+            (struct tap){row, column, (row * local->w + column) * local->c, (int32_t)place};
+    }
+    return count;
+}
+
+/* What inputs give whose row and column, counted from the padding's, leave these rests by the strides, in the order of the
+ * outputs; these are counted from the quotients. */
+static int64_t input_taps(const struct ghp_local *local, int64_t down, int64_t right,
+                          struct tap *tap)
+{
+    const struct ghp_window *w = &local->window;
+    int64_t count = 0;
+    for (int64_t place = w->r * w->s; place-- > 0;) {
+        int64_t row = down - place / w->s * w->dilation_h;
+        int64_t column = right - place % w->s * w->dilation_w;
+        if (row % w->stride_h != 0 || column % w->stride_w != 0) continue;
+        row /= w->stride_h;
+        column /= w->stride_w;
+        tap[count++] =
+            (struct tap){row, column, (row * local->q + column) * local->c, (int32_t)place};
+    }
+    return count;
+}
+
+static bool inside(int64_t at, int64_t extent)
+{
+    return (uint64_t)at < (uint64_t)extent;
+}
+
+/* Taps from first to end - 1. */
+struct taps {
+    const struct tap *first, *end;
+};
+
+/* Those whose rows are inside, seen from this row: rows rise, or fall. */
+static struct taps taps_inside(struct taps taps, int64_t row, int64_t rows)
+{
+    while (taps.first < taps.end && !inside(row + taps.first->row, rows))
+        taps.first++;
+    while (taps.first < taps.end && !inside(row + taps.end[-1].row, rows))
+        taps.end--;
+    return taps;
+}
+
+/* Scratch of each part: all taps; and where those of each pair of rests begin. */
+static int64_t taps_bytes(const struct ghp_local *local)
+{
+    return ghp_loop_row_bytes(local->window.r * local->window.s * (int64_t)sizeof(struct tap));
+}
+
+static int64_t part_bytes(const struct ghp_local *local)
+{
+    int64_t rests = local->window.stride_h * local->window.stride_w;
+    return taps_bytes(local) + ghp_loop_row_bytes((rests + 1) * (int64_t)sizeof(int64_t));
+}
+
+static struct tap *part_taps(const struct ghp_local *local, const struct ghp_call *call, int part)
+{
+    return (struct tap *)(void *)((char *)call->at.scratch + part * part_bytes(local));
+}
+
+static int64_t *part_rests(const struct ghp_local *local, const struct ghp_call *call, int part)
+{
+    return (int64_t *)(void *)((char *)part_taps(local, call, part) + taps_bytes(local));
 }
 
 #define BODY "executor/loops_pool_body.h"
 #include "executor/loops_precisions.h"
 
-static int64_t place_rows(const struct ghp_local *local, int parts, int element_bytes)
+static int64_t tap_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(int32_t));
+    return parts * part_bytes(local);
 }
 
 /* In bfloat16 sums are kept in float until they are complete: of a pixel, or of an image. */
@@ -125,12 +206,6 @@ static int64_t image_sums(const struct ghp_local *local, int parts, int element_
     return element_bytes == 2 ? parts * ghp_loop_row_bytes(image * (int64_t)sizeof(float)) : 0;
 }
 
-static int64_t places_and_sums(const struct ghp_local *local, int parts, int element_bytes)
-{
-    return place_rows(local, parts, element_bytes) +
-           (is_tiled(local) ? 0 : image_sums(local, parts, element_bytes));
-}
-
 #define EACH(run)                                                                                  \
     {                                                                                              \
         {NULL, run##_float, NULL}, {NULL, run##_double, NULL},                                     \
@@ -140,8 +215,8 @@ static int64_t places_and_sums(const struct ghp_local *local, int parts, int ele
     }
 
 const struct ghp_loop ghp_loops_pool[] = {
-    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", EACH(max_forward), place_rows},
-    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(max_data), places_and_sums},
+    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", EACH(max_forward), tap_rows},
+    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(max_data), tap_rows},
     {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", EACH(avg_forward), pixel_sums},
     {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(avg_data), image_sums},
     {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", EACH(global_forward), pixel_sums},

@@ -2,128 +2,263 @@
  *
  * Included by loops_pool.c only, once for each precision. x [n][h][w][c], y [n][p][q][c]. */
 
-/* One output pixel: greatest value and its place in the window, channel by channel. The first of equals wins. */
-static void LOOP(max_pixel)(const struct ghp_local *local, const SCALAR *x, struct box box,
-                            SCALAR *y, int32_t *place)
+/* Numbers of neighbouring channels, and as many truths: all bits or none. */
+typedef WIDE LOOP(lanes) __attribute__((vector_size(LANES * sizeof(WIDE))));
+typedef TRUTH LOOP(marks) __attribute__((vector_size(LANES * sizeof(TRUTH))));
+
+static inline void LOOP(load_lanes)(const SCALAR *from, LOOP(lanes) * lanes)
 {
-    int64_t c = local->c;
-    for (int64_t i = 0; i < c; i++) {
-        y[i] = 0;
-        place[i] = NO_PLACE;
+    if (!ROUNDS) {
+        memcpy(lanes, from, sizeof *lanes);
+        return;
     }
-    for (int64_t r = box.r0; r < box.r1; r++)
-        for (int64_t s = box.s0; s < box.s1; s++) {
-            const SCALAR *from = x + box_at(local, box, r, s);
-            int32_t here = (int32_t)(r * local->window.s + s);
-            bool first = r == box.r0 && s == box.s0;
-#pragma omp simd
-            for (int64_t i = 0; i < c; i++) {
-                bool greater = first || GET(from[i]) > GET(y[i]);
-                y[i] = greater ? from[i] : y[i];
-                place[i] = greater ? here : place[i];
-            }
-        }
+    WIDE value[LANES];
+    for (int i = 0; i < LANES; i++)
+        value[i] = GET(from[i]);
+    memcpy(lanes, value, sizeof value);
 }
 
-/* The same for few channels, where loops along them cost more than they do; box not empty. */
-static void LOOP(max_pixel_narrow)(const struct ghp_local *local, const SCALAR *x, struct box box,
-                                   SCALAR *y, int32_t *place)
+static inline void LOOP(store_lanes)(const LOOP(lanes) * lanes, SCALAR *to)
 {
-    int64_t c = local->c;
-    for (int64_t i = 0; i < c; i++) {
-        WIDE greatest = GET(x[box_at(local, box, box.r0, box.s0) + i]);
-        int32_t best = (int32_t)(box.r0 * local->window.s + box.s0);
-        for (int64_t r = box.r0; r < box.r1; r++)
-            for (int64_t s = box.s0; s < box.s1; s++) {
-                WIDE value = GET(x[box_at(local, box, r, s) + i]);
-                int32_t here = (int32_t)(r * local->window.s + s);
-                best ^= (best ^ here) & -(int32_t)(value > greatest); /* no branch to mispredict */
-                greatest = value > greatest ? value : greatest;
-            }
-        y[i] = PUT(greatest);
-        place[i] = best;
+    if (!ROUNDS) {
+        memcpy(to, lanes, sizeof *lanes);
+        return;
+    }
+    for (int i = 0; i < LANES; i++)
+        to[i] = PUT((*lanes)[i]);
+}
+
+/* Numbers' sizes change by one step at a time: others the compiler does number by number. */
+static inline void LOOP(save_lanes)(const LOOP(marks) * place, int64_t at, bool narrow, void *saved)
+{
+    words whole = __builtin_convertvector(*place, words);
+    if (narrow) {
+        shorts half = __builtin_convertvector(whole, shorts);
+        bytes quarter = __builtin_convertvector(half, bytes);
+        memcpy((uint8_t *)saved + at, &quarter, sizeof quarter);
+    } else {
+        memcpy((int32_t *)saved + at, &whole, sizeof whole);
     }
 }
 
-/* One output pixel of a tiled pool, 16 channels: x and y at them. */
-static void LOOP(max_tile)(const struct ghp_local *local, const SCALAR *x, SCALAR *y,
-                           uint8_t *saved)
+static inline void LOOP(saved_lanes)(const void *saved, int64_t at, bool narrow,
+                                     LOOP(marks) * place)
 {
-    SCALAR greatest[TILE_CHANNELS];
-    int32_t best[TILE_CHANNELS] = {0};
-    memcpy(greatest, x, sizeof greatest);
-    for (int64_t r = 0; r < local->window.r; r++)
-        for (int64_t s = r == 0 ? 1 : 0; s < local->window.s; s++) {
-            const SCALAR *from = x + (r * local->w + s) * local->c;
-            int32_t here = (int32_t)(r * local->window.s + s);
-#pragma omp simd
-            for (int i = 0; i < TILE_CHANNELS; i++) {
-                bool greater = GET(from[i]) > GET(greatest[i]);
-                greatest[i] = greater ? from[i] : greatest[i];
-                best[i] = greater ? here : best[i];
-            }
-        }
-    memcpy(y, greatest, sizeof greatest);
-    for (int i = 0; saved != NULL && i < TILE_CHANNELS; i++)
-        saved[i] = (uint8_t)best[i];
+    words whole;
+    if (narrow) {
+        bytes quarter;
+        memcpy(&quarter, (const uint8_t *)saved + at, sizeof quarter);
+        shorts half = __builtin_convertvector(quarter, shorts);
+        whole = __builtin_convertvector(half, words);
+    } else {
+        memcpy(&whole, (const int32_t *)saved + at, sizeof whole);
+    }
+    *place = __builtin_convertvector(whole, LOOP(marks));
 }
 
-/* Its gradient: every place of the window is written once. */
-static void LOOP(max_untile)(const struct ghp_local *local, const SCALAR *dy, const uint8_t *saved,
-                             SCALAR *dx)
+/* Greatest values and their places, the first of equals, over taps of which the first counts; x: at the output's corner,
+ * in column `column`. */
+static inline void LOOP(take_lanes)(const SCALAR *x, int64_t column, int64_t columns,
+                                    struct taps taps, LOOP(lanes) * greatest, LOOP(marks) * place)
 {
-    for (int64_t r = 0; r < local->window.r; r++)
-        for (int64_t s = 0; s < local->window.s; s++) {
-            SCALAR *to = dx + (r * local->w + s) * local->c;
-            int32_t here = (int32_t)(r * local->window.s + s);
-#pragma omp simd
-            for (int i = 0; i < TILE_CHANNELS; i++)
-                to[i] = (int32_t)saved[i] == here ? dy[i] : 0;
-        }
+    LOOP(load_lanes)(x + taps.first->at, greatest);
+    *place = (LOOP(marks)){0} + (TRUTH)taps.first->place;
+    for (const struct tap *tap = taps.first + 1; tap < taps.end; tap++) {
+        LOOP(lanes) value;
+        if (!inside(column + tap->column, columns)) continue;
+        LOOP(load_lanes)(x + tap->at, &value);
+        LOOP(marks) greater = (LOOP(marks))(value > *greatest), kept = ~greater;
+        *greatest =
+            (LOOP(lanes))(((LOOP(marks))value & greater) | ((LOOP(marks)) * greatest & kept));
+        *place = ((TRUTH)tap->place & greater) | (*place & kept);
+    }
 }
 
-/* Both ways over rows of windows. */
-static void LOOP(max_tiles)(const struct ghp_local *local, const struct ghp_call *call,
-                            struct ghp_share share, bool forward)
+/* The same of one channel, over any taps. */
+static void LOOP(take_channel)(const SCALAR *x, int64_t column, int64_t columns, struct taps taps,
+                               SCALAR *y, int32_t *place)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
-    const SCALAR *x = call->at.x[0], *dy = call->at.dy;
-    SCALAR *y = call->at.y, *dx = call->at.dx[0];
-    uint8_t *saved = call->at.saved;
-    int64_t c = local->c, down = local->window.r * local->w * c, across = local->window.s * c;
-    for (int64_t row = rows.first; row < rows.end; row++)
-        for (int64_t q = 0; q < local->q; q++)
-            for (int64_t i = 0; i < c; i += TILE_CHANNELS) {
-                int64_t out = (row * local->q + q) * c + i, in = row * down + q * across + i;
-                if (forward)
-                    LOOP(max_tile)(local, x + in, y + out, saved == NULL ? NULL : saved + out);
-                else
-                    LOOP(max_untile)(local, dy + out, saved + out, dx + in);
+    WIDE greatest = 0;
+    *place = NO_PLACE;
+    for (const struct tap *tap = taps.first; tap < taps.end; tap++) {
+        if (!inside(column + tap->column, columns)) continue;
+        WIDE value = GET(x[tap->at]);
+        bool greater = *place == NO_PLACE || value > greatest;
+        *place = greater ? tap->place : *place;
+        greatest = greater ? value : greatest;
+    }
+    *y = PUT(greatest);
+}
+
+/* Row `row` of the outputs; of y `end` is the first element that is not this share's. */
+static void LOOP(take_row)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct taps taps, int64_t row, int64_t end)
+{
+    const int64_t c = local->c, columns = local->w, outputs = local->q;
+    const int64_t stride = local->window.stride_w, all = local->n * local->h * columns * c;
+    const int64_t corner =
+        (row / local->p * local->h + row % local->p * local->window.stride_h) * columns;
+    const bool narrow = saves_bytes(local);
+    const SCALAR *x = call->at.x[0];
+    SCALAR *y = call->at.y;
+    void *saved = call->at.saved;
+    taps = taps_inside(taps, row % local->p * local->window.stride_h, local->h);
+    for (int64_t q = 0; q < outputs; q++) {
+        int64_t column = q * stride, at = (row * outputs + q) * c, from = (corner + column) * c;
+        struct taps whole = taps;
+        while (whole.first < whole.end && !inside(column + whole.first->column, columns))
+            whole.first++;
+        int64_t left = whole.first < whole.end ? all - from - whole.end[-1].at : 0;
+        if (left > end - at) left = end - at;
+        for (int64_t i = 0; i < c;) {
+            if (whole.first == whole.end || !lanes_fit(i, c, left)) {
+                int32_t place;
+                LOOP(take_channel)(x + from + i, column, columns, taps, y + at + i, &place);
+                if (saved != NULL) save_place(local, place, at + i, saved);
+                i++;
+                continue;
             }
+            LOOP(lanes) greatest;
+            LOOP(marks) place;
+            LOOP(take_lanes)(x + from + i, column, columns, whole, &greatest, &place);
+            LOOP(store_lanes)(&greatest, y + at + i);
+            if (saved != NULL) LOOP(save_lanes)(&place, at + i, narrow, saved);
+            i += LANES;
+        }
+    }
 }
 
 static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_call *call,
                               struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
-    const SCALAR *x = call->at.x[0];
-    SCALAR *y = call->at.y;
-    int64_t c = local->c, image = local->h * local->w * c;
-    int32_t *place = part_places(call, share.part, c);
-    if (is_tiled(local)) {
-        LOOP(max_tiles)(local, call, share, true);
-        return;
-    }
+    struct tap *tap = part_taps(local, call, share.part);
+    struct taps taps = {tap, tap + output_taps(local, tap)};
     for (int64_t row = rows.first; row < rows.end; row++)
-        for (int64_t q = 0; q < local->q; q++) {
-            int64_t at = (row * local->q + q) * c;
-            struct box box = box_of(local, row % local->p, q);
-            if (c < NARROW && !box_empty(box))
-                LOOP(max_pixel_narrow)(local, x + row / local->p * image, box, y + at, place);
-            else
-                LOOP(max_pixel)(local, x + row / local->p * image, box, y + at, place);
-            if (call->at.saved != NULL) save_places(local, place, at, call->at.saved);
+        LOOP(take_row)(local, call, taps, row, rows.end * local->q * local->c);
+}
+
+/* dx of one input: the sum over the windows that took it, in their order; at: the output that its taps count from, in
+ * column `column`. */
+static inline void LOOP(give_lanes)(const SCALAR *dy, const void *saved, bool narrow, int64_t at,
+                                    int64_t column, int64_t columns, struct taps taps,
+                                    LOOP(lanes) * sum)
+{
+    *sum = (LOOP(lanes)){0};
+    for (const struct tap *tap = taps.first; tap < taps.end; tap++) {
+        LOOP(lanes) gradient;
+        LOOP(marks) place;
+        if (!inside(column + tap->column, columns)) continue;
+        LOOP(load_lanes)(dy + at + tap->at, &gradient);
+        LOOP(saved_lanes)(saved, at + tap->at, narrow, &place);
+        LOOP(marks) here = (LOOP(marks))(place == (TRUTH)tap->place);
+        *sum += (LOOP(lanes))((LOOP(marks))gradient & here);
+    }
+}
+
+/* The same of one channel. */
+static WIDE LOOP(give_channel)(const struct ghp_local *local, const SCALAR *dy, const void *saved,
+                               int64_t at, int64_t column, struct taps taps)
+{
+    WIDE sum = 0;
+    for (const struct tap *tap = taps.first; tap < taps.end; tap++)
+        if (inside(column + tap->column, local->q) &&
+            load_place(local, saved, at + tap->at) == tap->place)
+            sum += GET(dy[at + tap->at]);
+    return sum;
+}
+
+/* Row `row` of the inputs; of dx `end` is the first element that is not this share's. */
+static void LOOP(give_row)(const struct ghp_local *local, const struct ghp_call *call,
+                           const struct tap *tap, const int64_t *rests, int64_t row, int64_t end)
+{
+    const struct ghp_window *window = &local->window;
+    const int64_t down = row % local->h + window->pad_top, p = down / window->stride_h;
+    const int64_t c = local->c, columns = local->w, rows = local->p, outputs = local->q;
+    const int64_t stride = window->stride_w, all = local->n * rows * outputs * c;
+    const bool narrow = saves_bytes(local);
+    const SCALAR *dy = call->at.dy;
+    const void *saved = call->at.saved;
+    SCALAR *dx = call->at.dx[0];
+    int64_t q = window->pad_left / stride, rest = window->pad_left % stride, in = row * columns * c;
+    int64_t at = ((row / local->h * rows + p) * outputs + q) * c;
+    rests += down % window->stride_h * stride;
+    for (int64_t w = 0; w < columns; w++, in += c) {
+        struct taps taps = {tap + rests[rest], tap + rests[rest + 1]};
+        int64_t left = all - at < end - in ? all - at : end - in;
+        taps = taps_inside(taps, p, rows);
+        for (int64_t i = 0; i < c;) {
+            if (!lanes_fit(i, c, left)) {
+                dx[in + i] = PUT(LOOP(give_channel)(local, dy, saved, at + i, q, taps));
+                i++;
+                continue;
+            }
+            LOOP(lanes) sum;
+            LOOP(give_lanes)(dy, saved, narrow, at + i, q, outputs, taps, &sum);
+            LOOP(store_lanes)(&sum, dx + in + i);
+            i += LANES;
         }
+        if (++rest == stride) {
+            rest = 0;
+            q++;
+            at += c;
+        }
+    }
+}
+
+/* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach behind a
+ * pixel are those of windows to come only inside the row: the next row of the same is written already. */
+static void LOOP(give_tiles)(const struct ghp_local *local, const struct ghp_call *call,
+                             int64_t row)
+{
+    const int64_t c = local->c, outputs = local->q, columns = local->w;
+    const int64_t high = local->window.r, wide = local->window.s;
+    const bool narrow = saves_bytes(local);
+    const SCALAR *dy = call->at.dy;
+    const void *saved = call->at.saved;
+    for (int64_t q = 0; q < outputs; q++)
+        for (int64_t i = 0; i < c;) {
+            int64_t at = (row * outputs + q) * c + i;
+            SCALAR *dx = (SCALAR *)call->at.dx[0] + (row * high * columns + q * wide) * c + i;
+            bool fit = lanes_fit(i, c, (outputs - q) * c);
+            LOOP(lanes) gradient = {0};
+            LOOP(marks) place = {0};
+            if (fit) {
+                LOOP(load_lanes)(dy + at, &gradient);
+                LOOP(saved_lanes)(saved, at, narrow, &place);
+            } else {
+                gradient[0] = GET(dy[at]);
+                place[0] = load_place(local, saved, at);
+            }
+            for (int64_t r = 0; r < high; r++)
+                for (int64_t s = 0; s < wide; s++) {
+                    SCALAR *to = dx + (r * columns + s) * c;
+                    LOOP(marks) here = (LOOP(marks))(place == (TRUTH)(r * wide + s));
+                    LOOP(lanes) value = (LOOP(lanes))((LOOP(marks))gradient & here);
+                    if (fit)
+                        LOOP(store_lanes)(&value, to);
+                    else
+                        *to = PUT(value[0]);
+                }
+            i += fit ? LANES : 1;
+        }
+}
+
+static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    bool tiled = is_tiled(local);
+    struct ghp_range rows = ghp_share_of(share, local->n * (tiled ? local->p : local->h), 1);
+    struct tap *tap = part_taps(local, call, share.part);
+    int64_t *rests = part_rests(local, call, share.part), stride = local->window.stride_w;
+    for (int64_t row = rows.first; tiled && row < rows.end; row++)
+        LOOP(give_tiles)(local, call, row);
+    if (tiled) return;
+    rests[0] = 0;
+    for (int64_t i = 0; i < local->window.stride_h * stride; i++)
+        rests[i + 1] = rests[i] + input_taps(local, i / stride, i % stride, tap + rests[i]);
+    for (int64_t row = rows.first; row < rows.end; row++)
+        LOOP(give_row)(local, call, tap, rests, row, rows.end * local->w * local->c);
 }
 
 /* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */
@@ -139,51 +274,6 @@ static void LOOP(store_sums)(const WIDE *sum, int64_t n, WIDE scale, SCALAR *ten
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         tensor[i] = PUT(sum[i] * scale);
-}
-
-/* dx += dy where the greatest value was: all places of the window in turn, each for all channels at once. */
-static void LOOP(max_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
-                             const int32_t *place, WIDE *dx)
-{
-    int64_t c = local->c, width = local->window.s;
-    if (c < NARROW && !box_empty(box)) {
-        for (int64_t i = 0; i < c; i++)
-            dx[box_at(local, box, place[i] / width, place[i] % width) + i] += GET(dy[i]);
-        return;
-    }
-    for (int64_t r = box.r0; r < box.r1; r++)
-        for (int64_t s = box.s0; s < box.s1; s++) {
-            WIDE *to = dx + box_at(local, box, r, s);
-            int32_t here = (int32_t)(r * width + s);
-#pragma omp simd
-            for (int64_t i = 0; i < c; i++)
-                to[i] += place[i] == here ? GET(dy[i]) : 0;
-        }
-}
-
-static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call *call,
-                           struct ghp_share share)
-{
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
-    int64_t c = local->c, image = local->h * local->w * c;
-    int32_t *place = part_places(call, share.part, c);
-    if (is_tiled(local)) {
-        LOOP(max_tiles)(local, call, share, false);
-        return;
-    }
-    for (int64_t n = samples.first; n < samples.end; n++) {
-        SCALAR *dx = (SCALAR *)call->at.dx[0] + n * image;
-        WIDE *sum = LOOP(sums_of)(dx, (char *)part_places(call, share.parts, c), share.part, image);
-        memset(sum, 0, (size_t)image * sizeof *sum);
-        for (int64_t p = 0; p < local->p; p++)
-            for (int64_t q = 0; q < local->q; q++) {
-                int64_t at = ((n * local->p + p) * local->q + q) * c;
-                load_places(local, call->at.saved, at, place);
-                LOOP(max_spread)
-                (local, box_of(local, p, q), (const SCALAR *)call->at.dy + at, place, sum);
-            }
-        if (ROUNDS) LOOP(store_sums)(sum, image, 1, dx);
-    }
 }
 
 static void LOOP(avg_forward)(const struct ghp_local *local, const struct ghp_call *call,

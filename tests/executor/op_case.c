@@ -102,11 +102,19 @@ static void add_pools(void)
         .op = max, .n = 3, .c = 16, .h = 9, .w = 9, .window = WINDOW(3, 3, 2, 1)});
     add_window((struct ghp_local){
         .op = max, .n = 1, .c = 2, .h = 18, .w = 17, .window = WINDOW(17, 16, 1, 0)});
-    struct ghp_window tiles = WINDOW(2, 2, 2, 0); /* side by side, in whole registers */
+    struct ghp_window tiles = WINDOW(2, 2, 2, 0); /* side by side: in whole registers, */
     add_window((struct ghp_local){.op = max, .n = 3, .c = 32, .h = 8, .w = 6, .window = tiles});
+    /* in registers that reach over a pixel's end, */
+    static const int64_t uneven[] = {1, 6, 15, 20};
+    for (size_t i = 0; i < sizeof uneven / sizeof uneven[0]; i++)
+        add_window((struct ghp_local){
+            .op = max, .n = 3, .c = uneven[i], .h = 6, .w = 36, .window = tiles});
+    for (size_t i = 0; i < sizeof uneven / sizeof uneven[0]; i++) /* also where windows overlap, */
+        add_window((struct ghp_local){
+            .op = max, .n = 3, .c = uneven[i], .h = 7, .w = 35, .window = WINDOW(3, 3, 2, 1)});
     tiles.r = tiles.stride_h = 3;
     add_window((struct ghp_local){.op = max, .n = 2, .c = 16, .h = 9, .w = 8, .window = tiles});
-    tiles.pad_bottom = 1; /* nearly so */
+    tiles.pad_bottom = 1; /* and nearly so */
     add_window((struct ghp_local){.op = max, .n = 2, .c = 16, .h = 8, .w = 8, .window = tiles});
     add_window((struct ghp_local){
         .op = avg, .n = 2, .c = 6, .h = 9, .w = 8, .window = WINDOW(3, 3, 2, 1)});

@@ -3,6 +3,7 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
+#include "executor/backend_private.h"
 #include "executor/random.h"
 
 #include <float.h>
@@ -179,6 +180,34 @@ static void check_in_place(const struct ghp_local *local)
     ghp_opset_release(&over);
 }
 
+static void run_shares(struct ghp_opset *set, enum ghp_pass pass, int parts)
+{
+    const struct ghp_loop *loop = ghp_loop_find(set->local.op, pass);
+    set->call.at.scratch = ghp_opset_block(loop->scratch_bytes(&set->local, parts, 8));
+    for (int part = parts; part-- > 0;)
+        loop->stages[GHP_PRECISION_DOUBLE].run(&set->local, &set->call,
+                                               (struct ghp_share){part, parts});
+    free(set->call.at.scratch);
+}
+
+/* The shares of threads write what is theirs alone: in falling order they give the whole. */
+static void check_pool_shares(const struct ghp_local *local)
+{
+    struct ghp_opset whole, shares;
+    must_init(&whole, local, 8);
+    must_init(&shares, local, 8);
+    for (int pass = GHP_PASS_FORWARD; pass <= GHP_PASS_BACKWARD_DATA; pass++) {
+        run_shares(&whole, (enum ghp_pass)pass, 1);
+        run_shares(&shares, (enum ghp_pass)pass, 5);
+    }
+    CHECK(memcmp(whole.call.at.y, shares.call.at.y, (size_t)(ghp_local_out_elements(local) * 8)) ==
+          0);
+    CHECK(memcmp(whole.call.at.dx[0], shares.call.at.dx[0],
+                 (size_t)(ghp_local_in_elements(local) * 8)) == 0);
+    ghp_opset_release(&whole);
+    ghp_opset_release(&shares);
+}
+
 /* A part of the samples and channels has the whole's mask. */
 static void check_dropout_parts(void)
 {
@@ -335,6 +364,7 @@ int main(void)
         check_definition(&cases[i]);
         check_gradients(&cases[i]);
         check_float(&cases[i]);
+        if (op == GHP_OP_MAX_POOL) check_pool_shares(&cases[i]);
         if (op == GHP_OP_RELU || op == GHP_OP_DROPOUT || op == GHP_OP_BIAS ||
             op == GHP_OP_ACTIVATION)
             check_in_place(&cases[i]);
