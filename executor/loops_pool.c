@@ -115,12 +115,12 @@ static int64_t output_taps(const struct ghp_local *local, struct tap *tap)
 {
     const struct ghp_window *w = &local->window;
     int64_t count = 0;
-    for (int64_t place = 0; place < w->r * w->s; place++) {
-        int64_t row = place / w->s * w->dilation_h - w->pad_top;
-        int64_t column = place % w->s * w->dilation_w - w->pad_left;
-        tap[count++] =
-            (struct tap){row, column, (row * local->w + column) * local->c, (int32_t)place};
-    }
+    for (int64_t r = 0; r < w->r; r++)
+        for (int64_t s = 0; s < w->s; s++) {
+            int64_t row = r * w->dilation_h - w->pad_top, column = s * w->dilation_w - w->pad_left;
+            tap[count++] = (struct tap){row, column, (row * local->w + column) * local->c,
+                                        (int32_t)(r * w->s + s)};
+        }
     return count;
 }
 
@@ -131,14 +131,17 @@ static int64_t input_taps(const struct ghp_local *local, int64_t down, int64_t r
 {
     const struct ghp_window *w = &local->window;
     int64_t count = 0;
-    for (int64_t place = w->r * w->s; place-- > 0;) {
-        int64_t row = down - place / w->s * w->dilation_h;
-        int64_t column = right - place % w->s * w->dilation_w;
-        if (row % w->stride_h != 0 || column % w->stride_w != 0) continue;
+    for (int64_t r = w->r; r-- > 0;) {
+        int64_t row = down - r * w->dilation_h;
+        if (row % w->stride_h != 0) continue;
         row /= w->stride_h;
-        column /= w->stride_w;
-        tap[count++] =
-            (struct tap){row, column, (row * local->q + column) * local->c, (int32_t)place};
+        for (int64_t s = w->s; s-- > 0;) {
+            int64_t column = right - s * w->dilation_w;
+            if (column % w->stride_w != 0) continue;
+            column /= w->stride_w;
+            tap[count++] = (struct tap){row, column, (row * local->q + column) * local->c,
+                                        (int32_t)(r * w->s + s)};
+        }
     }
     return count;
 }

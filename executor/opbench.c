@@ -61,10 +61,10 @@ static void overlap(struct ghp_opset *set)
     if (in_place || op == GHP_OP_ADD) at->dx[0] = at->dy;
 }
 
-/* Sets of tensors that runs take in turns: together as large as what passes through the caches. */
-static int64_t sets_of(const struct ghp_opbench_task *task, int64_t set_bytes)
+/* Sets of so many bytes that runs take in turns: together as large as what passes through the caches. */
+static int64_t sets_of(int64_t other_bytes, int64_t set_bytes)
 {
-    int64_t sets = set_bytes > 0 ? (task->other_bytes + set_bytes - 1) / set_bytes : 1;
+    int64_t sets = set_bytes > 0 ? (other_bytes + set_bytes - 1) / set_bytes : 1;
 
     return sets < 1 ? 1 : sets > MOST_COPIES ? MOST_COPIES : sets;
 }
@@ -136,7 +136,7 @@ static void unblock(struct ghp_device device, void *block)
 static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbench_task *task)
 {
     const struct ghp_opset *set = &bench->set;
-    int64_t n = sets_of(task, set->bytes);
+    int64_t n = sets_of(task->other_bytes, set->bytes);
 
     bench->calls = ghp_alloc((size_t)n, sizeof *bench->calls);
     if (bench->calls == NULL) return GHP_NO_MEMORY();
@@ -160,11 +160,9 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
 static enum ghp_status place_scratch(struct ghp_opbench *bench)
 {
     int64_t asked = bench->ops->scratch_bytes(bench->kernel);
-    int64_t each = (asked / GHP_ALIGN_BYTES + 1) * GHP_ALIGN_BYTES, unit = each + bench->set.bytes;
-    int64_t n = (bench->other_bytes + unit - 1) / unit;
+    int64_t each = (asked / GHP_ALIGN_BYTES + 1) * GHP_ALIGN_BYTES;
+    int64_t n = asked == 0 ? 1 : sets_of(bench->other_bytes, each + bench->set.bytes);
 
-    if (asked == 0 || n < 1) n = 1;
-    if (n > bench->n_calls) n = bench->n_calls;
     if (n * each > bench->scratch_bytes) {
         unblock(bench->device, bench->scratch);
         bench->scratch = NULL;
@@ -255,7 +253,7 @@ int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes
 {
     int64_t bytes = ghp_opset_bytes(&task->local, element_bytes, 1u << task->pass);
 
-    return bytes * sets_of(task, bytes) + task->other_bytes;
+    return bytes * sets_of(task->other_bytes, bytes) + task->other_bytes;
 }
 
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench)

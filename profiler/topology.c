@@ -245,9 +245,12 @@ int64_t ghp_topology_cache_bytes(int workers)
     if (hwloc_topology_load(topology) == 0) {
         hwloc_obj_t above = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, 0);
 
-        for (; above != NULL; above = above->parent)
-            if (hwloc_obj_type_is_dcache(above->type) && share_of(topology, above, workers) > bytes)
-                bytes = share_of(topology, above, workers);
+        for (; above != NULL; above = above->parent) {
+            bool cache = hwloc_obj_type_is_dcache(above->type);
+            int64_t share = cache ? share_of(topology, above, workers) : 0;
+
+            if (share > bytes) bytes = share;
+        }
     }
     hwloc_topology_destroy(topology);
     return bytes;
