@@ -69,7 +69,8 @@ static int64_t sets_of(int64_t other_bytes, int64_t set_bytes)
     return sets < 1 ? 1 : sets > MOST_COPIES ? MOST_COPIES : sets;
 }
 
-/* Whether the run before this one, or the update, has just written the tensor. */
+/* Whether the operation before this one has just written the tensor. Weights are none of these: behind an update of one
+ * come those of all others, and between two micro-batches everything else. */
 static bool is_fresh(const struct ghp_tensors *at, enum ghp_pass pass, const void *tensor)
 {
     bool forward = pass == GHP_PASS_FORWARD || pass == GHP_PASS_STATS, fresh = false;
@@ -77,8 +78,6 @@ static bool is_fresh(const struct ghp_tensors *at, enum ghp_pass pass, const voi
     if (!forward) return tensor == at->dy;
     for (int i = 0; i < GHP_MAX_INPUTS; i++)
         fresh = fresh || tensor == at->x[i];
-    for (int i = 0; i < GHP_MAX_PARAMS; i++)
-        fresh = fresh || tensor == at->w[i];
     return fresh;
 }
 
