@@ -1,8 +1,10 @@
 /* ghp-test: timeout=300
  * tests/planner/test_uneven.c - shares for workers of unlike speeds: on random instances no vector of shares is faster than
  * the one that is chosen by more than the part in a hundred that shares in proportion may cost; a whole plan is no
- * slower than with equal shares, holds when it is read again, and has equal ones where the workers are alike. */
+ * slower than with equal shares, holds when it is read again, and has equal ones where the workers are alike; of many
+ * samples shares are in fours. */
 #include "core/simulate.h"
+#include "core/speeds.h"
 #include "planner/make.h"
 #include "planner/uneven.h"
 #include "tests/check.h"
@@ -95,6 +97,38 @@ static void check_find(const struct random_case *c, const double *speed, double 
         CHECK_NEAR(step_of(&t, found.shares), found.step_s, 1e-12 * found.step_s);
     }
     ghp_allocation_release(&found);
+}
+
+/* Two workers and many samples: shares are in proportion, or in fours and no others in fours are faster. Returns whether
+ * they are in fours. */
+static bool check_grain(const struct random_case *c, const double *speed)
+{
+    enum { BATCH = 128, GRAIN = 4 };
+    int64_t shares[2], dealt[2];
+    struct truth t = {
+        .c = c,
+        .how = {.model = &c->model, .extent = {2, BATCH}, .element_bytes = c->profile.element_bytes},
+        .speed = speed,
+        .least_s = INFINITY};
+    const struct ghp_allocate_job job = {
+        .how = &t.how, .profile = &c->profile, .deadline_s = INFINITY, .best_s = INFINITY};
+    struct ghp_allocation found;
+    bool grains = false;
+
+    if (!CHECK_STATUS(ghp_uneven_find(&job, speed, &found), GHP_OK) || !CHECK(found.found)) return false;
+    ghp_speeds_deal(speed, 2, 1, BATCH, dealt);
+    for (shares[0] = GRAIN; shares[0] < BATCH; shares[0] += GRAIN) {
+        shares[1] = BATCH - shares[0];
+        t.least_s = fmin(t.least_s, step_of(&t, shares));
+    }
+    CHECK(found.step_s * (1 - worth) <= t.least_s * (1 + 1e-9));
+    CHECK_EQ(found.shares[0] + found.shares[1], BATCH);
+    if (found.shares[0] != dealt[0]) {
+        CHECK_EQ(found.shares[0] % GRAIN, 0);
+        grains = true;
+    }
+    ghp_allocation_release(&found);
+    return grains;
 }
 
 static enum ghp_status make(const struct random_case *c, bool even, struct ghp_plan *plan)
@@ -198,7 +232,7 @@ static void open_path(char *path, size_t n)
 int main(void)
 {
     struct random_source source = {.state = 1};
-    int cases = 0, taken = 0;
+    int cases = 0, taken = 0, grains = 0;
 
     open_path(model_path, sizeof model_path);
     open_path(plan_path, sizeof plan_path);
@@ -212,12 +246,13 @@ int main(void)
             if (set_speeds(&source, &c)) {
                 cases++;
                 taken += check_case(&c);
+                if (c.extent.workers == 2) grains += check_grain(&c, c.profile.speeds.of);
             }
         }
         random_case_release(&c);
     }
-    printf("%d instances; unequal shares are taken in %d\n", cases, taken);
-    CHECK(taken > 0 && taken < cases);
+    printf("%d instances; unequal shares are taken in %d; in fours, of 128 samples, in %d\n", cases, taken, grains);
+    CHECK(taken > 0 && taken < cases && grains > 0);
     unlink(model_path);
     unlink(plan_path);
     return check_end();
