@@ -297,27 +297,33 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
     return GHP_OK;
 }
 
+/* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of it. */
+static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                  enum ghp_role role, uint64_t *hash)
+{
+    size_t bytes = (size_t)(t->param->elements * number_bytes(worker));
+    enum ghp_status status;
+    void *whole;
+
+    if (ghp_worker_seat(worker)->n_stages == 1 && shard_of(worker, t).degree == 1)
+        return hash_part(worker, t, role, hash);
+    whole = ghp_alloc(bytes, 1);
+    if (whole == NULL) return GHP_NO_MEMORY();
+    status = ghp_parameters_gather(worker, t, role, whole);
+    if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
+    free(whole);
+    return status;
+}
+
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
                                            const struct ghp_tensors_list *list, uint64_t *hash)
 {
-    int64_t element_bytes = number_bytes(worker);
-    enum ghp_status status = GHP_OK;
-
     *hash = GHP_HASH_SEED;
     for (int i = 0; i < list->n; i++) {
         const struct ghp_tensor *t = &list->items[i];
-        size_t bytes = (size_t)(t->param->elements * element_bytes);
-        void *whole = ghp_alloc(bytes, 1);
 
-        if (whole == NULL) return GHP_NO_MEMORY();
-        status = ghp_parameters_gather(worker, t, role_of(t), whole);
-        if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
-        if (status == GHP_OK && !t->is_state) {
-            status = ghp_parameters_gather(worker, t, GHP_ROLE_MOMENTUM, whole);
-            if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
-        }
-        free(whole);
-        GHP_TRY(status);
+        GHP_TRY(hash_whole(worker, t, role_of(t), hash));
+        if (!t->is_state) GHP_TRY(hash_whole(worker, t, GHP_ROLE_MOMENTUM, hash));
     }
     return GHP_OK;
 }

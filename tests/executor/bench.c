@@ -1,6 +1,9 @@
 /* tests/executor/bench.c - see bench.h. */
 #include "tests/executor/bench.h"
 
+#include "core/file.h"
+#include "executor/parameters.h"
+#include "tests/check.h"
 #include "tests/executor/cases.h"
 
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
@@ -83,4 +86,36 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
         GHP_TRY(ghp_worker_step(worker, &step));
     }
     return ghp_worker_flush(worker);
+}
+
+/* Goes on with the hash of a whole copy. */
+static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
+                          uint64_t hash)
+{
+    size_t bytes =
+        (size_t)(t->param->elements * ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes));
+    void *whole = ghp_alloc(bytes, 1);
+
+    CHECK_STATUS(ghp_parameters_gather(worker, t, role, whole), GHP_OK);
+    hash = ghp_hash(whole, bytes, hash);
+    free(whole);
+    return hash;
+}
+
+uint64_t bench_fingerprint(struct ghp_worker *worker)
+{
+    struct ghp_tensors_list list = {0};
+    uint64_t hash = 0, copied = GHP_HASH_SEED;
+
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
+    for (int i = 0; i < list.n; i++) {
+        const struct ghp_tensor *t = &list.items[i];
+
+        copied = hash_copy(worker, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, copied);
+        if (!t->is_state) copied = hash_copy(worker, t, GHP_ROLE_MOMENTUM, copied);
+    }
+    CHECK(hash == copied);
+    ghp_tensors_release(&list);
+    return hash;
 }

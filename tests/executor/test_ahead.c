@@ -4,7 +4,6 @@
  * hints came true or not, with several micro-batches, over an epoch's end and an evaluation, and in a training that begins
  * in the midst. The program's buffer for them counts in its memory. */
 #include "executor/evaluate.h"
-#include "executor/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
@@ -122,10 +121,9 @@ static void check_made(void)
 static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t first,
                       bool evaluates)
 {
-    struct ghp_tensors_list list = {0};
     struct ghp_worker *worker = NULL;
     struct ghp_evaluation evaluation;
-    uint64_t hash = 0;
+    uint64_t hash;
     bool ahead = b->work.samples_ahead;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
@@ -145,9 +143,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
     CHECK_EQ(ghp_worker_made_ahead(worker).taken,
              ahead ? STEPS * ghp_worker_program(worker)->instrs[0].local.n : 0);
-    CHECK_STATUS(ghp_tensors_list(&b->model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
+    hash = bench_fingerprint(worker);
     ghp_worker_close(worker);
     return hash;
 }

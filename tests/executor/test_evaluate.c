@@ -3,21 +3,9 @@
  * Evaluation counts every sample once though the batch does not divide them, gives the same under every plan, and leaves
  * the training as it was. */
 #include "executor/evaluate.h"
-#include "executor/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
-
-static uint64_t fingerprint(struct ghp_worker *worker, const struct ghp_model *model)
-{
-    struct ghp_tensors_list list = {0};
-    uint64_t hash = 0;
-
-    CHECK_STATUS(ghp_tensors_list(model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
-    return hash;
-}
 
 int main(int argc, char **argv)
 {
@@ -38,20 +26,20 @@ int main(int argc, char **argv)
 
         CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
         CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
-        before = fingerprint(worker, &b.model);
+        before = bench_fingerprint(worker);
         CHECK_STATUS(ghp_evaluate(worker, b.data, GHP_DATA_TEST, &again), GHP_OK);
-        CHECK(fingerprint(worker, &b.model) == before);
+        CHECK(bench_fingerprint(worker) == before);
         CHECK_EQ(again.samples, ghp_data_count(b.data, GHP_DATA_TEST));
         if (kind == CASE_DATA) first = again;
         CHECK_NEAR(again.loss, first.loss, 1e-12);
         CHECK_NEAR(again.accuracy, first.accuracy, 1e-12);
         CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
         if (kind == CASE_DATA) { /* the same without an evaluation between */
-            uninterrupted = fingerprint(worker, &b.model);
+            uninterrupted = bench_fingerprint(worker);
             ghp_worker_close(worker);
             CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
             CHECK_STATUS(bench_steps(&b, worker, 0, BENCH_STEPS), GHP_OK);
-            CHECK(fingerprint(worker, &b.model) == uninterrupted);
+            CHECK(bench_fingerprint(worker) == uninterrupted);
         }
         ghp_worker_close(worker);
         free(splits);

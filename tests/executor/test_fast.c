@@ -54,17 +54,14 @@ static void check_gradients(struct bench *b, const struct bench *exact,
 
 static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flushes)
 {
-    struct ghp_tensors_list list = {0};
     struct ghp_worker *worker = NULL;
-    uint64_t hash = 0;
+    uint64_t hash;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     for (int t = 0; t < BENCH_STEPS; t++)
         if (flushes) CHECK_STATUS(bench_steps(b, worker, t, t + 1), GHP_OK);
     if (!flushes) CHECK_STATUS(bench_steps(b, worker, 0, BENCH_STEPS), GHP_OK);
-    CHECK_STATUS(ghp_tensors_list(&b->model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
+    hash = bench_fingerprint(worker);
     ghp_worker_close(worker);
     return hash;
 }
