@@ -13,8 +13,9 @@
 #include "planner/correction.h"
 
 /* A calibration helps that leaves at most this part of the mean error, on runs held out: less is not told from chance
- * by the few runs there are. */
-#define GHP_CALIBRATION_HELPS 0.9
+ * by the few runs there are. Of worlds where errors are nothing but chance, five runs each, 6 % seem to gain as much; 18 % seem
+ * to gain a tenth (tests/planner/test_calibrate.c). */
+#define GHP_CALIBRATION_HELPS 0.8
 
 struct ghp_calibrated_run {
     const struct ghp_record *record;

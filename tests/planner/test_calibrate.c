@@ -337,9 +337,10 @@ static void test_laws(void)
 /* The truth is the profile; each instruction, and each step, is off by chance. */
 static void test_chance_is_no_fault(void)
 {
+    enum { WORLDS = 200 };
     int helped = 0;
 
-    for (uint64_t seed = 1; seed <= 10; ++seed) {
+    for (uint64_t seed = 1; seed <= WORLDS; ++seed) {
         struct random_source source = {.state = seed};
         struct ghp_calibrate_result r = {0};
         struct world w;
@@ -359,7 +360,9 @@ static void test_chance_is_no_fault(void)
         ghp_calibrate_release(&r);
         world_release(&w);
     }
-    CHECK(helped <= 1); /* a tenth of the worlds may look better by chance */
+    /* At most a tenth of worlds may look better by chance. 64 of 1000 do, so of these 13, give or take 3.5: as many as a tenth
+     * in one choice of seeds of fifty. */
+    CHECK(helped <= WORLDS / 10);
 }
 
 /* ---- what does not fit ---- */
