@@ -322,18 +322,25 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
     return status;
 }
 
-enum { LANES = 16, CHAINS = 16, ROUNDS = 1 << 20 };
+#ifdef __AVX512F__
+enum { CHAINS = 12 };
+#else
+enum { CHAINS = 6 }; /* of twice as many registers of 256 bits, of which there are 16 */
+#endif
+enum { LANES = 16, ROUNDS = 1 << 20 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-/* Independent chains of multiply-adds, enough to hide their latency in registers of 512 bits. */
+/* Independent chains of multiply-adds, enough to hide their latency, in registers; this file alone is compiled with products
+ * and sums contracted. */
 static void multiply_add(void *context, struct ghp_share share)
 {
-    float sum[CHAINS][LANES] = {{0}}, *sink = context;
+    lanes sum[CHAINS];
+    float *sink = context;
+    for (int c = 0; c < CHAINS; c++) /* of different numbers, or they were one chain */
+        sum[c] = (lanes){0} + sink[share.part] + (float)c;
     for (int round = 0; round < ROUNDS; round++)
-        for (int c = 0; c < CHAINS; c++) {
-#pragma omp simd
-            for (int i = 0; i < LANES; i++)
-                sum[c][i] = sum[c][i] * 0.999f + 0.5f;
-        }
+        for (int c = 0; c < CHAINS; c++)
+            sum[c] = sum[c] * 0.999f + 0.5f;
     for (int c = 0; c < CHAINS; c++)
         for (int i = 0; i < LANES; i++)
             sink[share.part] += sum[c][i];
