@@ -76,8 +76,7 @@ static enum ghp_status contents_init(const struct ghp_work *work, struct content
     for (int i = 0; i < c->list.n; i++) {
         const struct ghp_tensor *t = &c->list.items[i];
 
-        GHP_TRY(
-            add_entry(c, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, element_bytes));
+        GHP_TRY(add_entry(c, t, ghp_tensor_role(t), element_bytes));
     }
     for (int i = 0; i < c->list.n_params; i++)
         GHP_TRY(add_entry(c, &c->list.items[i], GHP_ROLE_MOMENTUM, element_bytes));

@@ -24,11 +24,6 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
     return ghp_shard_of(work->splits[t->layer], ghp_worker_seat(worker)->number, t->param);
 }
 
-static enum ghp_role role_of(const struct ghp_tensor *t)
-{
-    return t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT;
-}
-
 /* Where a tensor's part lies: on a device, not for the host. */
 static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
                      int64_t expected)
@@ -167,7 +162,7 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
                                    uint64_t seed)
 {
     struct view v;
-    enum ghp_status status = view_open(worker, t, role_of(t), &v);
+    enum ghp_status status = view_open(worker, t, ghp_tensor_role(t), &v);
 
     if (status == GHP_OK) draw(worker, t, seed, v.here);
     if (status == GHP_OK) status = view_write(&v);
@@ -291,7 +286,7 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         hashes[i] = 0;
         if (!ghp_worker_owns(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
-        GHP_TRY(hash_part(worker, t, role_of(t), &hashes[i]));
+        GHP_TRY(hash_part(worker, t, ghp_tensor_role(t), &hashes[i]));
         if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_ROLE_MOMENTUM, &hashes[i]));
     }
     return GHP_OK;
@@ -322,7 +317,7 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
     for (int i = 0; i < list->n; i++) {
         const struct ghp_tensor *t = &list->items[i];
 
-        GHP_TRY(hash_whole(worker, t, role_of(t), hash));
+        GHP_TRY(hash_whole(worker, t, ghp_tensor_role(t), hash));
         if (!t->is_state) GHP_TRY(hash_whole(worker, t, GHP_ROLE_MOMENTUM, hash));
     }
     return GHP_OK;

@@ -32,6 +32,11 @@ enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tenso
     return GHP_OK;
 }
 
+enum ghp_role ghp_tensor_role(const struct ghp_tensor *tensor)
+{
+    return tensor->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT;
+}
+
 void ghp_tensors_release(struct ghp_tensors_list *list)
 {
     if (list == NULL) return;

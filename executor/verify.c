@@ -85,9 +85,8 @@ enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *
 {
     for (int i = 0; i < s->list.n; i++) {
         const struct ghp_tensor *t = &s->list.items[i];
-        enum ghp_role role = t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT;
 
-        GHP_TRY(gather_one(worker, t, role, s->keeps ? s->weights[i] : NULL));
+        GHP_TRY(gather_one(worker, t, ghp_tensor_role(t), s->keeps ? s->weights[i] : NULL));
     }
     return GHP_OK;
 }

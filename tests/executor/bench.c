@@ -112,7 +112,7 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
 
-        copied = hash_copy(worker, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, copied);
+        copied = hash_copy(worker, t, ghp_tensor_role(t), copied);
         if (!t->is_state) copied = hash_copy(worker, t, GHP_ROLE_MOMENTUM, copied);
     }
     CHECK(hash == copied);

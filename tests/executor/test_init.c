@@ -73,9 +73,7 @@ static void check_value(struct ghp_worker *worker, const char *name, int at, dou
 
         if (strcmp(t->param->name, name) != 0) continue;
         found = true;
-        CHECK_STATUS(
-            ghp_parameters_gather(worker, t, t->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT, whole),
-            GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(worker, t, ghp_tensor_role(t), whole), GHP_OK);
         CHECK_NEAR(whole[at], expected, 0); /* every one of them is a double */
     }
     CHECK(found);

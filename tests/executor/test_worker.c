@@ -4,7 +4,6 @@
  * bit, nor do reductions that run late, without a thread; results come for the right step; a profile with other scratch bytes is refused. Under AddressSanitizer the arena is
  * poisoned outside lifetimes, so the steps here (reference backend) also show that nothing strays. */
 #include "executor/call.h"
-#include "executor/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
@@ -17,10 +16,9 @@ static struct ghp_transport *transport;
 
 static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flushes)
 {
-    struct ghp_tensors_list list = {0};
     struct ghp_worker *worker = NULL;
     struct ghp_result result = {0};
-    uint64_t hash = 0;
+    uint64_t hash;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
@@ -41,9 +39,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flus
     CHECK(ghp_worker_result(worker, &result));
     CHECK_EQ(result.step, BENCH_STEPS - 1);
     CHECK_EQ(ghp_stopwatch_steps(ghp_worker_stopwatch(worker)), BENCH_STEPS);
-    CHECK_STATUS(ghp_tensors_list(&b->model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
+    hash = bench_fingerprint(worker);
     ghp_worker_close(worker);
     return hash;
 }
