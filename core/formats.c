@@ -129,6 +129,12 @@ static enum ghp_status add_pair(struct deciding *d, int a, int b, double cost[2]
     return GHP_OK;
 }
 
+/* Whether the pass reads or writes a tensor of activations: a batch norm's weight gradient is made of sums alone. */
+static bool touches(const struct ghp_operands *at)
+{
+    return at->x[0] >= 0 || at->dx[0] >= 0 || at->y >= 0 || at->dy >= 0;
+}
+
 /* A pass between its inputs' piece and its output's. A slice of channels that is no whole blocks lies plain under either
  * label. */
 static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *instr)
@@ -139,7 +145,7 @@ static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *inst
                whole_y = ghp_whole_blocks(instr->local.k);
     double cost[2][2];
 
-    if (x < 0 && y < 0) return GHP_OK;
+    if ((x < 0 && y < 0) || !touches(&instr->at)) return GHP_OK;
     if (x >= 0) d->whole[x] = d->whole[x] || whole_x;
     if (y >= 0) d->whole[y] = d->whole[y] || whole_y;
     d->blind = d->blind || (d->splits[instr->layer].kind == GHP_SPLIT_DATA && is_unknown(d, instr));

@@ -77,6 +77,10 @@ int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
  * it again. (An input that changed its layout on the way belongs to the operation alone.) */
 bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
 
+/* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's inputs
+ * those that only read it, and one that others add to after those have read it. Further inputs get copies. */
+bool ghp_lower_hands_on(const struct ghp_lowering *how, int layer, int input);
+
 /* Points (program.h). */
 int ghp_point_forward(const struct ghp_model *model, int layer);
 int ghp_point_forward_edge(const struct ghp_model *model, int edge);

@@ -186,14 +186,15 @@ static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
     return GHP_OK;
 }
 
-/* How many in-edges want this layer's data gradient. */
-static int wanted_gradients(const struct ghp_lowering *how, int layer)
+/* Whether an in-edge wants this layer's data gradient; an addition has nothing to do for those it hands its own on to. */
+static bool makes_gradient(const struct ghp_lowering *how, int layer)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
-    int wanted = 0;
+    bool makes = false;
     for (int i = 0; i < l->n_inputs; i++)
-        wanted += ghp_lower_needs_gradient(how, l->inputs[i]);
-    return wanted;
+        makes = makes || (ghp_lower_needs_gradient(how, l->inputs[i]) &&
+                          (l->op != GHP_OP_ADD || !ghp_lower_hands_on(how, layer, i)));
+    return makes;
 }
 
 enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
@@ -211,11 +212,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
         GHP_TRY(emit_reductions(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
-    int wanted = wanted_gradients(e->how, layer);
-    bool copies =
-        l->op != GHP_OP_ADD ||
-        wanted > 1; /* an addition hands its gradient on; only further inputs are copies */
-    if (wanted > 0 && copies && ghp_local_has_pass(&local, GHP_PASS_BACKWARD_DATA))
+    if (makes_gradient(e->how, layer) && ghp_local_has_pass(&local, GHP_PASS_BACKWARD_DATA))
         return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
     return GHP_OK;
 }

@@ -88,12 +88,13 @@ static enum ghp_status link_backward(struct ghp_linker *k, struct ghp_instr *ins
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
         if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
         GHP_TRY(link_weight_gradients(k, instr));
+        return GHP_OK;
     }
+    for (int p = 0; p < l->n_params; p++)
+        at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
     if (instr->pass != GHP_PASS_BACKWARD_DATA) return GHP_OK;
     for (int i = 0; i < l->n_inputs; i++)
         at->dx[i] = k->now->dx[l->first_edge + i];
-    for (int p = 0; p < l->n_params; p++)
-        at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
     if (ghp_op_needs_output(l->op)) at->y = ghp_linker_output(k, instr->layer);
     if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->now->labels;
     return GHP_OK;

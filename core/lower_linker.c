@@ -133,18 +133,16 @@ enum ghp_status ghp_linker_make_output(struct ghp_linker *k, int layer)
                             ghp_linker_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
 }
 
-/* dx of every in-edge that wants one; in-place operations and the first wanted input of an addition reuse dy. */
+/* dx of every in-edge that wants one. */
 static enum ghp_status make_input_gradients(struct ghp_linker *k, int layer)
 {
     const struct ghp_model *model = k->how->model;
     const struct ghp_layer *l = &model->layers[layer];
-    bool reuse = ghp_op_in_place(l) || l->op == GHP_OP_ADD;
     for (int i = 0; i < l->n_inputs; i++) {
         int edge = l->first_edge + i;
         if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->how, l->inputs[i])) continue;
-        if (reuse) {
+        if (ghp_lower_hands_on(k->how, layer, i)) {
             k->now->dx[edge] = ghp_linker_output_gradient(k, layer);
-            reuse = false;
             continue;
         }
         struct ghp_layout layout = ghp_split_layouts(k->splits[layer]).dx;

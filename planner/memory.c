@@ -9,7 +9,6 @@ struct facts {
     bool reads_input;  /* a backward pass reads the forward input */
     bool reads_output; /* a backward pass reads the forward output */
     bool saved_later;  /* what the layer saves is read in the backward pass */
-    bool hands_on;     /* the input's gradient uses the output gradient's buffer */
     bool wanted;       /* a gradient flows into its output */
 };
 
@@ -133,7 +132,6 @@ static enum ghp_status learn_layer(struct maker *m, int v)
         if (instr->kind == GHP_INSTR_COMPUTE && instr->backward)
             learn_pass(f, layer->op, instr->pass);
     }
-    f->hands_on = ghp_op_in_place(layer) || layer->op == GHP_OP_ADD;
     f->wanted = ghp_lower_needs_gradient(m->in->how, v);
     return GHP_OK;
 }
@@ -307,12 +305,33 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
 static bool takes_over(const struct maker *m, int e)
 {
-    const struct ghp_layer *to = &m->model->layers[m->model->edges[e].to];
+    const struct ghp_edge *edge = &m->model->edges[e];
 
-    if (!m->facts[m->model->edges[e].to].hands_on) return false;
-    for (int i = 0; i < to->n_inputs; ++i)
-        if (m->facts[to->inputs[i]].wanted) return to->first_edge + i == e;
-    return false;
+    return ghp_lower_hands_on(m->in->how, edge->to, edge->slot);
+}
+
+/* The last point at which a gradient is read that does not change its layout. */
+static int last_gradient_read(const struct maker *m, int e)
+{
+    int from = m->model->edges[e].from;
+
+    return ghp_lower_first_gradient(m->model, from) == e ? ghp_point_backward(m->model, from)
+                                                         : ghp_point_backward_edge(m->model, e);
+}
+
+/* Whether another edge that shares the consumer's gradient could keep it longer. */
+static bool outlived(const struct maker *m, int e)
+{
+    const struct ghp_layer *to = &m->model->layers[m->model->edges[e].to];
+    bool longer = false;
+
+    for (int i = 0; i < to->n_inputs && takes_over(m, e); ++i) {
+        int other = to->first_edge + i;
+
+        longer = longer || (other != e && takes_over(m, other) &&
+                            last_gradient_read(m, other) > last_gradient_read(m, e));
+    }
+    return longer;
 }
 
 static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int to_flat,
@@ -323,15 +342,13 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     struct ghp_spans *spans = &m->in->edge_spans;
     int at = ghp_point_backward_edge(m->model, e);
     int first = ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0);
-    int last = ghp_lower_first_gradient(m->model, edge->from) == e
-                   ? ghp_point_backward(m->model, edge->from)
-                   : at;
+    int last = last_gradient_read(m, e);
     int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
 
     if (!m->facts[edge->from].wanted) return GHP_OK;
     if (m->model->layers[edge->from].op == GHP_OP_INPUT)
         last = ghp_point_backward(m->model, edge->to);
-    GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
+    if (!outlived(m, e)) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
     return add_span(m, spans,
                     tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
