@@ -7,6 +7,8 @@ target_include_directories(ghp_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_definitions(ghp_flags INTERFACE _GNU_SOURCE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 target_compile_options(ghp_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                        -ffp-contract=off)
+# Nobody reads the processor's exception flags, so both sides of a choice may be computed: loops with choices become vectors.
+target_compile_options(ghp_flags INTERFACE -fno-trapping-math)
 # snprintf cuts on purpose here, and gcc's guess whether it may depends on what it inlined.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   target_compile_options(ghp_flags INTERFACE -Wno-format-truncation)

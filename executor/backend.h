@@ -79,14 +79,25 @@ struct ghp_numbers { /* n of a tensor, of so many bytes each: activations' or pa
     int bytes;
 };
 
+struct ghp_gated_sum { /* to += from; where y is there: 0 instead wherever y is not above 0 */
+    void *to;
+    const void *from, *y;
+    struct ghp_numbers numbers;
+};
+
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
  * them; weights plain [k][c][r][s], or blocked (executor/weight_blocks.h). Both take the same bytes, so that nothing but
  * kernels, executor/formats.h and whoever reads weights need know. */
 struct ghp_formats {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */
-    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. */
+    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. Backward
+     * passes of a batch norm: dy is the gradient of that ReLU's output. */
     bool bias, relu;
+    /* A batch norm's forward pass and BACKWARD_DATA, where no other worker shares its statistics: they take the sums
+     * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it does. */
+    bool stats;
+    bool add; /* besides, forward: x[1] is added, as by the addition behind it, before the ReLU */
 };
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
@@ -129,8 +140,9 @@ struct ghp_backend_ops {
     /* Whether the operation's weights lie blocked between steps. Says the same whatever the samples, threads and
      * processor, for all who hold copies must agree. Not NULL where can_block is not. */
     bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
-    /* Whether forward passes of the operation may take a bias and a ReLU along. Not NULL where can_block is not. */
-    bool (*fuses)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of gradients
+     * may take it. Not NULL where can_block is not. */
+    bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
     /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise, by the
      * same implementation. With bias or relu *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not NULL
      * where can_block is not. */
@@ -147,6 +159,9 @@ struct ghp_backend_ops {
                                   int n);
     enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
                                   struct ghp_numbers numbers); /* to += from */
+    /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where can_block is not. */
+    enum ghp_status (*accumulate_gated)(struct ghp_backend *backend,
+                                        const struct ghp_gated_sum *sum);
 };
 
 extern const struct ghp_backend_ops ghp_backend_reference;

@@ -79,7 +79,7 @@ static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp
     /* direct algorithms are as quick on plain tensors, and bf16 has no others */
     if (backend->config.exact || backend->config.element_bytes == 2) return false;
     if (local->op == GHP_OP_CONV2D) return local->window.groups == 1;
-    return is_apart(local->op) || local->op == GHP_OP_BIAS;
+    return is_apart(local->op) || local->op == GHP_OP_BIAS || local->op == GHP_OP_BATCH_NORM;
 }
 
 /* What Winograd's three passes and two of the direct ones want on blocked activations; the others reorder either way. */
@@ -97,9 +97,13 @@ static bool onednn_blocks_weights(const struct ghp_backend *backend, const struc
 }
 
 /* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
-static bool onednn_fuses(const struct ghp_backend *backend, const struct ghp_local *local)
+static bool onednn_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
 {
-    return !backend->config.exact && local->op == GHP_OP_CONV2D;
+    bool back = pass == GHP_PASS_BACKWARD_DATA
+                    ? op == GHP_OP_BATCH_NORM || op == GHP_OP_RELU /* in a sum of gradients */
+                    : op == GHP_OP_BATCH_NORM && pass == GHP_PASS_BACKWARD_STATS;
+    bool forward = op == GHP_OP_CONV2D || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
+    return !backend->config.exact && (back || (forward && pass == GHP_PASS_FORWARD));
 }
 
 static struct ghp_local as_blocks(const struct ghp_local *local)
@@ -112,6 +116,33 @@ static struct ghp_local as_blocks(const struct ghp_local *local)
     return blocks;
 }
 
+/* The loop that computes a pass on plain tensors, or with what goes along; NULL: there is none. */
+static const struct ghp_loop *loop_of(enum ghp_op op, enum ghp_pass pass,
+                                      struct ghp_formats formats)
+{
+    if (formats.bias) return NULL;
+    if (op == GHP_OP_BATCH_NORM) return ghp_loop_norm(pass, formats);
+    if (!formats.relu) return ghp_loop_find(op, pass);
+    return op == GHP_OP_ADD && pass == GHP_PASS_FORWARD ? &ghp_loop_add_relu : NULL;
+}
+
+/* What the library has no part in. */
+static enum ghp_status prepare_loop(struct ghp_backend *backend, const struct ghp_local *local,
+                                    enum ghp_pass pass, struct ghp_formats formats,
+                                    struct ghp_kernel **kernel)
+{
+    bool blocked = formats.x || formats.y || formats.w;
+    const struct ghp_loop *loop = loop_of(local->op, pass, formats);
+    if (loop == NULL && (formats.bias || formats.relu || formats.stats || formats.add))
+        return GHP_OK;
+    if (loop == NULL) return ghp_loop_prepare(backend, local, pass, kernel); /* says so */
+    if (!blocked || local->op == GHP_OP_BATCH_NORM)
+        return ghp_loop_prepare_by(backend, local, loop, kernel);
+    if (!is_apart(local->op)) return ghp_onednn_blocked_prepare(backend, local, pass, kernel);
+    const struct ghp_local blocks = as_blocks(local);
+    return ghp_loop_prepare_by(backend, &blocks, loop, kernel);
+}
+
 static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
                                               const struct ghp_local *local, enum ghp_pass pass,
                                               const char *algorithm, struct ghp_formats formats,
@@ -119,7 +150,6 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
 {
     const struct ghp_onednn_wish wish = {algorithm, formats};
     struct ghp_onednn_kernel *made = NULL;
-    bool blocked = formats.x || formats.y || formats.w, fused = formats.bias || formats.relu;
     *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
@@ -134,11 +164,7 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
         *kernel = &made->base;
         return GHP_OK;
     }
-    if (fused) return GHP_OK;
-    if (!blocked) return ghp_loop_prepare(backend, local, pass, kernel);
-    if (!is_apart(local->op)) return ghp_onednn_blocked_prepare(backend, local, pass, kernel);
-    const struct ghp_local blocks = as_blocks(local);
-    return ghp_loop_prepare(backend, &blocks, pass, kernel);
+    return prepare_loop(backend, local, pass, formats, kernel);
 }
 
 static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
@@ -237,4 +263,5 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .release = onednn_release,
     .update = ghp_loop_update,
     .accumulate = ghp_loop_accumulate,
+    .accumulate_gated = ghp_loop_accumulate_gated,
 };

@@ -47,6 +47,10 @@ extern const struct ghp_loop ghp_loops_gather[]; /* view, pad */
 
 /* The loop of a pass; NULL where the operation has no such pass. */
 const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass);
+/* A batch norm's, on tensors in these formats, with what they say goes along; NULL: there is none. Backward with a ReLU w is
+ * read too. */
+const struct ghp_loop *ghp_loop_norm(enum ghp_pass pass, struct ghp_formats formats);
+extern const struct ghp_loop ghp_loop_add_relu; /* an addition with the ReLU behind it */
 
 struct ghp_backend {
     struct ghp_backend_config config;
@@ -76,12 +80,13 @@ const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
 enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                     struct ghp_numbers numbers);
+enum ghp_status ghp_loop_accumulate_gated(struct ghp_backend *backend,
+                                          const struct ghp_gated_sum *sum);
 
-/* Bodies of the two above, one part of them; in loops_point.c. */
+/* Bodies of these, one part of them; in loops_point.c. */
 void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
                           struct ghp_share share);
-void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range,
-                              int element_bytes);
+void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range range);
 
 /* Rows of `bytes` each, every row starting on a cache line of its own: per-part scratch. */
 static inline int64_t ghp_loop_row_bytes(int64_t bytes)

@@ -279,13 +279,13 @@ struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
 
 bool ghp_formats_fused(struct ghp_formats formats)
 {
-    return formats.bias || formats.relu;
+    return formats.bias || formats.relu || formats.stats || formats.add;
 }
 
 bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
-                       const struct ghp_local *local, enum ghp_pass pass)
+                       enum ghp_op op, enum ghp_pass pass)
 {
-    return ops->can_block != NULL && pass == GHP_PASS_FORWARD && ops->fuses(backend, local);
+    return ops->can_block != NULL && ops->fuses(backend, op, pass);
 }
 
 static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
@@ -304,7 +304,7 @@ enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct gh
                                     const struct ghp_op_entry *entry, int64_t *bytes)
 {
     struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
-    bool fuses = ghp_formats_fuses(ops, backend, &task->local, task->pass);
+    bool fuses = ghp_formats_fuses(ops, backend, task->local.op, task->pass);
     *bytes = 0;
     for (int i = 0; i < GHP_FORMATS_MOST; i++) {
         struct ghp_formats formats = ghp_formats_variant(likely, i);

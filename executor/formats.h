@@ -56,9 +56,9 @@ struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local);
 
-/* Whether a pass may take a bias and a ReLU along (fuse.h). */
+/* Whether a pass may take a ReLU, or a bias, along (fuse.h). */
 bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
-                       const struct ghp_local *local, enum ghp_pass pass);
+                       enum ghp_op op, enum ghp_pass pass);
 
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
  * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`; the second half with a

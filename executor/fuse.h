@@ -1,12 +1,17 @@
-/* executor/fuse.h - biases and ReLUs that a convolution's forward kernel applies itself, while its output is in registers.
+/* executor/fuse.h - what one kernel does in place of several, while the tensor is in registers or in cache.
  *
- * A bias and a ReLU behind a convolution read and write its output once each, for next to no computing. Where they stand
- * behind it in the program, in place and with no exchange between, the worker prepares one kernel for all of them, and their
+ * A bias and a ReLU behind a convolution read and write its output once each, for next to no computing; so does a ReLU behind a
+ * batch norm or an addition. Where they stand behind it in the program, in place and with no exchange between, the worker prepares one kernel for all of them, and their
  * own instructions do nothing. The bias is updated before the convolution runs, which waits for nothing more: its
- * gradient was ready before the convolution's.
+ * gradient was ready before the convolution's. Backward, a batch norm's passes leave out of dy what the ReLU behind it would,
+ * whose own pass does nothing then.
  *
- * The profiler measures what workers do so: a convolution together with what follows it in its network, and a bias or a ReLU
- * that every layer of its kind hands to a convolution as taking no time. Where a plan divides such a convolution by input
+ * A batch norm whose statistics no other worker shares takes its sums and applies them in one kernel, a few channels after the
+ * other, so that the tensors come from memory once and not twice; forward that kernel also adds what the addition behind it
+ * adds, and then runs in the addition's place. Backward it runs in the place of the sums, which the weights' gradients read.
+ *
+ * The profiler measures what workers do so: an operation together with what follows it in its network, and a bias or a ReLU
+ * that every layer of its kind hands to another as taking no time. Where a plan divides such a convolution by input
  * channels its parts must be summed before the bias, which then costs what no profile says (docs/cpu.md). */
 #ifndef GHP_EXECUTOR_FUSE_H
 #define GHP_EXECUTOR_FUSE_H
@@ -17,17 +22,35 @@
 struct ghp_epilogue { /* instructions, or layers; -1: none */
     int bias, relu;
     int update; /* instruction that updates the bias */
+    int stats;  /* STATS of a batch norm, right before it (in models: the layer itself) */
+    int add;    /* addition right behind that batch norm; the ReLU is behind the addition then */
 };
 
-/* What can be fused into instruction `conv`. Local. Tested tests/executor/test_fuse.c */
-struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, int conv);
+/* What can be fused into instruction `taker`: of a convolution bias and ReLU, of a batch norm its statistics, an addition and
+ * a ReLU, of an addition a ReLU. Local. Tested tests/executor/test_fuse.c */
+struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struct ghp_model *model,
+                                  int taker);
 
-/* The layers behind a convolution that it takes along where their splits let it. */
-struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int conv);
+struct ghp_prologue {
+    int relu;  /* backward pass of the ReLU behind a batch norm; -1: none */
+    int stats; /* the batch norm's BACKWARD_STATS; -1: it is none */
+    bool own;  /* no other worker shares the sums, and dx can be written where they are taken */
+};
 
-/* Whether every layer of this one's kind and image size is taken along by a convolution: all that can share its entry in a
- * profile. */
-bool ghp_fuse_always(const struct ghp_model *model, int layer);
+/* What a batch norm's backward passes can take along, asked of its BACKWARD_DATA. */
+struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
+                                       const struct ghp_model *model, int data);
+
+/* The backward pass of a ReLU right behind instruction `sum`, which adds a further gradient of its output; -1: none. */
+int ghp_fuse_find_sum(const struct ghp_program *program, int sum);
+
+/* The layers behind one that it takes along where their splits let it. own: no other worker shares a batch norm's
+ * statistics. */
+struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker, bool own);
+
+/* Whether the pass of every layer of this one's kind and image size (but for biases and ReLUs forward: and channels) is taken
+ * along: all that can share its entry in a profile. */
+bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass, bool own);
 
 /* The same formats with that epilogue. */
 struct ghp_formats ghp_fuse_formats(struct ghp_formats formats, struct ghp_epilogue epilogue);

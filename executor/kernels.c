@@ -95,13 +95,16 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
     return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
 }
 
+static bool same_formats(struct ghp_formats a, struct ghp_formats b)
+{
+    return a.x == b.x && a.y == b.y && a.w == b.w && a.bias == b.bias && a.relu == b.relu &&
+           a.stats == b.stats && a.add == b.add;
+}
+
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
-    return entry->pass == wanted->pass && entry->formats.x == wanted->formats.x &&
-           entry->formats.y == wanted->formats.y && entry->formats.w == wanted->formats.w &&
-           entry->formats.bias == wanted->formats.bias &&
-           entry->formats.relu == wanted->formats.relu && strcmp(entry->key, wanted->key) == 0 &&
-           same_local(&entry->local, &wanted->local);
+    return entry->pass == wanted->pass && same_formats(entry->formats, wanted->formats) &&
+           strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
 }
 
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
@@ -135,7 +138,7 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     char key[GHP_KEY_BYTES];
 
     struct ghp_formats likely = ghp_formats_likely(kernels->ops, kernels->backend, local);
-    bool fuses = ghp_formats_fuses(kernels->ops, kernels->backend, local, pass);
+    bool fuses = ghp_formats_fuses(kernels->ops, kernels->backend, local->op, pass);
 
     *bytes = 0;
     for (int i = 0; i < GHP_FORMATS_MOST; i++) {

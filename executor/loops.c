@@ -115,23 +115,23 @@ enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_up
     return GHP_OK;
 }
 
-struct accumulate_job {
-    void *to;
-    const void *from;
-    struct ghp_numbers numbers;
-};
-
 static void accumulate_part(void *context, struct ghp_share share)
 {
-    const struct accumulate_job *job = context;
-    ghp_loop_accumulate_part(job->to, job->from, ghp_share_of(share, job->numbers.n, 16),
-                             job->numbers.bytes);
+    const struct ghp_gated_sum *sum = context;
+    ghp_loop_accumulate_part(sum, ghp_share_of(share, sum->numbers.n, 16));
+}
+
+enum ghp_status ghp_loop_accumulate_gated(struct ghp_backend *backend,
+                                          const struct ghp_gated_sum *sum)
+{
+    struct ghp_gated_sum job = *sum;
+    ghp_parallel(sum->numbers.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part,
+                 &job);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                     struct ghp_numbers numbers)
 {
-    struct accumulate_job job = {to, from, numbers};
-    ghp_parallel(numbers.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part, &job);
-    return GHP_OK;
+    return ghp_loop_accumulate_gated(backend, &(struct ghp_gated_sum){to, from, NULL, numbers});
 }

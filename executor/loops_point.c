@@ -49,6 +49,7 @@ static struct mask mask_of(const struct ghp_local *local, const struct ghp_call 
                          .scale = 1.0 / (1.0 - local->norm.ratio)};
 }
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BODY "executor/loops_point_body.h"
 #include "executor/loops_precisions.h"
 
@@ -85,14 +86,21 @@ void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
         update_double(update, at);
 }
 
-void ghp_loop_accumulate_part(void *to, const void *from, struct ghp_range range, int element_bytes)
+void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range range)
 {
-    if (element_bytes == 2)
-        accumulate_bf16(to, from, range);
-    else if (element_bytes == 4)
-        accumulate_float(to, from, range);
+    int bytes = sum->numbers.bytes;
+    if (sum->y != NULL && bytes == 2)
+        accumulate_gated_bf16(sum->to, sum->from, sum->y, range);
+    else if (sum->y != NULL && bytes == 4)
+        accumulate_gated_float(sum->to, sum->from, sum->y, range);
+    else if (sum->y != NULL)
+        accumulate_gated_double(sum->to, sum->from, sum->y, range);
+    else if (bytes == 2)
+        accumulate_bf16(sum->to, sum->from, range);
+    else if (bytes == 4)
+        accumulate_float(sum->to, sum->from, range);
     else
-        accumulate_double(to, from, range);
+        accumulate_double(sum->to, sum->from, range);
 }
 
 #define EACH(run, after)                                                                           \
@@ -131,3 +139,6 @@ const struct ghp_loop ghp_loops_point[] = {
     {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", EACH(softmax_data, NULL), NULL},
     {.name = NULL},
 };
+
+const struct ghp_loop ghp_loop_add_relu = {GHP_OP_ADD, GHP_PASS_FORWARD, "loop",
+                                           EACH(add_relu, NULL), NULL};

@@ -203,8 +203,9 @@ static void LOOP(dropout_data)(const struct ghp_local *local, const struct ghp_c
 }
 
 /* Up to ADD_BLOCK elements from `first`: all inputs are added before the sum is rounded. */
-static void LOOP(add_block)(const struct ghp_local *local, const struct ghp_call *call,
-                            int64_t first, int64_t n)
+static ALWAYS_INLINE void LOOP(add_block)(const struct ghp_local *local,
+                                          const struct ghp_call *call, int64_t first, int64_t n,
+                                          bool relu)
 {
     const SCALAR *a = (const SCALAR *)call->at.x[0] + first,
                  *b = (const SCALAR *)call->at.x[1] + first;
@@ -221,16 +222,28 @@ static void LOOP(add_block)(const struct ghp_local *local, const struct ghp_call
     }
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        y[i] = PUT(sum[i]);
+        y[i] = PUT(relu && !(sum[i] > 0) ? 0 : sum[i]);
+}
+
+static ALWAYS_INLINE void LOOP(add_all)(const struct ghp_local *local, const struct ghp_call *call,
+                                        struct ghp_share share, bool relu)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    for (int64_t first = at.first; first < at.end; first += ADD_BLOCK)
+        LOOP(add_block)
+    (local, call, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK, relu);
 }
 
 static void LOOP(add_forward)(const struct ghp_local *local, const struct ghp_call *call,
                               struct ghp_share share)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    for (int64_t first = at.first; first < at.end; first += ADD_BLOCK)
-        LOOP(add_block)
-    (local, call, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK);
+    LOOP(add_all)(local, call, share, false);
+}
+
+static void LOOP(add_relu)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    LOOP(add_all)(local, call, share, true);
 }
 
 static void LOOP(add_data)(const struct ghp_local *local, const struct ghp_call *call,
@@ -436,4 +449,15 @@ static void LOOP(accumulate)(void *to, const void *from, struct ghp_range at)
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
         sum[i] = PUT(GET(sum[i]) + GET(more[i]));
+}
+
+/* The same where a ReLU let y through, else 0. */
+static void LOOP(accumulate_gated)(void *to, const void *from, const void *gate,
+                                   struct ghp_range at)
+{
+    SCALAR *sum = to;
+    const SCALAR *more = from, *y = gate;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        sum[i] = GET(y[i]) > 0 ? PUT(GET(sum[i]) + GET(more[i])) : 0;
 }

@@ -11,6 +11,7 @@ enum { MOST_COPIES = 4096, PAGE_BYTES = 4096 };
 struct ghp_opbench {
     const struct ghp_backend_ops *ops;
     enum ghp_pass pass;
+    int element_bytes;
     struct ghp_kernel *kernel;
     struct ghp_opset set;
     struct ghp_device device;
@@ -21,6 +22,7 @@ struct ghp_opbench {
     char *scratch;         /* of the kernel, in turns too */
     int64_t scratch_bytes; /* there are */
     float *bias;           /* that the kernel takes along; NULL: none yet */
+    char *others;          /* each call's other half of the sum that it takes along; NULL: none */
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
@@ -186,6 +188,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     if (made == NULL) return GHP_NO_MEMORY();
     made->ops = ops;
     made->pass = task->pass;
+    made->element_bytes = size;
     made->other_bytes = task->other_bytes;
     made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
@@ -216,6 +219,19 @@ static enum ghp_status add_bias(struct ghp_opbench *bench)
     return GHP_OK;
 }
 
+/* What a kernel adds to its result: made long before it, so each call has its own. */
+static enum ghp_status add_others(struct ghp_opbench *bench)
+{
+    int64_t bytes = ghp_local_out_elements(&bench->set.local) * bench->element_bytes;
+
+    if (bench->others != NULL) return GHP_OK;
+    GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
+    memset(bench->others, 0, (size_t)(bench->n_calls * bytes));
+    for (int i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.x[1] = bench->others + i * bytes;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
                                    const char *algorithm, struct ghp_formats formats)
 {
@@ -226,11 +242,12 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
                                  &bench->kernel));
     if (bench->kernel == NULL) { /* none that fuses */
-        formats.bias = formats.relu = false;
+        formats.bias = formats.relu = formats.stats = formats.add = false;
         GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
                                      &bench->kernel));
     }
     if (formats.bias) GHP_TRY(add_bias(bench));
+    if (formats.add) GHP_TRY(add_others(bench));
     return place_scratch(bench);
 }
 
@@ -266,6 +283,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
     unblock(bench->device, bench->scratch);
     free(bench->bias);
+    unblock(bench->device, bench->others);
     free(bench->calls);
     unblock(bench->device, bench->copies);
     ghp_opset_release(&bench->set);

@@ -35,10 +35,15 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->order = ghp_alloc(n, sizeof(*w->order));
     w->absorbed = ghp_alloc(n, sizeof(*w->absorbed));
     w->bias = ghp_alloc(n, sizeof(*w->bias));
-    if (w->order == NULL || w->absorbed == NULL || w->bias == NULL) return GHP_NO_MEMORY();
+    w->gate = ghp_alloc(n, sizeof(*w->gate));
+    w->add = ghp_alloc(n, sizeof(*w->add));
+    if (w->order == NULL || w->absorbed == NULL || w->bias == NULL || w->gate == NULL ||
+        w->add == NULL)
+        return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++) {
         w->order[i] = i;
         w->bias[i] = -1;
+        w->add[i] = -1;
     }
     w->comm = ghp_alloc(n, sizeof(*w->comm));
     w->label = ghp_alloc(n, sizeof(*w->label));
@@ -68,36 +73,99 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
     return scratch < 0 ? 0 : w->program.buffers[scratch].bytes;
 }
 
-/* Instruction i takes its epilogue along, whose own instructions have nothing left to do; the bias is updated before. */
-static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
+/* Two instructions run in each other's place. */
+static void swap(struct ghp_worker *w, int i, int other)
 {
-    if (epilogue.relu >= 0) w->absorbed[epilogue.relu] = true;
-    if (epilogue.bias < 0) return;
-    w->absorbed[epilogue.bias] = true;
-    w->bias[i] = ghp_worker_instr(w, epilogue.bias)->at.w[0];
-    if (epilogue.update < 0) return;
-    w->order[i] = epilogue.update;
-    w->order[epilogue.update] = i;
+    w->order[i] = other;
+    w->order[other] = i;
 }
 
-/* A kernel that takes what follows the instruction along, where the backend has one that its scratch holds. */
+/* Instruction i takes its epilogue along, whose own instructions have nothing left to do; a bias is updated before, and a sum
+ * is made where its other half is there. */
+static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
+{
+    const int taken[] = {epilogue.bias, epilogue.relu, epilogue.stats, epilogue.add};
+
+    for (size_t t = 0; t < sizeof taken / sizeof taken[0]; t++)
+        if (taken[t] >= 0) w->absorbed[taken[t]] = true;
+    if (epilogue.bias >= 0) w->bias[i] = ghp_worker_instr(w, epilogue.bias)->at.w[0];
+    if (epilogue.update >= 0) swap(w, i, epilogue.update);
+    w->add[i] = epilogue.add;
+    if (epilogue.add >= 0) swap(w, i, epilogue.add);
+}
+
+/* A kernel with what goes along; NULL where the backend has none that the instruction's scratch holds. */
+static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_formats formats,
+                                  struct ghp_kernel **fused)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, formats, fused));
+    if (*fused != NULL && w->team.backend_ops->scratch_bytes(*fused) > scratch_of(w, i))
+        *fused = NULL;
+    return GHP_OK;
+}
+
+/* Takes what follows the instruction along. */
 static enum ghp_status fuse_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_backend_ops *ops = w->team.backend_ops;
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    const struct ghp_epilogue epilogue = ghp_fuse_find(&w->program, i);
+    const struct ghp_epilogue epilogue = ghp_fuse_find(&w->program, w->work.model, i);
     struct ghp_formats formats =
         ghp_fuse_formats(ghp_formats_of(&w->program, instr, &w->kernels, w->blocked), epilogue);
     struct ghp_kernel *fused = NULL;
 
     if (!ghp_formats_fused(formats) ||
-        !ghp_formats_fuses(ops, w->team.backend, &instr->local, instr->pass))
+        !ghp_formats_fuses(ops, w->team.backend, instr->local.op, instr->pass))
         return GHP_OK;
-    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, formats, &fused));
-    if (fused == NULL || ops->scratch_bytes(fused) > scratch_of(w, i)) return GHP_OK;
+    GHP_TRY(find_fused(w, i, formats, &fused));
+    if (fused == NULL) return GHP_OK;
     w->kernel[i] = fused;
     absorb(w, i, epilogue);
     return GHP_OK;
+}
+
+/* The backward passes of a batch norm, with that of the ReLU behind it; instruction i is the last of them. */
+static enum ghp_status fuse_back(struct ghp_worker *w, int i)
+{
+    const struct ghp_prologue prologue = ghp_fuse_find_back(&w->program, w->work.model, i);
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool relu = prologue.relu >= 0 && !w->absorbed[prologue.relu]; /* else a sum has it */
+    struct ghp_kernel *stats = NULL, *data = NULL;
+    struct ghp_formats formats;
+
+    if (!(relu || prologue.own) ||
+        !ghp_formats_fuses(w->team.backend_ops, w->team.backend, instr->local.op, instr->pass))
+        return GHP_OK;
+    formats = ghp_formats_of(&w->program, instr, &w->kernels, w->blocked);
+    formats.relu = relu;
+    formats.stats = prologue.own;
+    GHP_TRY(find_fused(w, i, formats, &data));
+    if (!prologue.own) GHP_TRY(find_fused(w, prologue.stats, formats, &stats));
+    if (data == NULL || (stats == NULL && !prologue.own)) return GHP_OK;
+    w->kernel[i] = data;
+    if (relu) w->absorbed[prologue.relu] = true;
+    if (!prologue.own) {
+        w->kernel[prologue.stats] = stats;
+        return GHP_OK;
+    }
+    w->absorbed[prologue.stats] = true;
+    swap(w, i, prologue.stats);
+    return GHP_OK;
+}
+
+/* The ReLU whose gradient a sum completes. */
+static void fuse_sum(struct ghp_worker *w, int i)
+{
+    int relu = ghp_fuse_find_sum(&w->program, i);
+
+    w->gate[i] = -1;
+    if (relu < 0 || !ghp_formats_fuses(w->team.backend_ops, w->team.backend, GHP_OP_RELU,
+                                       GHP_PASS_BACKWARD_DATA))
+        return;
+    w->gate[i] = ghp_worker_instr(w, relu)->at.y;
+    w->absorbed[relu] = true;
 }
 
 static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
@@ -113,7 +181,9 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
                                  &w->kernel[i]));
         GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <= scratch_of(w, i));
         GHP_TRY(fuse_instr(w, i));
+        GHP_TRY(fuse_back(w, i));
     }
+    fuse_sum(w, i);
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     w->parcel[i] = -1;
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
@@ -329,6 +399,8 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->order);
     free(w->absorbed);
     free(w->bias);
+    free(w->gate);
+    free(w->add);
     free(w->origin);
     free(w->updates);
     free(w->updated);

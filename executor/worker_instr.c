@@ -111,7 +111,8 @@ static enum ghp_status run_ghosts(struct ghp_worker *w, int i, const struct ghp_
     for (int g = 0; g < local->repeat; g++) {
         struct ghp_call call = *all;
 
-        call.at.x[0] = moved(all->at.x[0], g * tensor);
+        for (int x = 0; x < GHP_MAX_INPUTS; x++)
+            call.at.x[x] = moved(all->at.x[x], g * tensor);
         call.at.dx[0] = moved(all->at.dx[0], g * tensor);
         call.at.y = moved(all->at.y, g * tensor);
         call.at.dy = moved(all->at.dy, g * tensor);
@@ -124,6 +125,16 @@ static enum ghp_status run_ghosts(struct ghp_worker *w, int i, const struct ghp_
     return GHP_OK;
 }
 
+/* The sum's place for the result, and what is added to it. */
+static void take_addition(const struct ghp_worker *w, int i, struct ghp_call *call)
+{
+    const struct ghp_operands *add = &ghp_worker_instr(w, w->add[i])->at;
+    const void *one = w->address[add->x[0]], *other = w->address[add->x[1]];
+
+    call->at.x[1] = one == call->at.y ? other : one;
+    call->at.y = w->address[add->y];
+}
+
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -132,6 +143,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     if (w->absorbed[i]) return GHP_OK;
     call.at = ghp_call_tensors(instr, w->address);
     if (w->bias[i] >= 0) call.at.w[1] = w->address[w->bias[i]];
+    if (w->add[i] >= 0) take_addition(w, i, &call);
     if (w->flight != NULL) call.numbers = ghp_flight_numbers(w->flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &call);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
@@ -168,11 +180,16 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
 }
 
 /* A further gradient of a tensor, or a further micro-batch's gradients of a layer's weights. */
-static enum ghp_status run_accumulate(struct ghp_worker *w, const struct ghp_instr *instr)
+static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 {
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
     const struct ghp_numbers tensor = {ghp_local_in_elements(&instr->local), w->work.element_bytes};
 
+    if (w->gate[i] >= 0)
+        return w->team.backend_ops->accumulate_gated(
+            w->team.backend, &(struct ghp_gated_sum){w->address[at->dy], w->address[at->x[0]],
+                                                     w->address[w->gate[i]], tensor});
     if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)
@@ -200,7 +217,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_LOAD: return run_load(w, instr);
     case GHP_INSTR_COMPUTE: return run_compute(w, i);
     case GHP_INSTR_RESHARD: return run_reshard(w, i);
-    case GHP_INSTR_ACCUMULATE: return run_accumulate(w, instr);
+    case GHP_INSTR_ACCUMULATE: return run_accumulate(w, i);
     case GHP_INSTR_STAT_REDUCE:
         if (w->comm[i] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
         return ghp_worker_sum(w, i, at->stats, instr->bytes);

@@ -30,9 +30,11 @@ struct ghp_worker {
     bool has_next;
     struct ghp_stopwatch *watch;
     struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
-    int *order;     /* in which instructions run: the list's, but for updates of fused biases */
-    bool *absorbed; /* of each instruction: the convolution before it does its work */
+    int *order;     /* in which instructions run: the list's, but for what is fused (fuse.h) */
+    bool *absorbed; /* of each instruction: another does its work */
     int *bias;      /* of each instruction: the buffer of the bias that it takes along, or -1 */
+    int *gate;      /* of each ACCUMULATE: the output of the ReLU that it takes along, or -1 */
+    int *add;       /* of each instruction: the addition that it takes along, or -1 */
     struct ghp_comm **comm;                /* of each instruction that sends, else NULL */
     char (*label)[GHP_WORKER_LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;                        /* of each buffer */

@@ -51,16 +51,22 @@ struct collecting {
     bool shares;       /* the extent is one worker with a share of its own */
 };
 
+/* Whether no other worker shares a batch norm's statistics; where ghost batches do, they may be shared or not. */
+static bool own_statistics(const struct collecting *c, const struct ghp_local *local)
+{
+    return c->request->workers == 1 || local->norm.local_stats;
+}
+
 static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
 {
     struct collecting *c = context;
-    bool forward = item->pass == GHP_PASS_FORWARD;
+    bool own = own_statistics(c, &item->local);
     struct ghp_agenda_op op = {.local = item->local,
                                .pass = item->pass,
                                .value = GHP_VALUE_REST,
                                .n_ways = 1,
-                               .epilogue = ghp_fuse_layers(c->model, item->layer),
-                               .absorbed = forward && ghp_fuse_always(c->model, item->layer)};
+                               .epilogue = ghp_fuse_layers(c->model, item->layer, own),
+                               .absorbed = ghp_fuse_always(c->model, item->layer, item->pass, own)};
 
     if (c->shares)
         op.value = GHP_VALUE_DATA;
@@ -342,8 +348,9 @@ void ghp_agenda_release(struct ghp_agenda *agenda)
     memset(agenda, 0, sizeof *agenda);
 }
 
-int ghp_agenda_draw(const struct ghp_agenda *agenda, double (*weight)(const struct ghp_agenda_op *op),
-                    int most, const struct ghp_agenda_op **ops)
+int ghp_agenda_draw(const struct ghp_agenda *agenda,
+                    double (*weight)(const struct ghp_agenda_op *op), int most,
+                    const struct ghp_agenda_op **ops)
 {
     double all = 0, passed = 0, drawn = 0.5;
     int n = 0;

@@ -45,8 +45,8 @@ struct ghp_agenda_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
-    struct ghp_epilogue epilogue; /* layers that a convolution takes along (executor/fuse.h) */
-    bool absorbed;                /* a bias or ReLU that convolutions take along */
+    struct ghp_epilogue epilogue; /* layers that it takes along (executor/fuse.h) */
+    bool absorbed;                /* others take it along, wherever it is */
     /* rank 0: scratch_bytes is known, of an entry with so many formats */
     bool asked;
     int asked_formats;

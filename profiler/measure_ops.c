@@ -33,9 +33,10 @@ static struct ghp_visiting visiting_of(const struct ghp_measure *m,
 
 bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op *op)
 {
-    const struct ghp_local conv = {.op = GHP_OP_CONV2D};
+    bool forward = op->pass == GHP_PASS_FORWARD || op->pass == GHP_PASS_STATS;
 
-    return op->absorbed && ghp_formats_fuses(m->backend_ops, m->backend, &conv, GHP_PASS_FORWARD);
+    return op->absorbed && ghp_formats_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
+                                             forward ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_DATA);
 }
 
 /* One walk through the agenda. */

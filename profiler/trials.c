@@ -37,7 +37,7 @@ struct ghp_formats ghp_trials_formats(const struct ghp_measure *m, const struct 
         .w = op->local.op == GHP_OP_CONV2D &&
              ghp_formats_weights(m->backend_ops, m->backend, &op->local)};
 
-    if (!ghp_formats_fuses(m->backend_ops, m->backend, &op->local, op->pass)) return formats;
+    if (!ghp_formats_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return formats;
     return ghp_fuse_formats(formats, op->epilogue);
 }
 

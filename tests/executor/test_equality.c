@@ -1,7 +1,7 @@
 /* ghp-test: np=1,2,3,4 timeout=300
  *
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits
- * of a plain, a residual (batch norm, dropout) and a gated network (products, views, pads), in double on the reference backend and in float on the fast
+ * of a plain, a residual (batch norm, dropout), a gated (products, views, pads) and a much joined network, in double on the reference backend and in float on the fast
  * one; a second run gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
 #include "executor/parameters.h"
 #include "executor/verify.h"
@@ -123,6 +123,7 @@ int main(int argc, char **argv)
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/joins.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
     if (workers > 1) {

@@ -8,6 +8,7 @@
 
 #include "core/lower.h"
 #include "executor/formats.h"
+#include "executor/past_cache.h"
 #include "executor/weight_blocks.h"
 
 #include <float.h>
@@ -160,7 +161,8 @@ static void compare(const struct ghp_opset *got, const struct ghp_opset *right, 
 {
     struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
     int n = op_case_written(got, pass, a);
-    bool sums = got->local.op == GHP_OP_CONV2D || pass == GHP_PASS_BACKWARD_WEIGHT;
+    bool sums = got->local.op == GHP_OP_CONV2D || got->local.op == GHP_OP_BATCH_NORM ||
+                pass == GHP_PASS_BACKWARD_WEIGHT;
     double bound = sums ? 16 * (4 + sqrt(products(&got->local, pass))) * FLT_EPSILON : 0;
     op_case_written(right, pass, b);
     for (int t = 0; t < n; t++) {
@@ -203,7 +205,8 @@ static void check_formats(const struct ghp_local *local, struct ghp_formats form
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct ghp_algorithms names = {0};
         if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
-        if (ghp_formats_fused(formats) && !ghp_formats_fuses(ops, fast, local, (enum ghp_pass)pass))
+        if (ghp_formats_fused(formats) &&
+            !ghp_formats_fuses(ops, fast, local->op, (enum ghp_pass)pass))
             continue;
         check_way(local, (enum ghp_pass)pass, NULL, formats);
         CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, formats, &names), GHP_OK);
@@ -223,6 +226,7 @@ static struct ghp_local sized(enum ghp_op op, int64_t c, int64_t size, int64_t k
 {
     struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
     struct ghp_local local = {.op = op,
+                              .norm = {.epsilon = 1e-5, .momentum = 0.1},
                               .n = 3,
                               .c = c,
                               .h = size,
@@ -236,6 +240,111 @@ static struct ghp_local sized(enum ghp_op op, int64_t c, int64_t size, int64_t k
     local.k = flat ? c * size * size : c;
     local.p = local.q = flat || global ? 1 : size;
     return local;
+}
+
+/* What a ReLU lets through of dy, by its output. */
+static void mask(struct ghp_opset *set)
+{
+    const float *y = set->call.at.y;
+    float *dy = set->call.at.dy;
+    for (int64_t i = 0; i < ghp_local_out_elements(&set->local); i++)
+        if (!(y[i] > 0)) dy[i] = 0;
+}
+
+/* What the addition behind a batch norm adds. */
+static float *make_other(const struct ghp_local *local)
+{
+    int64_t n = ghp_local_out_elements(local);
+    float *other = ghp_alloc((size_t)n, sizeof *other);
+    for (int64_t i = 0; i < n; i++)
+        other[i] = (float)bias_of(i * i % 11);
+    return other;
+}
+
+/* What goes along in one pass of a batch norm. */
+static struct ghp_formats in_pass(struct ghp_formats formats, const struct ghp_local *local,
+                                  enum ghp_pass pass)
+{
+    bool forward = pass == GHP_PASS_FORWARD;
+    formats.relu = formats.relu && ghp_formats_fuses(ops, fast, local->op, pass) &&
+                   (forward || !formats.add); /* else the ReLU is not behind the batch norm */
+    formats.stats = formats.stats && (forward || pass == GHP_PASS_BACKWARD_DATA);
+    formats.add = formats.add && forward;
+    return formats;
+}
+
+static void forward_norm(struct ghp_opset *right, struct ghp_formats now, const float *other)
+{
+    float *y = right->call.at.y;
+    op_case_run(right, &ghp_backend_reference, reference, GHP_PASS_FORWARD, NULL);
+    for (int64_t i = 0; now.add && i < ghp_local_out_elements(&right->local); i++)
+        y[i] += other[i];
+    finish(right, now);
+    if (now.relu && !now.add) mask(right);
+}
+
+/* All passes of a batch norm in the order of training, each after what the one before it made in the same format: with what
+ * goes along, against the same passes with the others between them. With statistics of its own there is no STATS, and
+ * BACKWARD_DATA runs in the place of BACKWARD_STATS. */
+static void check_norm(const struct ghp_local *local, struct ghp_formats formats)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+    struct ghp_opset right, got;
+    float *other = make_other(local);
+    if (!CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, &right), GHP_OK) ||
+        !CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, &got), GHP_OK))
+        exit(1);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        bool forward = order[i] == GHP_PASS_FORWARD,
+             sums = order[i] == GHP_PASS_STATS || order[i] == GHP_PASS_BACKWARD_STATS;
+        enum ghp_pass by = formats.stats && order[i] == GHP_PASS_BACKWARD_STATS
+                               ? GHP_PASS_BACKWARD_DATA
+                               : order[i];
+        struct ghp_formats now = in_pass(formats, local, by);
+        if (forward)
+            forward_norm(&right, now, other);
+        else
+            op_case_run(&right, &ghp_backend_reference, reference, order[i], NULL);
+        if (now.add) got.call.at.x[1] = other;
+        if (!formats.stats || order[i] == GHP_PASS_BACKWARD_WEIGHT || forward || by != order[i])
+            run_blocked(&got, by, NULL, now);
+        got.call.at.x[1] = NULL;
+        if (!(formats.stats && sums && by == order[i]))
+            compare(&got, &right, order[i], now.stats ? "loop with its sums" : "loop");
+    }
+    free(other);
+    ghp_opset_release(&right);
+    ghp_opset_release(&got);
+}
+
+/* Blocked or plain; statistics by themselves, taken along, with an addition; with a ReLU or without. */
+static void check_norms(void)
+{
+    static const int64_t channels[] = {48, 150, 7};
+    const int64_t all = (int64_t)(sizeof channels / sizeof channels[0]);
+    for (int64_t i = 0; i < all * 12; i++) {
+        int64_t c = channels[i / 12], along = i / 4 % 3;
+        const struct ghp_formats formats = {.x = i % 2 > 0,
+                                            .y = i % 2 > 0,
+                                            .relu = i / 2 % 2 > 0,
+                                            .stats = along > 0,
+                                            .add = along > 1};
+        const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, c, 5, c);
+        if (!formats.x || ghp_whole_blocks(c)) check_norm(&norm, formats);
+    }
+    for (int i = 0; i < 4; i++) { /* large enough to be written past the caches */
+        const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, 64, 40, 64);
+        CHECK(ghp_local_in_elements(&norm) * 4 >= GHP_PAST_CACHE_BYTES);
+        check_norm(&norm, (struct ghp_formats){
+                              .x = true, .y = true, .relu = i > 1, .stats = i % 2, .add = i % 2});
+    }
+    struct ghp_kernel *kernel = NULL;
+    const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, 48, 5, 48);
+    CHECK_STATUS(ops->prepare_blocked(fast, &norm, GHP_PASS_FORWARD, NULL,
+                                      (struct ghp_formats){.add = true}, &kernel),
+                 GHP_OK);
+    CHECK(kernel == NULL); /* shared sums are not there any more where the other half is */
 }
 
 static void check_kernels(void)
@@ -262,8 +371,18 @@ static void check_kernels(void)
     }
     CHECK(ghp_formats_weights(ops, fast, &convs[0]));
     CHECK(!ghp_formats_weights(ops, fast, &convs[1])); /* 3 channels are no block */
-    CHECK(ghp_formats_fuses(ops, fast, &convs[0], GHP_PASS_FORWARD));
-    CHECK(!ghp_formats_fuses(ops, exact, &convs[0], GHP_PASS_FORWARD));
+    CHECK(ghp_formats_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(!ghp_formats_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    for (int v = 0; v < 4; v++) {
+        const struct ghp_formats formats = {.x = v & 1, .y = v & 1, .relu = v / 2};
+        const struct ghp_local sum = sized(GHP_OP_ADD, 48, 5, 48);
+        check_way(&sum, GHP_PASS_FORWARD, NULL, formats);
+    }
+    check_norms();
+    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
+    CHECK(ops->can_block(fast, &(struct ghp_local){.op = GHP_OP_BATCH_NORM}));
+    CHECK(!ops->can_block(exact, &(struct ghp_local){.op = GHP_OP_BATCH_NORM}));
     for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
         const struct ghp_local local = sized(apart[i], 48, 5, 48);
         bool ends = apart[i] == GHP_OP_FLATTEN || apart[i] == GHP_OP_GLOBAL_AVG_POOL;

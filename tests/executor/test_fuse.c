@@ -1,11 +1,12 @@
-/* tests/executor/test_fuse.c - which biases and ReLUs convolutions take along: in programs by their operands, in models by
- * their edges. That kernels which take them along compute the same is test_formats.c's and test_fast.c's. */
+/* tests/executor/test_fuse.c - what one kernel does in place of several: in programs by their operands, in models by
+ * their edges. That such kernels compute the same is test_formats.c's and test_fast.c's. */
 #include "executor/fuse.h"
 #include "core/lower.h"
 #include "tests/check.h"
 #include "tests/executor/cases.h"
 
 static const char *const blocks = GHP_SOURCE_DIR "/tests/executor/blocks.json";
+static const char *const resnet = GHP_SOURCE_DIR "/models/small-resnet.json";
 
 static int layer_of(const struct ghp_model *model, const char *name)
 {
@@ -15,22 +16,27 @@ static int layer_of(const struct ghp_model *model, const char *name)
     return -1;
 }
 
-/* Of the layer's forward pass: "bias relu update", what is there of it. */
-static const char *taken_by(const struct ghp_program *program, int layer)
+/* Of the layer's forward pass: "stats add bias relu update", what is there of it. */
+static const char *taken_by(const struct ghp_program *program, const struct ghp_model *model,
+                            int layer)
 {
     static char text[64];
 
     text[0] = '\0';
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
-        struct ghp_epilogue found = ghp_fuse_find(program, i);
+        struct ghp_epilogue found = ghp_fuse_find(program, model, i);
 
         if (instr->layer != layer || instr->kind != GHP_INSTR_COMPUTE || instr->backward) {
-            CHECK(instr->local.op == GHP_OP_CONV2D || (found.bias < 0 && found.relu < 0));
+            CHECK(instr->local.op == GHP_OP_CONV2D || found.bias < 0);
             continue;
         }
-        snprintf(text, sizeof text, "%s%s%s", found.bias >= 0 ? "bias " : "",
+        if (instr->pass != GHP_PASS_FORWARD) continue;
+        snprintf(text, sizeof text, "%s%s%s%s%s", found.stats >= 0 ? "stats " : "",
+                 found.add >= 0 ? "add " : "", found.bias >= 0 ? "bias " : "",
                  found.relu >= 0 ? "relu " : "", found.update >= 0 ? "update" : "");
+        if (found.stats >= 0) CHECK_EQ(program->instrs[found.stats].pass, GHP_PASS_STATS);
+        if (found.add >= 0) CHECK_EQ(program->instrs[found.add].local.op, GHP_OP_ADD);
         if (found.update >= 0)
             CHECK_EQ(program->instrs[found.update].at.w[0], program->instrs[found.bias].at.w[0]);
     }
@@ -51,10 +57,27 @@ static void check_program(const char *divided, struct ghp_split split, const cha
 
     splits[layer_of(&model, divided)] = split;
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
-    CHECK_TEXT(taken_by(&program, layer_of(&model, layer)), expected);
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, layer)), expected);
     free(splits);
     ghp_program_release(&program);
     ghp_model_release(&model);
+}
+
+/* Which passes of a layer of the residual network are always another's work. */
+static void check_always(const struct ghp_model *model, int layer, bool own)
+{
+    enum ghp_op op = model->layers[layer].op;
+    bool relu = op == GHP_OP_RELU, norm = op == GHP_OP_BATCH_NORM;
+    enum ghp_op before = relu ? model->layers[model->layers[layer].inputs[0]].op : GHP_OP_INPUT;
+
+    CHECK(!ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_WEIGHT, own));
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_STATS, own), norm && own);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_STATS, own), norm && own);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_FORWARD, own),
+             before == GHP_OP_BATCH_NORM || before == GHP_OP_ADD || (op == GHP_OP_ADD && own));
+    /* b.relu's gradient is nobody's to complete, and b.relu1 is of its size */
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_DATA, own),
+             relu && before != GHP_OP_LINEAR && model->layers[layer].out.c == 16);
 }
 
 static void check_model(void)
@@ -63,21 +86,114 @@ static void check_model(void)
     struct ghp_epilogue found;
 
     case_model(blocks, &model);
-    found = ghp_fuse_layers(&model, layer_of(&model, "second"));
+    found = ghp_fuse_layers(&model, layer_of(&model, "second"), false);
     CHECK_EQ(found.bias, layer_of(&model, "second.bias"));
     CHECK_EQ(found.relu, layer_of(&model, "relu2"));
-    found = ghp_fuse_layers(&model, layer_of(&model, "small"));
+    found = ghp_fuse_layers(&model, layer_of(&model, "small"), true);
     CHECK_EQ(found.bias, layer_of(&model, "small.bias"));
     CHECK_EQ(found.relu, -1);
-    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc")).bias, -1);
-    CHECK(ghp_fuse_always(&model, layer_of(&model, "second.bias")));
-    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu2")));
-    CHECK(!ghp_fuse_always(&model, layer_of(&model, "fc.bias")));
-    CHECK(!ghp_fuse_always(&model, layer_of(&model, "pool")));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc"), true).bias, -1);
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "second.bias"), GHP_PASS_FORWARD, true));
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_FORWARD, true));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, true));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "pool"), GHP_PASS_FORWARD, true));
     ghp_model_release(&model);
-    case_model(GHP_SOURCE_DIR "/models/small-resnet.json", &model);
-    for (int i = 0; i < model.n_layers; i++) /* behind batch norms and additions */
-        CHECK(!ghp_fuse_always(&model, i));
+    case_model(resnet, &model);
+    for (int own = 0; own < 2; own++)
+        for (int i = 0; i < model.n_layers; i++)
+            check_always(&model, i, own == 1);
+    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn1"), false);
+    CHECK_EQ(found.relu, layer_of(&model, "a.relu1"));
+    CHECK(found.stats < 0 && found.add < 0);
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.add"), false).relu,
+             layer_of(&model, "a.relu"));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), false).relu, -1);
+    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), true);
+    CHECK_EQ(found.stats, layer_of(&model, "a.bn2"));
+    CHECK_EQ(found.add, layer_of(&model, "a.add"));
+    CHECK_EQ(found.relu, layer_of(&model, "a.relu"));
+    found = ghp_fuse_layers(&model, layer_of(&model, "b.short_bn"), true);
+    CHECK(found.stats >= 0 && found.add == layer_of(&model, "b.add"));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "b.bn2"), true).add,
+             -1); /* not the last of the two */
+    ghp_model_release(&model);
+}
+
+/* Batch norms and additions forward; backward the batch norm that a ReLU alone reads, unless its gradient changes its layout
+ * on the way. */
+static void check_norms(struct ghp_split of_relu, bool fuses)
+{
+    struct ghp_model model;
+    struct ghp_program program = {0};
+    struct ghp_extent extent = {2, 8};
+    int found = 0, sums = 0;
+
+    case_model(resnet, &model);
+    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+
+    splits[layer_of(&model, "a.relu1")] = of_relu;
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "a.bn1")), fuses ? "relu " : "");
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "a.add")), "relu ");
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "a.bn2")), "");
+    for (int i = 0; i < program.n_instrs; i++) {
+        const struct ghp_prologue p = ghp_fuse_find_back(&program, &model, i);
+        const struct ghp_instr *data = &program.instrs[i],
+                               *relu = &program.instrs[p.relu < 0 ? 0 : p.relu];
+        int gated = ghp_fuse_find_sum(&program, i);
+
+        if (gated >= 0) {
+            CHECK_EQ(program.instrs[gated].local.op, GHP_OP_RELU);
+            CHECK_EQ(program.instrs[gated].layer, model.edges[data->edge].from);
+            sums++;
+        }
+        CHECK(!p.own); /* two workers share them */
+        if (p.relu < 0) continue;
+        CHECK(p.relu < p.stats && p.stats < i);
+        CHECK_EQ(relu->local.op, GHP_OP_RELU);
+        CHECK(relu->pass == GHP_PASS_BACKWARD_DATA && data->pass == GHP_PASS_BACKWARD_DATA);
+        CHECK_EQ(model.layers[relu->layer].inputs[0], data->layer);
+        CHECK_EQ(program.instrs[p.stats].layer, data->layer);
+        CHECK_EQ(program.instrs[p.stats].pass, GHP_PASS_BACKWARD_STATS);
+        CHECK(program.instrs[p.stats].at.w[1] >= 0 && data->at.w[1] >= 0);
+        found++;
+    }
+    CHECK_EQ(found, fuses ? 3 : 2); /* bn1, a.bn1 and b.bn1 */
+    CHECK_EQ(sums, 2);              /* relu1 and a.relu */
+    free(splits);
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+}
+
+/* Where a worker has its statistics for itself. */
+static void check_own(void)
+{
+    struct ghp_model model;
+    struct ghp_program program = {0};
+    const struct ghp_extent extent = {1, 8};
+    int own = 0, norms = 0;
+
+    case_model(resnet, &model);
+    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "a.bn1")), "stats relu ");
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "a.bn2")), "stats add relu ");
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "b.bn2")), "stats ");
+    CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "b.short_bn")), "stats add relu ");
+    for (int i = 0; i < program.n_instrs; i++) {
+        const struct ghp_prologue p = ghp_fuse_find_back(&program, &model, i);
+
+        own += p.own;
+        if (p.own) CHECK_EQ(program.instrs[p.stats].point, program.instrs[i].point);
+    }
+    for (int i = 0; i < model.n_layers; i++)
+        norms += model.layers[i].op == GHP_OP_BATCH_NORM;
+    CHECK_EQ(own, norms);
+    free(splits);
+    ghp_program_release(&program);
     ghp_model_release(&model);
 }
 
@@ -92,5 +208,8 @@ int main(void)
     check_program("second", out, "second", ""); /* its output is exchanged before the bias */
     check_program("second", data, "fc", "");
     check_model();
+    check_norms(data, true);
+    check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);
+    check_own();
     return check_end();
 }

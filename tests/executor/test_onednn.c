@@ -170,6 +170,10 @@ static void check_update(void)
     CHECK_STATUS(ops->accumulate(backends[1], w, dw, (struct ghp_numbers){N, 4}), GHP_OK);
     for (int i = 0; i < N; i += 1000)
         CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
+    CHECK_STATUS(ops->accumulate_gated(backends[1],
+                                       &(struct ghp_gated_sum){w1, dw, v, {N, 4}}), GHP_OK);
+    for (int i = 0; i < N; i++)
+        CHECK(w1[i] == (v[i] > 0 ? w[i] : 0));
     free(block);
 }
 
