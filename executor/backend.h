@@ -92,7 +92,8 @@ struct ghp_formats {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */
     /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. Backward
-     * passes of a batch norm: dy is the gradient of that ReLU's output. */
+     * passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a ReLU's output, and
+     * what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
     bool bias, relu;
     /* A batch norm's forward pass and BACKWARD_DATA, where no other worker shares its statistics: they take the sums
      * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it does. */

@@ -6,6 +6,7 @@
 #include "executor/backend_onednn_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool onednn_has_precision(int element_bytes)
 {
@@ -102,7 +103,8 @@ static bool onednn_fuses(const struct ghp_backend *backend, enum ghp_op op, enum
     bool back = pass == GHP_PASS_BACKWARD_DATA
                     ? op == GHP_OP_BATCH_NORM || op == GHP_OP_RELU /* in a sum of gradients */
                     : op == GHP_OP_BATCH_NORM && pass == GHP_PASS_BACKWARD_STATS;
-    bool forward = op == GHP_OP_CONV2D || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
+    bool forward =
+        op == GHP_OP_CONV2D || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD || op == GHP_OP_MAX_POOL;
     return !backend->config.exact && (back || (forward && pass == GHP_PASS_FORWARD));
 }
 
@@ -123,7 +125,10 @@ static const struct ghp_loop *loop_of(enum ghp_op op, enum ghp_pass pass,
     if (formats.bias) return NULL;
     if (op == GHP_OP_BATCH_NORM) return ghp_loop_norm(pass, formats);
     if (!formats.relu) return ghp_loop_find(op, pass);
-    return op == GHP_OP_ADD && pass == GHP_PASS_FORWARD ? &ghp_loop_add_relu : NULL;
+    if (pass != GHP_PASS_FORWARD) return NULL;
+    return op == GHP_OP_ADD        ? &ghp_loop_add_relu
+           : op == GHP_OP_MAX_POOL ? &ghp_loop_max_relu
+                                   : NULL;
 }
 
 /* What the library has no part in. */
@@ -155,6 +160,9 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
     if (ghp_local_has_pass(local, pass)) {
         if (local->op == GHP_OP_CONV2D)
             GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
+        if (algorithm != NULL && strcmp(algorithm, GHP_LOOP_THIN) == 0 &&
+            ghp_loop_is_thin(backend, local))
+            return ghp_loop_prepare_by(backend, local, ghp_loop_thin(pass), kernel);
         if (local->op == GHP_OP_LINEAR)
             GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
@@ -191,7 +199,8 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
     if (local->op == GHP_OP_CONV2D)
         return ghp_onednn_conv_algorithms(backend, local, pass, formats, names);
     if (local->op == GHP_OP_LINEAR)
-        return ghp_onednn_linear_algorithms(backend, local, pass, names);
+        GHP_TRY(ghp_onednn_linear_algorithms(backend, local, pass, names));
+    if (ghp_loop_is_thin(backend, local)) ghp_onednn_add_name(names, GHP_LOOP_THIN);
     return GHP_OK;
 }
 

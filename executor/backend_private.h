@@ -51,6 +51,12 @@ const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass);
  * read too. */
 const struct ghp_loop *ghp_loop_norm(enum ghp_pass pass, struct ghp_formats formats);
 extern const struct ghp_loop ghp_loop_add_relu; /* an addition with the ReLU behind it */
+extern const struct ghp_loop ghp_loop_max_relu; /* a max pool forward, with the ReLU before it */
+/* Linear layers over few samples, in float and with `fast` numerics (loops_thin.c): whether there are loops for that operation,
+ * and the one of a pass. */
+#define GHP_LOOP_THIN "thin"
+bool ghp_loop_is_thin(const struct ghp_backend *backend, const struct ghp_local *local);
+const struct ghp_loop *ghp_loop_thin(enum ghp_pass pass);
 
 struct ghp_backend {
     struct ghp_backend_config config;

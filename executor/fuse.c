@@ -136,19 +136,47 @@ static int earlier(const struct ghp_program *program, int i, int layer, enum ghp
     return -1;
 }
 
+/* The backward pass of a ReLU right behind instruction i, in place on what that leaves in `gradient`; -1: none. */
+static int relu_behind(const struct ghp_program *program, int i, int gradient)
+{
+    const struct ghp_instr *next = &program->instrs[i + 1];
+
+    if (i + 1 >= program->n_instrs || next->kind != GHP_INSTR_COMPUTE ||
+        next->local.op != GHP_OP_RELU || next->pass != GHP_PASS_BACKWARD_DATA ||
+        next->micro != program->instrs[i].micro)
+        return -1;
+    return same_place(program, gradient, next->at.dy) &&
+                   same_place(program, gradient, next->at.dx[0])
+               ? i + 1
+               : -1;
+}
+
 int ghp_fuse_find_sum(const struct ghp_program *program, int sum)
 {
-    const struct ghp_instr *first = &program->instrs[sum], *next = first + 1;
+    const struct ghp_instr *first = &program->instrs[sum];
 
-    if (first->kind != GHP_INSTR_ACCUMULATE || first->edge < 0 || sum + 1 >= program->n_instrs)
-        return -1;
-    if (next->kind != GHP_INSTR_COMPUTE || next->local.op != GHP_OP_RELU ||
-        next->pass != GHP_PASS_BACKWARD_DATA || next->micro != first->micro)
-        return -1;
-    return same_place(program, first->at.dy, next->at.dy) &&
-                   same_place(program, first->at.dy, next->at.dx[0])
-               ? sum + 1
-               : -1;
+    if (first->kind != GHP_INSTR_ACCUMULATE || first->edge < 0) return -1;
+    return relu_behind(program, sum, first->at.dy);
+}
+
+struct ghp_gate ghp_fuse_find_gate(const struct ghp_program *program, const struct ghp_model *model,
+                                   int data)
+{
+    static const struct ghp_gate none = {-1, -1};
+    const struct ghp_instr *pool = &program->instrs[data];
+    struct ghp_gate found;
+    int before;
+
+    if (pool->kind != GHP_INSTR_COMPUTE || pool->local.op != GHP_OP_MAX_POOL ||
+        pool->pass != GHP_PASS_BACKWARD_DATA)
+        return none;
+    before = model->layers[pool->layer].inputs[0];
+    found.relu = relu_behind(program, data, pool->at.dx[0]);
+    found.forward = earlier(program, data, pool->layer, GHP_PASS_FORWARD);
+    if (found.relu < 0 || found.forward < 0 || program->instrs[found.relu].layer != before ||
+        reader_of(model, before, GHP_OP_MAX_POOL) != pool->layer)
+        return none;
+    return found;
 }
 
 /* Whether the sums that instruction `stats` takes reach `data` as they are, and dx can be written where they are taken. */
@@ -218,9 +246,10 @@ static bool is_taken_along(const struct ghp_model *model, int layer, enum ghp_pa
     const struct ghp_layer *l = &model->layers[layer];
 
     if (l->op == GHP_OP_BATCH_NORM) return own;
-    if (pass !=
-        GHP_PASS_FORWARD) /* by the batch norm before it; or its last reader's gradient is added just before */
-        return (model->layers[l->inputs[0]].op == GHP_OP_BATCH_NORM &&
+    /* by the batch norm before it, or the max pool behind; or its last reader's gradient is added just before */
+    if (pass != GHP_PASS_FORWARD)
+        return reader_of(model, layer, GHP_OP_MAX_POOL) >= 0 ||
+               (model->layers[l->inputs[0]].op == GHP_OP_BATCH_NORM &&
                 reader_of(model, l->inputs[0], GHP_OP_RELU) == layer) ||
                (l->n_consumers > 1 && is_read_by(model, layer, layer + 1));
     for (int i = 0; i < model->n_layers; i++) {

@@ -10,6 +10,8 @@
  * other, so that the tensors come from memory once and not twice; forward that kernel also adds what the addition behind it
  * adds, and then runs in the addition's place. Backward it runs in the place of the sums, which the weights' gradients read.
  *
+ * A max pool right behind a ReLU saves no place where the greatest value is 0, so its gradient is the ReLU's input's already.
+ *
  * The profiler measures what workers do so: an operation together with what follows it in its network, and a bias or a ReLU
  * that every layer of its kind hands to another as taking no time. Where a plan divides such a convolution by input
  * channels its parts must be summed before the bias, which then costs what no profile says (docs/cpu.md). */
@@ -40,6 +42,14 @@ struct ghp_prologue {
 /* What a batch norm's backward passes can take along, asked of its BACKWARD_DATA. */
 struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
                                        const struct ghp_model *model, int data);
+
+/* A max pool's forward pass, which knows what the ReLU right before it would let through, and that ReLU's backward pass, right
+ * behind the pool's (instruction `data`). */
+struct ghp_gate {
+    int relu, forward; /* -1: none */
+};
+struct ghp_gate ghp_fuse_find_gate(const struct ghp_program *program, const struct ghp_model *model,
+                                   int data);
 
 /* The backward pass of a ReLU right behind instruction `sum`, which adds a further gradient of its output; -1: none. */
 int ghp_fuse_find_sum(const struct ghp_program *program, int sum);

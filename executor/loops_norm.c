@@ -33,7 +33,7 @@ static double *part_sums(const struct ghp_call *call, int part, int64_t c)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-enum { LANES = GHP_BLOCK_CHANNELS, AHEAD_BYTES = 4096 };
+enum { LANES = GHP_BLOCK_CHANNELS };
 
 struct norm_way { /* constants where a body is built */
     bool blocked, relu;
@@ -51,10 +51,9 @@ static struct rows_way rows_way_of(const struct ghp_local *local, struct norm_wa
                              .past_cache = way.blocked && ghp_past_cache_pays(to, bytes)};
 }
 
-/* A page ahead of a blocked tensor's rows: the processor itself looks no further than to the end of a page. */
 static ALWAYS_INLINE void ahead(const void *row)
 {
-    __builtin_prefetch((const char *)row + AHEAD_BYTES, 0, 2);
+    __builtin_prefetch((const char *)row + GHP_AHEAD_BYTES, 0, 2);
 }
 
 struct stretch {   /* rows of the same channels */

@@ -2,9 +2,11 @@
  *
  * A max pool keeps, for each output, which place of its window was greatest: one byte where the window has at most 255
  * places, else four (ghp_local_saved_bytes). The last value of either type says that the window held nothing but
- * padding: its output is 0 and its gradient goes nowhere. */
+ * padding: its output is 0 and its gradient goes nowhere. So it does too where a ReLU is right before the pool, takes its
+ * backward pass along, and would let nothing through: where the greatest value is not above 0. */
 #include "executor/backend_private.h"
 #include "core/precision.h"
+#include "executor/past_cache.h"
 
 #include <string.h>
 
@@ -216,6 +218,9 @@ static int64_t image_sums(const struct ghp_local *local, int parts, int element_
             NULL, run##_bf16, NULL                                                                 \
         }                                                                                          \
     }
+
+const struct ghp_loop ghp_loop_max_relu = {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop",
+                                           EACH(max_forward_relu), tap_rows};
 
 const struct ghp_loop ghp_loops_pool[] = {
     {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", EACH(max_forward), tap_rows},

@@ -18,6 +18,18 @@ static inline void LOOP(load_lanes)(const SCALAR *from, LOOP(lanes) * lanes)
     memcpy(lanes, value, sizeof value);
 }
 
+static inline void LOOP(store_lanes_past_cache)(const LOOP(lanes) * lanes, SCALAR *to)
+{
+    if (!ROUNDS) {
+        ghp_past_cache(to, lanes, sizeof *lanes);
+        return;
+    }
+    SCALAR line[LANES];
+    for (int i = 0; i < LANES; i++)
+        line[i] = PUT((*lanes)[i]);
+    ghp_past_cache(to, line, sizeof line);
+}
+
 static inline void LOOP(store_lanes)(const LOOP(lanes) * lanes, SCALAR *to)
 {
     if (!ROUNDS) {
@@ -59,8 +71,11 @@ static inline void LOOP(saved_lanes)(const void *saved, int64_t at, bool narrow,
 /* Greatest values and their places, the first of equals, over taps of which the first counts; x: at the output's corner,
  * in column `column`. */
 static inline void LOOP(take_lanes)(const SCALAR *x, int64_t column, int64_t columns,
-                                    struct taps taps, LOOP(lanes) * greatest, LOOP(marks) * place)
+                                    struct taps taps, bool ahead, LOOP(lanes) * greatest,
+                                    LOOP(marks) * place)
 {
+    for (const struct tap *tap = taps.first; ahead && tap < taps.end; tap++)
+        __builtin_prefetch((const char *)(x + tap->at) + GHP_AHEAD_BYTES, 0, 2);
     LOOP(load_lanes)(x + taps.first->at, greatest);
     *place = (LOOP(marks)){0} + (TRUTH)taps.first->place;
     for (const struct tap *tap = taps.first + 1; tap < taps.end; tap++) {
@@ -90,15 +105,17 @@ static void LOOP(take_channel)(const SCALAR *x, int64_t column, int64_t columns,
     *y = PUT(greatest);
 }
 
-/* Row `row` of the outputs; of y `end` is the first element that is not this share's. */
+/* Row `row` of the outputs; of y `end` is the first element that is not this share's. gated: an output that is not above 0
+ * has no place. */
 static void LOOP(take_row)(const struct ghp_local *local, const struct ghp_call *call,
-                           struct taps taps, int64_t row, int64_t end)
+                           struct taps taps, int64_t row, int64_t end, bool gated)
 {
     const int64_t c = local->c, columns = local->w, outputs = local->q;
     const int64_t stride = local->window.stride_w, all = local->n * local->h * columns * c;
     const int64_t corner =
         (row / local->p * local->h + row % local->p * local->window.stride_h) * columns;
     const bool narrow = saves_bytes(local);
+    const bool ahead = all * (int64_t)sizeof(SCALAR) >= GHP_PAST_CACHE_BYTES;
     const SCALAR *x = call->at.x[0];
     SCALAR *y = call->at.y;
     void *saved = call->at.saved;
@@ -114,28 +131,42 @@ static void LOOP(take_row)(const struct ghp_local *local, const struct ghp_call 
             if (whole.first == whole.end || !lanes_fit(i, c, left)) {
                 int32_t place;
                 LOOP(take_channel)(x + from + i, column, columns, taps, y + at + i, &place);
+                if (gated && !(GET(y[at + i]) > 0)) place = NO_PLACE;
                 if (saved != NULL) save_place(local, place, at + i, saved);
                 i++;
                 continue;
             }
             LOOP(lanes) greatest;
             LOOP(marks) place;
-            LOOP(take_lanes)(x + from + i, column, columns, whole, &greatest, &place);
+            LOOP(take_lanes)(x + from + i, column, columns, whole, ahead, &greatest, &place);
             LOOP(store_lanes)(&greatest, y + at + i);
+            if (gated) place |= ~(LOOP(marks))(greatest > 0); /* NO_PLACE: all bits */
             if (saved != NULL) LOOP(save_lanes)(&place, at + i, narrow, saved);
             i += LANES;
         }
     }
 }
 
-static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_call *call,
-                              struct ghp_share share)
+static void LOOP(take_rows)(const struct ghp_local *local, const struct ghp_call *call,
+                            struct ghp_share share, bool gated)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
     struct tap *tap = part_taps(local, call, share.part);
     struct taps taps = {tap, tap + output_taps(local, tap)};
     for (int64_t row = rows.first; row < rows.end; row++)
-        LOOP(take_row)(local, call, taps, row, rows.end * local->q * local->c);
+        LOOP(take_row)(local, call, taps, row, rows.end * local->q * local->c, gated);
+}
+
+static void LOOP(max_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    LOOP(take_rows)(local, call, share, false);
+}
+
+static void LOOP(max_forward_relu)(const struct ghp_local *local, const struct ghp_call *call,
+                                   struct ghp_share share)
+{
+    LOOP(take_rows)(local, call, share, true);
 }
 
 /* dx of one input: the sum over the windows that took it, in their order; at: the output that its taps count from, in
@@ -170,7 +201,8 @@ static WIDE LOOP(give_channel)(const struct ghp_local *local, const SCALAR *dy, 
 
 /* Row `row` of the inputs; of dx `end` is the first element that is not this share's. */
 static void LOOP(give_row)(const struct ghp_local *local, const struct ghp_call *call,
-                           const struct tap *tap, const int64_t *rests, int64_t row, int64_t end)
+                           const struct tap *tap, const int64_t *rests, int64_t row, int64_t end,
+                           bool past_cache)
 {
     const struct ghp_window *window = &local->window;
     const int64_t down = row % local->h + window->pad_top, p = down / window->stride_h;
@@ -195,7 +227,10 @@ static void LOOP(give_row)(const struct ghp_local *local, const struct ghp_call 
             }
             LOOP(lanes) sum;
             LOOP(give_lanes)(dy, saved, narrow, at + i, q, outputs, taps, &sum);
-            LOOP(store_lanes)(&sum, dx + in + i);
+            if (past_cache)
+                LOOP(store_lanes_past_cache)(&sum, dx + in + i);
+            else
+                LOOP(store_lanes)(&sum, dx + in + i);
             i += LANES;
         }
         if (++rest == stride) {
@@ -209,7 +244,7 @@ static void LOOP(give_row)(const struct ghp_local *local, const struct ghp_call 
 /* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach behind a
  * pixel are those of windows to come only inside the row: the next row of the same is written already. */
 static void LOOP(give_tiles)(const struct ghp_local *local, const struct ghp_call *call,
-                             int64_t row)
+                             int64_t row, bool past_cache)
 {
     const int64_t c = local->c, outputs = local->q, columns = local->w;
     const int64_t high = local->window.r, wide = local->window.s;
@@ -235,7 +270,9 @@ static void LOOP(give_tiles)(const struct ghp_local *local, const struct ghp_cal
                     SCALAR *to = dx + (r * columns + s) * c;
                     LOOP(marks) here = (LOOP(marks))(place == (TRUTH)(r * wide + s));
                     LOOP(lanes) value = (LOOP(lanes))((LOOP(marks))gradient & here);
-                    if (fit)
+                    if (past_cache)
+                        LOOP(store_lanes_past_cache)(&value, to);
+                    else if (fit)
                         LOOP(store_lanes)(&value, to);
                     else
                         *to = PUT(value[0]);
@@ -251,14 +288,17 @@ static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call 
     struct ghp_range rows = ghp_share_of(share, local->n * (tiled ? local->p : local->h), 1);
     struct tap *tap = part_taps(local, call, share.part);
     int64_t *rests = part_rests(local, call, share.part), stride = local->window.stride_w;
+    bool past_cache =
+        local->c % LANES == 0 &&
+        ghp_past_cache_pays(call->at.dx[0], ghp_local_in_elements(local) * (int64_t)sizeof(SCALAR));
     for (int64_t row = rows.first; tiled && row < rows.end; row++)
-        LOOP(give_tiles)(local, call, row);
-    if (tiled) return;
+        LOOP(give_tiles)(local, call, row, past_cache);
     rests[0] = 0;
     for (int64_t i = 0; i < local->window.stride_h * stride; i++)
         rests[i + 1] = rests[i] + input_taps(local, i / stride, i % stride, tap + rests[i]);
-    for (int64_t row = rows.first; row < rows.end; row++)
-        LOOP(give_row)(local, call, tap, rests, row, rows.end * local->w * local->c);
+    for (int64_t row = rows.first; !tiled && row < rows.end; row++)
+        LOOP(give_row)(local, call, tap, rests, row, rows.end * local->w * local->c, past_cache);
+    if (past_cache) ghp_past_cache_end();
 }
 
 /* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */

@@ -1,7 +1,9 @@
-/* executor/past_cache.h - stores of whole lines that pass the caches by.
+/* executor/past_cache.h - tensors that the caches do not hold: stores of whole lines that pass them by, and how far ahead loads
+ * are asked for.
  *
  * A store to a line that is in no cache reads the line first, which costs as much as to write it; a tensor that the caches
- * cannot hold until somebody reads it is better written straight to memory (docs/cpu.md has figures). */
+ * cannot hold until somebody reads it is better written straight to memory. A processor that sees where loads go asks for lines
+ * itself, but only to the end of a page (docs/cpu.md has figures). */
 #ifndef GHP_EXECUTOR_PAST_CACHE_H
 #define GHP_EXECUTOR_PAST_CACHE_H
 
@@ -15,7 +17,8 @@
 
 enum {
     GHP_PAST_CACHE_ALIGN = 32,
-    GHP_PAST_CACHE_BYTES = 1 << 20 /* of a tensor, from which on it is better */
+    GHP_PAST_CACHE_BYTES = 1 << 20, /* of a tensor, from which on it is better */
+    GHP_AHEAD_BYTES = 4096          /* a page */
 };
 
 static inline bool ghp_past_cache_pays(const void *tensor, int64_t bytes)

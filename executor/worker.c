@@ -155,6 +155,26 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
+/* The ReLU before a max pool; instruction i is the pool's backward pass. */
+static enum ghp_status fuse_gate(struct ghp_worker *w, int i)
+{
+    const struct ghp_gate gate = ghp_fuse_find_gate(&w->program, w->work.model, i);
+    const struct ghp_instr *forward = ghp_worker_instr(w, gate.forward < 0 ? 0 : gate.forward);
+    struct ghp_kernel *fused = NULL;
+    struct ghp_formats formats;
+
+    if (gate.relu < 0 ||
+        !ghp_formats_fuses(w->team.backend_ops, w->team.backend, forward->local.op, forward->pass))
+        return GHP_OK;
+    formats = ghp_formats_of(&w->program, forward, &w->kernels, w->blocked);
+    formats.relu = true;
+    GHP_TRY(find_fused(w, gate.forward, formats, &fused));
+    if (fused == NULL) return GHP_OK;
+    w->kernel[gate.forward] = fused;
+    w->absorbed[gate.relu] = true;
+    return GHP_OK;
+}
+
 /* The ReLU whose gradient a sum completes. */
 static void fuse_sum(struct ghp_worker *w, int i)
 {
@@ -182,6 +202,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
         GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <= scratch_of(w, i));
         GHP_TRY(fuse_instr(w, i));
         GHP_TRY(fuse_back(w, i));
+        GHP_TRY(fuse_gate(w, i));
     }
     fuse_sum(w, i);
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;

@@ -212,13 +212,70 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
         way.formats.bias = way.formats.relu = true;
         check_way(c, way);
     }
-    if (ghp_formats_fuses(ops, backend, l->op, pass) && names.n == 0 && l->op != GHP_OP_RELU) {
+    bool takes =
+        l->op != GHP_OP_RELU && l->op != GHP_OP_MAX_POOL; /* others: check_gate, test_fast */
+    if (ghp_formats_fuses(ops, backend, l->op, pass) && names.n == 0 && takes) {
         way.formats.relu = true;
         check_way(c, way);
     }
     check_loop(c, backend, pass);
     way.formats = (struct ghp_formats){0};
     check_way(c, way); /* last: later passes read what it left in `right` */
+}
+
+static void run_pool(struct ghp_backend *backend, struct ghp_opset *set, struct ghp_formats formats)
+{
+    struct ghp_kernel *kernel = NULL;
+
+    if (!CHECK_STATUS(
+            ops->prepare_blocked(backend, &set->local, GHP_PASS_FORWARD, NULL, formats, &kernel),
+            GHP_OK) ||
+        !CHECK(kernel != NULL))
+        exit(1);
+    set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
+    CHECK_STATUS(ops->run(kernel, &set->call), GHP_OK);
+    free(set->call.at.scratch);
+    set->call.at.scratch = NULL;
+    ops->release(kernel);
+}
+
+/* A max pool that takes the ReLU before it along saves what it saves without, but no place where y is not above 0. */
+static void check_gate(struct ghp_backend *backend)
+{
+    const struct ghp_local local = {.op = GHP_OP_MAX_POOL,
+                                    .n = 2,
+                                    .c = 20,
+                                    .h = 6,
+                                    .w = 6,
+                                    .k = 20,
+                                    .p = 3,
+                                    .q = 3,
+                                    .n_inputs = 1,
+                                    .window = {2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false}};
+    struct ghp_opset plain, gated;
+    int64_t n = ghp_local_out_elements(&local), closed = 0;
+
+    if (!CHECK_STATUS(ghp_opset_init(&local, 2, GHP_OPSET_ALL, &plain), GHP_OK) ||
+        !CHECK_STATUS(ghp_opset_init(&local, 2, GHP_OPSET_ALL, &gated), GHP_OK))
+        exit(1);
+    for (int64_t i = 0; i < ghp_local_in_elements(&local); i++) /* some windows without a sign */
+        if (i % 3 != 0 || i < ghp_local_in_elements(&local) / 2)
+            ((uint16_t *)(uintptr_t)plain.call.at.x[0])[i] |= 0x8000;
+    memcpy(gated.memory, plain.memory, (size_t)plain.bytes);
+    run_pool(backend, &plain, (struct ghp_formats){0});
+    run_pool(backend, &gated, (struct ghp_formats){.relu = true});
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t y = ((uint16_t *)plain.call.at.y)[i];
+        bool above = (y & 0x8000) == 0 && y != 0;
+
+        CHECK_EQ(((uint16_t *)gated.call.at.y)[i], y);
+        CHECK_EQ(((uint8_t *)gated.call.at.saved)[i],
+                 above ? ((uint8_t *)plain.call.at.saved)[i] : 255);
+        closed += !above;
+    }
+    CHECK(closed > 0 && closed < n);
+    ghp_opset_release(&plain);
+    ghp_opset_release(&gated);
 }
 
 static void check_local(const struct ghp_local *local, struct ghp_backend *backend)
@@ -295,6 +352,8 @@ int main(void)
             check_local(&cases[i], backends[b]);
         check_usual(backends[b]);
     }
+    check_gate(backends[2]);
+    check_gate(backends[3]);
     check_sums();
     fprintf(stderr, "%d passes, %d of conv2d and linear by loops, worst %.2g\n", tally.passes,
             tally.loops, tally.worst);

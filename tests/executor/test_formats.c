@@ -347,6 +347,55 @@ static void check_norms(void)
     CHECK(kernel == NULL); /* shared sums are not there any more where the other half is */
 }
 
+/* A max pool that takes the backward pass of the ReLU before it along, against the pool and the ReLU: bit by bit, for both only
+ * move numbers. Windows with nothing above 0 are among them. */
+static void check_gate(const struct ghp_local *local, struct ghp_formats formats)
+{
+    struct ghp_opset right, got;
+    if (!CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, &right), GHP_OK) ||
+        !CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, &got), GHP_OK))
+        exit(1);
+    float *x = (float *)(uintptr_t)right.call.at.x[0], *dx = right.call.at.dx[0];
+    int64_t n = ghp_local_in_elements(local), stopped = 0, closed = 0;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] > 0.4f ? x[i] : 0;
+    memcpy((float *)(uintptr_t)got.call.at.x[0], x, (size_t)n * sizeof *x);
+    op_case_run(&right, &ghp_backend_reference, reference, GHP_PASS_FORWARD, NULL);
+    op_case_run(&right, &ghp_backend_reference, reference, GHP_PASS_BACKWARD_DATA, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        stopped += !(x[i] > 0) && dx[i] != 0;
+        dx[i] = x[i] > 0 ? dx[i] : 0;
+    }
+    for (int64_t i = 0; i < ghp_local_out_elements(local); i++)
+        closed += !(((float *)right.call.at.y)[i] > 0);
+    CHECK(stopped > 0 && closed > 0 && closed < ghp_local_out_elements(local));
+    run_blocked(&got, GHP_PASS_FORWARD, NULL, formats);
+    CHECK(memcmp(got.call.at.y, right.call.at.y,
+                 (size_t)ghp_local_out_elements(local) * sizeof(float)) == 0);
+    formats.relu = false;
+    run_blocked(&got, GHP_PASS_BACKWARD_DATA, NULL, formats);
+    compare(&got, &right, GHP_PASS_BACKWARD_DATA, "the pool");
+    ghp_opset_release(&right);
+    ghp_opset_release(&got);
+}
+
+/* Windows side by side, and over one another; tensors in blocks, plain, of few channels; small, and large enough to be written
+ * past the caches. */
+static void check_gates(void)
+{
+    static const int64_t sizes[][2] = {{48, 6}, {7, 6}, {64, 48}};
+    for (int i = 0; i < 12; i++) {
+        const int64_t *size = sizes[i / 4];
+        struct ghp_local pool = sized(GHP_OP_MAX_POOL, size[0], size[1], size[0]);
+        const struct ghp_formats formats = {.x = i & 1, .y = i & 1, .relu = true};
+        if (i & 2) pool.window = (struct ghp_window){2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false};
+        pool = op_case_conv(pool);
+        if (!formats.x || ghp_whole_blocks(size[0])) check_gate(&pool, formats);
+    }
+    CHECK(ghp_formats_fuses(ops, fast, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));
+    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));
+}
+
 static void check_kernels(void)
 {
     static const enum ghp_op apart[] = {GHP_OP_BIAS,           GHP_OP_RELU, GHP_OP_MAX_POOL,
@@ -380,6 +429,7 @@ static void check_kernels(void)
         check_way(&sum, GHP_PASS_FORWARD, NULL, formats);
     }
     check_norms();
+    check_gates();
     CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
     CHECK(ops->can_block(fast, &(struct ghp_local){.op = GHP_OP_BATCH_NORM}));
     CHECK(!ops->can_block(exact, &(struct ghp_local){.op = GHP_OP_BATCH_NORM}));

@@ -197,6 +197,39 @@ static void check_own(void)
     ghp_model_release(&model);
 }
 
+/* ReLUs right before max pools, unless a gradient changes its layout between the two. */
+static void check_gates(struct ghp_split of_pool, int expected)
+{
+    struct ghp_model model;
+    struct ghp_program program = {0};
+    const struct ghp_extent extent = {2, 8};
+    int found = 0;
+
+    case_model(blocks, &model);
+    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+
+    splits[layer_of(&model, "pool")] = of_pool;
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    for (int i = 0; i < program.n_instrs; i++) {
+        const struct ghp_gate gate = ghp_fuse_find_gate(&program, &model, i);
+        const struct ghp_instr *pool = &program.instrs[i];
+
+        if (gate.relu < 0) continue;
+        CHECK(gate.forward < i && gate.relu == i + 1);
+        CHECK_EQ(program.instrs[gate.relu].layer, model.layers[pool->layer].inputs[0]);
+        CHECK_EQ(program.instrs[gate.forward].layer, pool->layer);
+        CHECK_EQ(program.instrs[gate.forward].at.saved, pool->at.saved);
+        found++;
+    }
+    CHECK_EQ(found, expected);
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu3"), GHP_PASS_BACKWARD_DATA, false));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_BACKWARD_DATA, false));
+    free(splits);
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+}
+
 int main(void)
 {
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2},
@@ -211,5 +244,7 @@ int main(void)
     check_norms(data, true);
     check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);
     check_own();
+    check_gates(data, 2);
+    check_gates((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, 1);
     return check_end();
 }

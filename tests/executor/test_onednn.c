@@ -151,6 +151,46 @@ static void check_choices(void)
     check_repeats(&tiny, backends[1]);
 }
 
+static enum ghp_status prepare_thin(struct ghp_backend *backend, const struct ghp_local *local,
+                                    enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return ops->prepare_as(backend, local, pass, GHP_LOOP_THIN, kernel);
+}
+
+static bool offers_thin(struct ghp_backend *backend, const struct ghp_local *local)
+{
+    struct ghp_algorithms names;
+    bool found = false;
+    CHECK_STATUS(ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_formats){0}, &names),
+                 GHP_OK);
+    for (int i = 0; i < names.n; i++)
+        found = found || strcmp(names.names[i], GHP_LOOP_THIN) == 0;
+    return found;
+}
+
+/* Linear layers over few samples: tiles, what is left of rows, samples and columns, more than one chunk of columns, and
+ * gradients large enough to be written past the caches. */
+static void check_thin(void)
+{
+    static const int64_t sizes[][3] = {{1, 16, 3},     {3, 50, 9},      {4, 1024, 8}, {8, 1040, 40},
+                                       {9, 2119, 17}, {32, 1100, 300}, {5, 7, 2},    {2, 4096, 72}};
+    struct ghp_backend_ops thin = *ops;
+    thin.prepare = prepare_thin;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct ghp_local local = {.op = GHP_OP_LINEAR, .n = sizes[i][0], .c = sizes[i][1], .h = 1,
+                                  .w = 1, .k = sizes[i][2], .p = 1, .q = 1, .n_inputs = 1};
+        struct ghp_kernel *kernel = NULL;
+        CHECK(offers_thin(backends[2], &local) && !offers_thin(backends[0], &local));
+        CHECK_STATUS(thin.prepare(backends[2], &local, GHP_PASS_FORWARD, &kernel), GHP_OK);
+        CHECK_TEXT(ops->algorithm(kernel), GHP_LOOP_THIN);
+        ops->release(kernel);
+        check_passes(&local, &thin, backends[2]);
+        check_passes(&local, &thin, backends[3]);
+        local.n = 33;
+        CHECK(!offers_thin(backends[2], &local));
+    }
+}
+
 static void check_update(void)
 {
     enum { N = 40001 };
@@ -226,6 +266,7 @@ int main(void)
         check_opbench(&cases[i]);
     }
     check_choices();
+    check_thin();
     check_update();
     check_refusals();
     close_backends();

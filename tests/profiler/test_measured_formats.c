@@ -1,5 +1,5 @@
 /* tests/profiler/test_measured_formats.c - in which pairs of formats operations are measured: those of layers split by
- * channels too, wherever their slices are whole blocks; nothing beside a batch norm; nothing without a choice. */
+ * channels too, wherever their slices are whole blocks; nothing beside a local response norm; nothing without a choice. */
 #include "profiler/measured_private.h"
 #include "tests/check.h"
 
@@ -9,11 +9,12 @@ static const char text[] =
     "{\"format\": \"ghp.model/1\", \"name\": \"tiny\", "
     "\"input\": {\"channels\": 3, \"height\": 8, \"width\": 8}, \"layers\": [\n"
     "{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 64, \"kernel\": 3, \"pad\": 1},\n"
+    "{\"name\": \"batch\", \"op\": \"batch_norm\"},\n"
     "{\"name\": \"relu\", \"op\": \"relu\"},\n"
     "{\"name\": \"b\", \"op\": \"conv2d\", \"channels\": 128, \"kernel\": 3, \"pad\": 1},\n"
     "{\"name\": \"pool\", \"op\": \"max_pool\", \"kernel\": 2},\n"
     "{\"name\": \"c\", \"op\": \"conv2d\", \"channels\": 48, \"kernel\": 3, \"pad\": 1},\n"
-    "{\"name\": \"norm\", \"op\": \"batch_norm\"},\n"
+    "{\"name\": \"norm\", \"op\": \"lrn\", \"size\": 5},\n"
     "{\"name\": \"flat\", \"op\": \"flatten\"},\n"
     "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 16},\n"
     "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}\n";
@@ -84,7 +85,8 @@ static void look_fast(const struct ghp_agenda *agenda)
     CHECK_TEXT(pairs(agenda, GHP_OP_RELU, 32, 32), "xy --");          /* channel:2 */
     CHECK_TEXT(pairs(agenda, GHP_OP_RELU, 8, 8), "--");
     CHECK_TEXT(pairs(agenda, GHP_OP_MAX_POOL, 16, 16), "xy --");
-    CHECK_TEXT(pairs(agenda, GHP_OP_BATCH_NORM, 48, 48), "--");
+    CHECK_TEXT(pairs(agenda, GHP_OP_BATCH_NORM, 64, 64), "xy --");
+    CHECK_TEXT(pairs(agenda, GHP_OP_LRN, 48, 48), "--");
     CHECK_TEXT(pairs(agenda, GHP_OP_LINEAR, 768, 16), "--");
 }
 
