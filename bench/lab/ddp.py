@@ -237,7 +237,8 @@ def start():
     rank, size = int(os.environ.get("OMPI_COMM_WORLD_RANK", 0)), int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1))
     lab = "GHP_LAB" in os.environ
     os.environ.setdefault("MASTER_ADDR", "10.77.0.1" if lab else "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29500" if lab else str(20000 + os.getpid() % 20000))
+    # outside the lab mpirun is every worker's parent: one port for all of its, below those that systems hand out
+    os.environ.setdefault("MASTER_PORT", "29500" if lab else str(20000 + os.getppid() % 12000))
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "eth0" if lab else "lo")
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=size)
