@@ -43,10 +43,10 @@ static void head_notes(struct ghp_table *t, const struct ghp_ab *ab, const struc
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 "; %s, %s, numerics %s, %d thread(s)",
                    plan->model.name, s->size, plan->extent.global_batch, s->team.backend_ops->name,
-                   ghp_precision_name(s->precision), s->exact ? "exact" : "fast", s->threads);
+                   ghp_precision_name(s->precision), s->exact ? "exact" : "fast",
+                   s->threads);
     ghp_table_note(t,
-                   "measured: median over %d round(s) of the mean of at most %" PRId64
-                   " steps; turns "
+                   "measured: median over %d round(s) of the mean of at most %" PRId64 " steps; turns "
                    "alternate, each after %" PRId64 " steps of warm-up",
                    ab->contest.rounds, ab->steps, ab->warmup_steps);
     if (coverage > 0)

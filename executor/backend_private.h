@@ -38,6 +38,15 @@ struct ghp_loop {
                              int element_bytes); /* NULL: 0 */
 };
 
+/* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or NULL. */
+#define GHP_LOOP_EACH(run, after)                                                                  \
+    {                                                                                              \
+        {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
+        {                                                                                          \
+            NULL, run##_bf16, after                                                                \
+        }                                                                                          \
+    }
+
 /* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
 extern const struct ghp_loop ghp_loops_point[];
 extern const struct ghp_loop ghp_loops_pool[];   /* max, avg and global avg pool */

@@ -51,11 +51,6 @@ static struct rows_way rows_way_of(const struct ghp_local *local, struct norm_wa
                              .past_cache = way.blocked && ghp_past_cache_pays(to, bytes)};
 }
 
-static ALWAYS_INLINE void ahead(const void *row)
-{
-    __builtin_prefetch((const char *)row + GHP_AHEAD_BYTES, 0, 2);
-}
-
 struct stretch {   /* rows of the same channels */
     int64_t first; /* number of the tensor */
     int64_t rows, stride, channel;
@@ -93,8 +88,8 @@ static struct stretch stretch_of(const struct walk *walk, int64_t i)
 /* So many channels of a plain tensor at once: its rows' lines in turn, few enough to stay in cache. */
 enum { COLUMN_CHANNELS = 4 * LANES };
 
-struct
-    column { /* a few channels in all samples: one stretch where the tensor lies plain, else one a sample */
+/* A few channels in all samples: one stretch where the tensor lies plain, else one a sample. */
+struct column {
     struct ghp_range channels;
     int64_t n, rows, stride, step; /* numbers from one stretch to the next */
     int64_t first;
@@ -178,13 +173,6 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
     return parts * ghp_loop_row_bytes(3 * local->c * ghp_parameter_bytes(element_bytes));
 }
 
-#define SUMS(run)                                                                                  \
-    {                                                                                              \
-        {NULL, run##_float, add_sums}, {NULL, run##_double, add_sums},                             \
-        {                                                                                          \
-            NULL, run##_bf16, add_sums                                                             \
-        }                                                                                          \
-    }
 #define MAPS(before, run)                                                                          \
     {                                                                                              \
         {before##_float, run##_float, NULL}, {before##_double, run##_double, NULL},                \
@@ -192,19 +180,14 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
             before##_bf16, run##_bf16, NULL                                                        \
         }                                                                                          \
     }
-#define EACH(run)                                                                                  \
-    {                                                                                              \
-        {NULL, run##_float, NULL}, {NULL, run##_double, NULL},                                     \
-        {                                                                                          \
-            NULL, run##_bf16, NULL                                                                 \
-        }                                                                                          \
-    }
 #define NORM_PASSES(format, way)                                                                   \
-    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", SUMS(stats##format), sum_rows},                    \
+    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", GHP_LOOP_EACH(stats##format, add_sums), sum_rows}, \
         {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", MAPS(norm_before, norm_forward##way),        \
          coefficients},                                                                            \
-        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, "loop", SUMS(back_stats##way), sum_rows},     \
-        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop", EACH(norm_weight), NULL},            \
+        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, "loop",                                       \
+         GHP_LOOP_EACH(back_stats##way, add_sums), sum_rows},                                      \
+        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop", GHP_LOOP_EACH(norm_weight, NULL),    \
+         NULL},                                                                                    \
     {                                                                                              \
         GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", MAPS(norm_data_before, norm_data##way), \
             coefficients                                                                           \
@@ -212,15 +195,16 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
 
 const struct ghp_loop ghp_loops_norm[] = {
     NORM_PASSES(_plain, _plain),
-    {GHP_OP_LRN, GHP_PASS_FORWARD, "loop", EACH(lrn_forward), pixel_rows},
-    {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, "loop", EACH(lrn_data), pixel_rows},
+    {GHP_OP_LRN, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(lrn_forward, NULL), pixel_rows},
+    {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(lrn_data, NULL), pixel_rows},
     {.name = NULL},
 };
 
 #define OWN_PASSES(way)                                                                            \
-    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", EACH(own_forward##way), NULL},                   \
+    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(own_forward##way, NULL), NULL},    \
     {                                                                                              \
-        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", EACH(own_data##way), NULL               \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(own_data##way, NULL),     \
+            NULL                                                                                   \
     }
 
 static const struct ghp_loop plain_relu[] = {NORM_PASSES(_plain, _plain_relu), {.name = NULL}},

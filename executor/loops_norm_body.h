@@ -13,7 +13,7 @@ static ALWAYS_INLINE void LOOP(stats_rows)(struct stretch at, int64_t width,
     const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first;
     const WIDE *shift = (const WIDE *)call->at.state[0] + at.channel;
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ahead(x + row * at.stride);
+        if (width == LANES) ghp_ahead(x + row * at.stride);
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             double d = (double)GET(x[row * at.stride + i]) - (double)shift[i];
@@ -117,8 +117,8 @@ static ALWAYS_INLINE void LOOP(forward_rows)(struct stretch at, int64_t width,
                  *other = how.adds ? (const SCALAR *)call->at.x[1] + at.first : x;
     SCALAR *y = (SCALAR *)call->at.y + at.first, line[LANES];
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ahead(x + row * at.stride);
-        if (width == LANES && how.adds) ahead(other + row * at.stride);
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES && how.adds) ghp_ahead(other + row * at.stride);
         SCALAR *to = how.past_cache ? line : y + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
@@ -179,8 +179,8 @@ static ALWAYS_INLINE void LOOP(back_stats_rows)(struct stretch at, int64_t width
     const WIDE *gamma = relu ? (const WIDE *)call->at.w[0] + at.channel : mean,
                *beta = relu ? (const WIDE *)call->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ahead(x + row * at.stride);
-        if (width == LANES) ahead(dy + row * at.stride);
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES) ghp_ahead(dy + row * at.stride);
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             SCALAR here = x[row * at.stride + i];
@@ -262,8 +262,8 @@ static ALWAYS_INLINE void LOOP(data_rows)(struct stretch at, int64_t width,
     const WIDE *gamma = (const WIDE *)call->at.w[0] + at.channel,
                *beta = how.relu ? (const WIDE *)call->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ahead(x + row * at.stride);
-        if (width == LANES) ahead(dy + row * at.stride);
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES) ghp_ahead(dy + row * at.stride);
         SCALAR *to = how.past_cache ? line : dx + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {

@@ -103,16 +103,8 @@ void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range 
         accumulate_double(sum->to, sum->from, range);
 }
 
-#define EACH(run, after)                                                                           \
-    {                                                                                              \
-        {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
-        {                                                                                          \
-            NULL, run##_bf16, after                                                                \
-        }                                                                                          \
-    }
-
 const struct ghp_loop ghp_loops_point[] = {
-    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", EACH(bias_forward, NULL), NULL},
+    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(bias_forward, NULL), NULL},
     {GHP_OP_BIAS,
      GHP_PASS_BACKWARD_WEIGHT,
      "loop",
@@ -120,25 +112,25 @@ const struct ghp_loop ghp_loops_point[] = {
       {NULL, bias_weight_double, bias_weight_after_double},
       {NULL, bias_weight_bf16, bias_weight_after_bf16}},
      channel_sums},
-    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", EACH(relu_forward, NULL), NULL},
-    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", EACH(relu_data, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", EACH(activation_forward, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", EACH(activation_data, NULL), NULL},
-    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", EACH(dropout_forward, NULL), NULL},
-    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", EACH(dropout_data, NULL), NULL},
-    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", EACH(add_forward, NULL), NULL},
-    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", EACH(add_data, NULL), NULL},
-    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", EACH(mul_forward, NULL), NULL},
-    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", EACH(mul_data, NULL), NULL},
-    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", EACH(concat_forward, NULL), NULL},
-    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", EACH(concat_data, NULL), NULL},
-    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", EACH(flatten_forward, NULL), NULL},
-    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", EACH(flatten_data, NULL), NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", EACH(softmax_forward, softmax_after),
+    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(relu_forward, NULL), NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(relu_data, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(activation_forward, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(activation_data, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(dropout_forward, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(dropout_data, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(add_forward, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(add_data, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(mul_forward, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(mul_data, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(concat_forward, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(concat_data, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(flatten_forward, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(flatten_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(softmax_forward, softmax_after),
      metric_sums},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", EACH(softmax_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(softmax_data, NULL), NULL},
     {.name = NULL},
 };
 
 const struct ghp_loop ghp_loop_add_relu = {GHP_OP_ADD, GHP_PASS_FORWARD, "loop",
-                                           EACH(add_relu, NULL), NULL};
+                                           GHP_LOOP_EACH(add_relu, NULL), NULL};

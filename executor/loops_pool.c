@@ -211,23 +211,17 @@ static int64_t image_sums(const struct ghp_local *local, int parts, int element_
     return element_bytes == 2 ? parts * ghp_loop_row_bytes(image * (int64_t)sizeof(float)) : 0;
 }
 
-#define EACH(run)                                                                                  \
-    {                                                                                              \
-        {NULL, run##_float, NULL}, {NULL, run##_double, NULL},                                     \
-        {                                                                                          \
-            NULL, run##_bf16, NULL                                                                 \
-        }                                                                                          \
-    }
-
 const struct ghp_loop ghp_loop_max_relu = {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop",
-                                           EACH(max_forward_relu), tap_rows};
+                                           GHP_LOOP_EACH(max_forward_relu, NULL), tap_rows};
 
 const struct ghp_loop ghp_loops_pool[] = {
-    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", EACH(max_forward), tap_rows},
-    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(max_data), tap_rows},
-    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", EACH(avg_forward), pixel_sums},
-    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(avg_data), image_sums},
-    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", EACH(global_forward), pixel_sums},
-    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", EACH(global_data), NULL},
+    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(max_forward, NULL), tap_rows},
+    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(max_data, NULL), tap_rows},
+    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(avg_forward, NULL), pixel_sums},
+    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(avg_data, NULL), image_sums},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(global_forward, NULL),
+     pixel_sums},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(global_data, NULL),
+     NULL},
     {.name = NULL},
 };

@@ -75,7 +75,7 @@ static inline void LOOP(take_lanes)(const SCALAR *x, int64_t column, int64_t col
                                     LOOP(marks) * place)
 {
     for (const struct tap *tap = taps.first; ahead && tap < taps.end; tap++)
-        __builtin_prefetch((const char *)(x + tap->at) + GHP_AHEAD_BYTES, 0, 2);
+        ghp_ahead(x + tap->at);
     LOOP(load_lanes)(x + taps.first->at, greatest);
     *place = (LOOP(marks)){0} + (TRUTH)taps.first->place;
     for (const struct tap *tap = taps.first + 1; tap < taps.end; tap++) {

@@ -79,7 +79,7 @@ static ALWAYS_INLINE void dots(struct rows w, struct rows x, struct rows y, int6
     for (; c + LANES <= n; c += LANES) {
         lanes a[FORWARD_ROWS], b;
         UNROLLED (r, tile.rows) {
-            __builtin_prefetch(w.at + r * w.stride + c + CHUNK, 0, 2);
+            ghp_ahead(w.at + r * w.stride + c);
             memcpy(&a[r], w.at + r * w.stride + c, sizeof a[r]);
         }
         UNROLLED (s, tile.samples) {
@@ -195,21 +195,21 @@ static void thin_data(const struct ghp_local *local, const struct ghp_call *call
 enum { WIDE = 2 }; /* lanes at once */
 
 static ALWAYS_INLINE void outer(struct rows dy, struct rows x, struct rows dw, int64_t samples,
-                                int rows, int wide, bool past_cache)
+                                bool past_cache)
 {
     lanes sum[TILE][WIDE], b[WIDE];
-    UNROLLED (r, rows)
-        UNROLLED (v, wide)
+    UNROLLED (r, TILE)
+        UNROLLED (v, WIDE)
             sum[r][v] = (lanes){0};
     for (int64_t s = 0; s < samples; s++) {
-        UNROLLED (v, wide)
+        UNROLLED (v, WIDE)
             memcpy(&b[v], x.at + s * x.stride + v * LANES, sizeof b[v]);
-        UNROLLED (r, rows)
-            UNROLLED (v, wide)
+        UNROLLED (r, TILE)
+            UNROLLED (v, WIDE)
                 sum[r][v] += dy.at[s * dy.stride + r] * b[v];
     }
-    UNROLLED (r, rows)
-        UNROLLED (v, wide) {
+    UNROLLED (r, TILE)
+        UNROLLED (v, WIDE) {
             float *to = dw.at + r * dw.stride + v * LANES;
             if (past_cache)
                 ghp_past_cache(to, &sum[r][v], sizeof sum[r][v]);
@@ -244,9 +244,9 @@ static void thin_weight(const struct ghp_local *local, const struct ghp_call *ca
         for (; whole && c + WIDE * LANES <= columns; c += WIDE * LANES) {
             struct rows yk = rows_at(dy, 0, k), xc = rows_at(x, 0, c), wk = rows_at(dw, k, c);
             if (past_cache)
-                outer(yk, xc, wk, samples, TILE, WIDE, true);
+                outer(yk, xc, wk, samples, true);
             else
-                outer(yk, xc, wk, samples, TILE, WIDE, false);
+                outer(yk, xc, wk, samples, false);
         }
         for (int64_t r = k; r < k + (whole ? TILE : 1); r++)
             outer_rest(rows_at(dy, 0, r), rows_at(x, 0, c), rows_at(dw, r, c), samples,
