@@ -38,6 +38,9 @@ struct ghp_loop {
                              int element_bytes); /* NULL: 0 */
 };
 
+/* A loop's piece that is built again for each way, whose constants decide what is left of it. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or NULL. */
 #define GHP_LOOP_EACH(run, after)                                                                  \
     {                                                                                              \

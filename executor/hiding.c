@@ -70,7 +70,9 @@ int ghp_hiding_list(const struct ghp_program *program, const struct ghp_residual
         struct ghp_hiding *h = &hidings[n];
 
         if (instr->stream != GHP_STREAM_COMM || !ghp_instr_sends(instr)) continue;
-        *h = (struct ghp_hiding){.instr = i, .whole = {r->predicted_s, r->measured_s}};
+        *h = (struct ghp_hiding){.instr = i,
+                                 .whole = {r->predicted_s, r->measured_s},
+                                 .exposed = {.measured_s = r->measured_wait_s}};
         add_waits(program, residuals, h);
         find_cover(program, residuals, h);
         n++;

@@ -1,8 +1,8 @@
 /* executor/hiding.h - what hides each reduction of the communication stream, predicted beside measured.
  *
  * A reduction is hidden as far as the compute stream goes on beside it, and exposed as far as an update of the next step (or
- * its loss) stands still until it is done. Where several instructions wait for one reduction their waiting is its. From the
- * residuals alone, so nothing more is measured for it. */
+ * its loss) stands still until it is done, and while it is handed to the thread that runs it. Where several instructions wait
+ * for one reduction their waiting is its. From the residuals alone, so nothing more is measured for it. */
 #ifndef GHP_EXECUTOR_HIDING_H
 #define GHP_EXECUTOR_HIDING_H
 

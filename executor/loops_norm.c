@@ -31,8 +31,6 @@ static double *part_sums(const struct ghp_call *call, int part, int64_t c)
 
 /* ---- ways ---- */
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
 enum { LANES = GHP_BLOCK_CHANNELS };
 
 struct norm_way { /* constants where a body is built */

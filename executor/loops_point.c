@@ -49,7 +49,6 @@ static struct mask mask_of(const struct ghp_local *local, const struct ghp_call 
                          .scale = 1.0 / (1.0 - local->norm.ratio)};
 }
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BODY "executor/loops_point_body.h"
 #include "executor/loops_precisions.h"
 

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
 /* A loop over a tile: unrolled, or sums would not stay in registers. */
 #ifdef __clang__
 #define UNROLLED(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)

@@ -41,16 +41,19 @@ static void add_measurement(const struct ghp_program *program, const struct ghp_
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         struct ghp_residual *own = &r->instrs[i];
+        double in_line_s; /* of the compute stream */
 
         own->measured_start_s = ghp_stopwatch_last(watch, i).start_s;
         own->measured_s = ghp_stopwatch_mean(watch, i).run_s;
         own->measured_wait_s = ghp_stopwatch_mean(watch, i).wait_s;
-        if (instr->stream != GHP_STREAM_COMPUTE) continue;
-        r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
+        in_line_s = own->measured_wait_s;
         r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;
-        r->between.measured_s -= own->measured_s + own->measured_wait_s;
-        if (instr->layer >= 0)
-            r->layers[instr->layer].measured_s += own->measured_s + own->measured_wait_s;
+        if (instr->stream == GHP_STREAM_COMPUTE) {
+            r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
+            in_line_s += own->measured_s;
+        }
+        r->between.measured_s -= in_line_s;
+        if (instr->layer >= 0) r->layers[instr->layer].measured_s += in_line_s;
     }
 }
 

@@ -79,9 +79,14 @@ double ghp_stopwatch_start_s(const struct ghp_stopwatch *w)
 
 void ghp_stopwatch_lap(struct ghp_stopwatch *w, int instr, struct ghp_lap lap)
 {
-    w->laps[instr * GHP_STOPWATCH_STEPS + lap.step % GHP_STOPWATCH_STEPS] =
-        (struct ghp_lap_mean){.run_s = lap.finish_s - lap.start_s, .wait_s = lap.wait_s};
+    w->laps[instr * GHP_STOPWATCH_STEPS + lap.step % GHP_STOPWATCH_STEPS].run_s =
+        lap.finish_s - lap.start_s;
     w->last[instr] = lap;
+}
+
+void ghp_stopwatch_wait(struct ghp_stopwatch *w, int instr, double wait_s)
+{
+    w->laps[instr * GHP_STOPWATCH_STEPS + w->step % GHP_STOPWATCH_STEPS].wait_s = wait_s;
 }
 
 void ghp_stopwatch_forget(struct ghp_stopwatch *w)

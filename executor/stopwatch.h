@@ -3,7 +3,8 @@
  * Keeps the last GHP_STOPWATCH_STEPS steps, and answers for the steps of middling length: means over the half of them
  * between the quartiles. A mean over the same steps for everything, so the terms of a step sum to the step; between the
  * quartiles, so a hiccup of the machine does not count. Not a profiler: it times what the training does anyway.
- * One writer an instruction: the stream that runs it. Read when both streams stand still. */
+ * One writer an instruction's lap: the stream that runs it; one of its waiting: the compute stream. Read when both streams
+ * stand still. */
 #ifndef GHP_EXECUTOR_STOPWATCH_H
 #define GHP_EXECUTOR_STOPWATCH_H
 
@@ -16,7 +17,6 @@ enum { GHP_STOPWATCH_STEPS = 64 };
 struct ghp_lap {  /* one instruction in one step; seconds since that step's start */
     int64_t step; /* ghp_stopwatch_step when the step ran (a reduction may end in a later one) */
     double start_s, finish_s;
-    double wait_s; /* before start_s: standing still for a reduction of the previous step */
 };
 
 struct ghp_stopwatch;
@@ -34,6 +34,9 @@ void ghp_stopwatch_end_after(struct ghp_stopwatch *watch, double step_s);
 int64_t ghp_stopwatch_step(const struct ghp_stopwatch *watch);   /* number of the present step */
 double ghp_stopwatch_start_s(const struct ghp_stopwatch *watch); /* when it started */
 void ghp_stopwatch_lap(struct ghp_stopwatch *watch, int instr, struct ghp_lap lap);
+/* In the present step the compute stream stood still for the instruction: before its start, for a reduction of the previous
+ * step; or to hand it to the thread that runs it, which may take the core at once. */
+void ghp_stopwatch_wait(struct ghp_stopwatch *watch, int instr, double wait_s);
 /* drops what was measured so far (warm-up) */
 void ghp_stopwatch_forget(struct ghp_stopwatch *watch);
 void ghp_stopwatch_skip(struct ghp_stopwatch *watch); /* drops the step that ended last */

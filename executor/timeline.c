@@ -161,7 +161,7 @@ enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_stop
         if (m->started) GHP_TRY(since_begin(t, bank, m->start, &lap.start_s));
         GHP_TRY(since_begin(t, bank, m->finish, &lap.finish_s));
         if (queue_of(t, i) == GHP_QUEUE_COMPUTE) {
-            lap.wait_s = lap.start_s - before_s;
+            ghp_stopwatch_wait(watch, i, lap.start_s - before_s);
             before_s = lap.finish_s;
         }
         ghp_stopwatch_lap(watch, i, lap);

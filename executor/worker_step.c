@@ -57,15 +57,16 @@ static enum ghp_status enter(struct ghp_worker *w, int i, struct moment *moment)
 
 static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
 {
-    double begin = ghp_stopwatch_start_s(w->watch);
+    bool here = ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE; /* else its job says when */
+    double begin = ghp_stopwatch_start_s(w->watch), now_s = ghp_stopwatch_now_s();
     struct ghp_lap lap = {.step = ghp_stopwatch_step(w->watch),
                           .start_s = moment.start_s - begin,
-                          .finish_s = ghp_stopwatch_now_s() - begin,
-                          .wait_s = moment.start_s - moment.before_s};
+                          .finish_s = now_s - begin};
 
-    if (ghp_worker_instr(w, i)->stream != GHP_STREAM_COMPUTE) return GHP_OK; /* its job says when */
-    if (w->flight != NULL) return ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i);
-    ghp_stopwatch_lap(w->watch, i, lap);
+    if (w->flight != NULL)
+        return here ? ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i) : GHP_OK;
+    ghp_stopwatch_wait(w->watch, i, (here ? moment.start_s : now_s) - moment.before_s);
+    if (here) ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
 }
 

@@ -23,7 +23,7 @@ struct ghp_record_instr {
     double predicted_partners_s; /* waiting for partners; NAN: no prediction */
     double measured_start_s;     /* since the step's start */
     double measured_s;           /* worker 0, waiting for partners included */
-    double measured_wait_s;      /* before it, for a reduction of the previous step */
+    double measured_wait_s;      /* the compute stream stood still for it */
     double measured_own_s;       /* over the workers, without waiting for partners */
     double measured_partners_s;  /* over the workers */
 };

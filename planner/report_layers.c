@@ -21,9 +21,10 @@ static double measured_layer_s(const struct ghp_report *report, int layer)
     double sum = 0;
 
     for (int i = 0; i < report->program.n_instrs; ++i)
-        if (report->program.instrs[i].layer == layer &&
-            report->program.instrs[i].stream == GHP_STREAM_COMPUTE)
-            sum += report->laps[i].run_s + report->laps[i].wait_s;
+        if (report->program.instrs[i].layer == layer)
+            sum += report->laps[i].wait_s + (report->program.instrs[i].stream == GHP_STREAM_COMPUTE
+                                                 ? report->laps[i].run_s
+                                                 : 0);
     return sum;
 }
 

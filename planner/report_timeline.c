@@ -96,7 +96,7 @@ static enum ghp_status lane_init(const struct ghp_report *report, const struct a
         struct span span;
 
         if (report->program.instrs[i].stream != stream) continue;
-        if (measured && report->laps[i].wait_s > 0) {
+        if (measured && stream == GHP_STREAM_COMPUTE && report->laps[i].wait_s > 0) {
             struct span wait = measured_span(report, i, before_s);
 
             wait.finish_s = wait.start_s;
@@ -244,10 +244,11 @@ static double measured_phase_s(const struct ghp_report *report, int phase)
     double sum = 0;
 
     for (int i = 0; i < report->program.n_instrs; ++i) {
-        if (report->program.instrs[i].stream != GHP_STREAM_COMPUTE) continue;
+        const struct ghp_instr *instr = &report->program.instrs[i];
+
         if (phase == GHP_PHASE_EXPOSED)
             sum += report->laps[i].wait_s;
-        else if ((int)ghp_instr_phase(&report->program.instrs[i]) == phase)
+        else if (instr->stream == GHP_STREAM_COMPUTE && (int)ghp_instr_phase(instr) == phase)
             sum += report->laps[i].run_s;
     }
     return sum;

@@ -138,7 +138,7 @@ static void add_measured(json_t *events, const struct ghp_report *report)
         double start_s = fmax(lap->start_s, before_s[stream]);
         double wait_s = fmax(start_s - lap->wait_s, before_s[stream]);
 
-        if (wait_s < start_s)
+        if (stream == GHP_STREAM_COMPUTE && wait_s < start_s)
             append(events, event_of("wait", "wait", MEASURED, stream), wait_s, start_s);
         before_s[stream] = start_s + lap->run_s;
         append(events, instr_event(report, i, MEASURED), start_s, before_s[stream]);

@@ -4,7 +4,7 @@
 
 enum { STEPS = 9 };
 
-/* Laps of known length: instruction i runs (i + 1) ms; UPDATE waits 2 ms before. */
+/* Laps of known length: instruction i runs (i + 1) ms; UPDATE waits 2 ms before; handing over takes 3 ms. */
 static double fill_laps(const struct ghp_program *program, struct ghp_stopwatch *watch)
 {
     double sum_s = 0;
@@ -13,14 +13,14 @@ static double fill_laps(const struct ghp_program *program, struct ghp_stopwatch 
         sum_s = 0;
         ghp_stopwatch_begin(watch);
         for (int i = 0; i < program->n_instrs; i++) {
-            double wait_s = program->instrs[i].kind == GHP_INSTR_UPDATE ? 2e-3 : 0;
-            struct ghp_lap lap = {.step = ghp_stopwatch_step(watch),
-                                  .start_s = 1,
-                                  .finish_s = 1 + (i + 1) * 1e-3,
-                                  .wait_s = wait_s};
+            bool here = program->instrs[i].stream == GHP_STREAM_COMPUTE;
+            double wait_s = program->instrs[i].kind == GHP_INSTR_UPDATE ? 2e-3 : here ? 0 : 3e-3;
+            struct ghp_lap lap = {
+                .step = ghp_stopwatch_step(watch), .start_s = 1, .finish_s = 1 + (i + 1) * 1e-3};
 
+            ghp_stopwatch_wait(watch, i, wait_s); /* whichever comes first, both count */
             ghp_stopwatch_lap(watch, i, lap);
-            if (program->instrs[i].stream == GHP_STREAM_COMPUTE) sum_s += (i + 1) * 1e-3 + wait_s;
+            sum_s += wait_s + (here ? (i + 1) * 1e-3 : 0);
         }
         ghp_stopwatch_end(watch);
     }
@@ -55,7 +55,7 @@ int main(void)
 {
     struct forecast_case c;
     struct ghp_residuals r;
-    double predicted_s = 0, measured_s = 0, layers_s = 0, laps_s;
+    double predicted_s = 0, measured_s = 0, layers_s = 0, laps_s, exposed_s = 0;
 
     forecast_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9},
                        (struct ghp_overlap){1, 1, 1}, &c);
@@ -71,7 +71,12 @@ int main(void)
     CHECK_NEAR(predicted_s, r.step.predicted_s, 1e-9 * r.step.predicted_s);
     CHECK_NEAR(measured_s, laps_s, 1e-9);
     CHECK_NEAR(measured_s + r.between.measured_s, r.step.measured_s, 1e-9);
+    for (int i = 0; i < c.program.n_instrs; i++) {
+        exposed_s += r.instrs[i].measured_wait_s;
+        if (c.program.instrs[i].layer < 0) layers_s += 3e-3; /* the metrics' sum is no layer's */
+    }
     CHECK_NEAR(layers_s, laps_s, 1e-9);
+    CHECK_NEAR(r.phases[GHP_PHASE_EXPOSED].measured_s, exposed_s, 1e-9);
     CHECK_NEAR(r.instrs[3].measured_s, 4e-3, 1e-12);
     CHECK_NEAR(ghp_term_error((struct ghp_term){.predicted_s = 3, .measured_s = 4}), -0.25, 1e-15);
     test_skip(&c.program, c.watch);
