@@ -4,6 +4,7 @@
  * bf16 is refused where the library would only imitate it.
  * `exact` takes direct algorithms only; with it and a fixed thread count runs repeat bit for bit. */
 #include "executor/backend_onednn_private.h"
+#include "executor/winograd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,14 @@ static enum ghp_status prepare_loop(struct ghp_backend *backend, const struct gh
     return ghp_loop_prepare_by(backend, &blocks, loop, kernel);
 }
 
+/* Of two Winograds the library's comes first, until they are timed. */
+static bool is_winograd_first(const struct ghp_backend *backend, const struct ghp_local *local,
+                              enum ghp_pass pass)
+{
+    return ghp_winograd_can(backend, local) && ghp_winograd_pays(local, pass) &&
+           !ghp_onednn_conv_has_winograd(backend, local);
+}
+
 static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
                                               const struct ghp_local *local, enum ghp_pass pass,
                                               const char *algorithm, struct ghp_formats formats,
@@ -158,6 +167,10 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
     *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
     if (ghp_local_has_pass(local, pass)) {
+        if (algorithm != NULL
+                ? strcmp(algorithm, GHP_WINOGRAD) == 0 && ghp_winograd_can(backend, local)
+                : is_winograd_first(backend, local, pass))
+            return ghp_winograd_prepare(backend, local, pass, formats, kernel);
         if (local->op == GHP_OP_CONV2D)
             GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
         if (algorithm != NULL && strcmp(algorithm, GHP_LOOP_THIN) == 0 &&
@@ -196,8 +209,10 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
     names->n = 0;
     ghp_parallel_threads(backend->config.threads); /* what the library has depends on it */
     if (!ghp_local_has_pass(local, pass)) return GHP_OK;
+    if (is_winograd_first(backend, local, pass)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_CONV2D)
-        return ghp_onednn_conv_algorithms(backend, local, pass, formats, names);
+        GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, formats, names));
+    if (ghp_winograd_can(backend, local)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_LINEAR)
         GHP_TRY(ghp_onednn_linear_algorithms(backend, local, pass, names));
     if (ghp_loop_is_thin(backend, local)) ghp_onednn_add_name(names, GHP_LOOP_THIN);
@@ -222,8 +237,8 @@ static void *address_of(const struct ghp_call *call, const struct ghp_onednn_mem
 
 static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_call *call)
 {
-    if (kernel->loop != NULL) {
-        ghp_loop_run(kernel, call);
+    if (kernel->loop != NULL || kernel->run != NULL) {
+        (kernel->loop != NULL ? ghp_loop_run : kernel->run)(kernel, call);
         return GHP_OK;
     }
     struct ghp_onednn_kernel *mine = (struct ghp_onednn_kernel *)kernel;
@@ -248,7 +263,7 @@ static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_ca
 static void onednn_release(struct ghp_kernel *kernel)
 {
     if (kernel == NULL) return;
-    if (kernel->loop != NULL)
+    if (kernel->loop != NULL || kernel->run != NULL)
         free(kernel);
     else
         ghp_onednn_kernel_close((struct ghp_onednn_kernel *)kernel);

@@ -5,6 +5,7 @@
  *
  * Tested  tests/executor/test_formats.c, against the plain loops */
 #include "executor/backend_onednn_private.h"
+#include "executor/past_cache.h"
 
 #include <string.h>
 
@@ -46,6 +47,7 @@ static void weight(const struct ghp_local *local, const struct ghp_call *call,
         const float *dy = (const float *)call->at.dy + block * pixels * LANES;
         double sum[LANES] = {0};
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
+            ghp_ahead(dy + pixel * LANES);
 #pragma omp simd
             for (int i = 0; i < LANES; i++)
                 sum[i] += (double)dy[pixel * LANES + i];

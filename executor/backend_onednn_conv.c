@@ -3,32 +3,28 @@
  * Measured on one core with AVX-512 (VGG and ResNet shapes): direct convolutions on plain N,H,W,C tensors are as fast as
  * on blocked ones and need no reorders of activations, except forward on images of at most 4 x 4, which blocked layouts
  * do 1.5-3 times as fast. Winograd (float only, blocked only; not for `exact`) is up to 2.4 times as fast where it has work
- * enough to pay for transforming the weights: see winograd_pays. */
+ * enough to pay for transforming the weights: see ghp_winograd_pays. */
 #include "executor/backend_onednn_private.h"
+#include "executor/winograd.h"
 
 #include <string.h>
 
-/* 4 x 4 outputs a tile, 36 products of weights for 9: worth it with enough tiles to share the transformed weights, tiles
- * mostly inside the image, and channels enough to hide the tiles' own transforms. */
-static bool winograd_pays(const struct ghp_local *l, enum ghp_pass pass)
-{
-    const struct ghp_window *w = &l->window;
-    bool fits = w->r == 3 && w->s == 3 && w->stride_h == 1 && w->stride_w == 1 &&
-                w->dilation_h == 1 && w->dilation_w == 1 && w->groups == 1;
-    int64_t tiles = l->n * ((l->p + 3) / 4) * ((l->q + 3) / 4);
-    int64_t outputs = l->n * l->p * l->q, least = pass == GHP_PASS_BACKWARD_WEIGHT ? 4 : 8;
-    return fits && l->c >= 32 && l->k >= 32 && tiles >= 32 && outputs >= least * tiles;
-}
-
+/* The library's is for 3 x 3 windows, and only before its third generation. */
 static bool has_winograd(const struct ghp_backend *backend)
 {
     return !backend->config.exact && backend->config.element_bytes == 4;
 }
 
+bool ghp_onednn_conv_has_winograd(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+    return DNNL_VERSION_MAJOR < 3 && has_winograd(backend) && local->window.r == 3 &&
+           local->window.s == 3;
+}
+
 /* The direct weight gradient takes its time per image row: on images of at most 4 x 4, 5 times as long as a product. */
 static bool unfolding_pays(const struct ghp_backend *backend, const struct ghp_local *l)
 {
-    bool winograd = has_winograd(backend) && winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
+    bool winograd = has_winograd(backend) && ghp_winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
     return !winograd && l->window.groups == 1 && l->p * l->q <= 16 && l->c >= 16 && l->k >= 16;
 }
 
@@ -53,7 +49,7 @@ static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
     const struct ghp_onednn_way winograd = {.algorithm = dnnl_convolution_winograd,
                                             .activation = dnnl_format_tag_any,
                                             .bias = formats.bias};
-    bool can = has_winograd(kernel->backend), pays = can && winograd_pays(l, kernel->pass);
+    bool can = has_winograd(kernel->backend), pays = can && ghp_winograd_pays(l, kernel->pass);
     int n = 0;
     if (pays) list[n++] = winograd;
     for (int i = 0; i < 3; i++) {

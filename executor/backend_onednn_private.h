@@ -117,6 +117,9 @@ enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
                                              const struct ghp_local *local, enum ghp_pass pass,
                                              struct ghp_algorithms *names);
 
+/* Whether the library may have Winograd's algorithm for that window. */
+bool ghp_onednn_conv_has_winograd(const struct ghp_backend *backend, const struct ghp_local *local);
+
 /* A kernel of the pass of a bias on blocked tensors. */
 enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,

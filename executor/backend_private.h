@@ -79,7 +79,8 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     struct ghp_backend *backend; /* borrowed */
     struct ghp_local local;
     enum ghp_pass pass;
-    const struct ghp_loop *loop; /* NULL: the library computes */
+    const struct ghp_loop *loop; /* NULL: `run`, or the library, computes */
+    void (*run)(const struct ghp_kernel *kernel, const struct ghp_call *call); /* or NULL */
     int parts;
     int64_t scratch_bytes;
     const char *algorithm; /* static, or owned by the backend's own kernel */

@@ -7,15 +7,9 @@
  * the profiler times. */
 #include "executor/backend_private.h"
 #include "executor/past_cache.h"
+#include "executor/unrolled.h"
 
 #include <string.h>
-
-/* A loop over a tile: unrolled, or sums would not stay in registers. */
-#ifdef __clang__
-#define UNROLLED(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
-#else
-#define UNROLLED(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
-#endif
 
 enum {
     LANES = 16,

@@ -242,6 +242,13 @@ static struct ghp_local sized(enum ghp_op op, int64_t c, int64_t size, int64_t k
     return local;
 }
 
+/* A convolution with another window. */
+static struct ghp_local square(struct ghp_local conv, int64_t side, int64_t pad)
+{
+    conv.window = (struct ghp_window){side, side, 1, 1, pad, pad, pad, pad, 1, 1, 1, false};
+    return op_case_conv(conv);
+}
+
 /* What a ReLU lets through of dy, by its output. */
 static void mask(struct ghp_opset *set)
 {
@@ -401,9 +408,9 @@ static void check_kernels(void)
     static const enum ghp_op apart[] = {GHP_OP_BIAS,           GHP_OP_RELU, GHP_OP_MAX_POOL,
                                         GHP_OP_AVG_POOL,       GHP_OP_ADD,  GHP_OP_FLATTEN,
                                         GHP_OP_GLOBAL_AVG_POOL};
-    const struct ghp_local convs[] = {sized(GHP_OP_CONV2D, 32, 18, 48),
-                                      sized(GHP_OP_CONV2D, 3, 9, 16),
-                                      sized(GHP_OP_CONV2D, 64, 4, 32)};
+    const struct ghp_local convs[] = {
+        sized(GHP_OP_CONV2D, 32, 18, 48), sized(GHP_OP_CONV2D, 3, 9, 16),
+        sized(GHP_OP_CONV2D, 64, 4, 32), square(sized(GHP_OP_CONV2D, 80, 7, 32), 5, 2)};
     for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
         struct ghp_formats likely = ghp_formats_likely(ops, fast, &convs[i]);
         CHECK_EQ(likely.w, ghp_formats_weights(ops, fast, &convs[i]));

@@ -3,13 +3,14 @@
  *
  * Bound: a sum of m products that is rounded after each addition errs by about sqrt(m) eps of its root-mean-square size,
  * in the worst order by m eps; blocked sums stay near the former. Compared is the root-mean-square difference over the
- * tensor against its root-mean-square value: 4 + sqrt(m) eps for direct algorithms. Winograd's transforms of 4 x 4 tiles
- * multiply that by their norms, measured 4-8 times: 16 here. */
+ * tensor against its root-mean-square value: 4 + sqrt(m) eps for direct algorithms. Winograd's transforms of tiles of 6 x 6
+ * inputs multiply that by their norms, measured 4-8 times: 16 here. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
 #include "executor/backend_private.h"
 #include "executor/opbench.h"
+#include "executor/winograd.h"
 
 #include <float.h>
 
@@ -157,14 +158,20 @@ static enum ghp_status prepare_thin(struct ghp_backend *backend, const struct gh
     return ops->prepare_as(backend, local, pass, GHP_LOOP_THIN, kernel);
 }
 
-static bool offers_thin(struct ghp_backend *backend, const struct ghp_local *local)
+static enum ghp_status prepare_winograd(struct ghp_backend *backend, const struct ghp_local *local,
+                                        enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return ops->prepare_as(backend, local, pass, GHP_WINOGRAD, kernel);
+}
+
+static bool offers(struct ghp_backend *backend, const struct ghp_local *local, const char *name)
 {
     struct ghp_algorithms names;
     bool found = false;
     CHECK_STATUS(ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_formats){0}, &names),
                  GHP_OK);
     for (int i = 0; i < names.n; i++)
-        found = found || strcmp(names.names[i], GHP_LOOP_THIN) == 0;
+        found = found || strcmp(names.names[i], name) == 0;
     return found;
 }
 
@@ -180,14 +187,53 @@ static void check_thin(void)
         struct ghp_local local = {.op = GHP_OP_LINEAR, .n = sizes[i][0], .c = sizes[i][1], .h = 1,
                                   .w = 1, .k = sizes[i][2], .p = 1, .q = 1, .n_inputs = 1};
         struct ghp_kernel *kernel = NULL;
-        CHECK(offers_thin(backends[2], &local) && !offers_thin(backends[0], &local));
+        CHECK(offers(backends[2], &local, GHP_LOOP_THIN) &&
+              !offers(backends[0], &local, GHP_LOOP_THIN));
         CHECK_STATUS(thin.prepare(backends[2], &local, GHP_PASS_FORWARD, &kernel), GHP_OK);
         CHECK_TEXT(ops->algorithm(kernel), GHP_LOOP_THIN);
         ops->release(kernel);
         check_passes(&local, &thin, backends[2]);
         check_passes(&local, &thin, backends[3]);
         local.n = 33;
-        CHECK(!offers_thin(backends[2], &local));
+        CHECK(!offers(backends[2], &local, GHP_LOOP_THIN));
+    }
+}
+
+/* Tiles that hang over the image's edges, more than are taken at once, whole chunks of channels and what is left of them, each
+ * padding; nothing of it where an image has holes, strides, groups or part of a block. */
+static void check_winograd(void)
+{
+    static const struct {
+        int64_t n, c, size, k, side, pad;
+    } cases[] = {{1, 16, 6, 16, 3, 1},  {2, 32, 13, 48, 3, 0},  {5, 64, 16, 80, 3, 1},
+                 {1, 144, 9, 64, 3, 2}, {1, 16, 5, 16, 5, 0},   {3, 64, 11, 96, 5, 2},
+                 {9, 80, 7, 16, 5, 1},  {2, 16, 10, 112, 5, 4}, {1, 128, 3, 144, 5, 3}};
+    struct ghp_backend_ops winograd = *ops;
+    winograd.prepare = prepare_winograd;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t side = cases[i].side, pad = cases[i].pad;
+        struct ghp_local local = conv(cases[i].n, cases[i].c, cases[i].size, cases[i].k);
+        local.window = (struct ghp_window){side, side, 1, 1, pad, pad, pad, pad, 1, 1, 1, false};
+        local = op_case_conv(local);
+        CHECK(!offers(backends[0], &local, GHP_WINOGRAD));
+        if (!offers(backends[2], &local, GHP_WINOGRAD)) {
+            fprintf(stderr, "this processor has too few registers for Winograd's tiles\n");
+            return;
+        }
+        struct ghp_kernel *kernel = NULL;
+        CHECK_STATUS(winograd.prepare(backends[2], &local, GHP_PASS_FORWARD, &kernel), GHP_OK);
+        CHECK_TEXT(ops->algorithm(kernel), GHP_WINOGRAD);
+        ops->release(kernel);
+        check_passes(&local, &winograd, backends[2]);
+        check_passes(&local, &winograd, backends[3]);
+        local.window.stride_w = 2;
+        CHECK(!offers(backends[2], &local, GHP_WINOGRAD));
+        local.window.stride_w = 1;
+        local.window.dilation_h = 2;
+        CHECK(!offers(backends[2], &local, GHP_WINOGRAD));
+        local.window.dilation_h = 1;
+        local.k += 8;
+        CHECK(!offers(backends[2], &local, GHP_WINOGRAD));
     }
 }
 
@@ -267,6 +313,7 @@ int main(void)
     }
     check_choices();
     check_thin();
+    check_winograd();
     check_update();
     check_refusals();
     close_backends();
