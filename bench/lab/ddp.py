@@ -241,8 +241,22 @@ def start():
     os.environ.setdefault("MASTER_PORT", "29500" if lab else str(20000 + os.getppid() % 12000))
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "eth0" if lab else "lo")
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=size)
-    return rank, size
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+    return rank, size, store
+
+
+def leave(rank, size, store):
+    """Nobody goes before all have done their last exchange, and rank 0, which holds the store, goes last.
+
+    A barrier of gloo's does not do: a rank that has left it and closes its connections can take another's last message along,
+    which then waits for half an hour.
+    """
+    store.set(f"done-{rank}", "")
+    store.wait([f"done-{r}" for r in range(size)])
+    store.set(f"left-{rank}", "")
+    if rank == 0:
+        store.wait([f"left-{r}" for r in range(size)])
 
 
 def quartile(values, q):
@@ -268,7 +282,7 @@ def arguments():
 
 def main():
     args = arguments()
-    rank, size = start()
+    rank, size, store = start()
     if args.batch % size != 0:
         sys.exit(f"ddp: cannot use {size} workers: global batch {args.batch} is not a multiple of {size}")
     with open(args.model, encoding="utf-8") as file:
@@ -294,8 +308,7 @@ def main():
             "steps": args.steps, "repeats": args.repeats, "step_s": step,
             "spread": (quartile(repeats, 0.75) - quartile(repeats, 0.25)) / step, "images_per_s": args.batch / step,
             "repeats_s": repeats, "loss": trainer.loss.item()}), flush=True)
-    dist.barrier()
-    dist.destroy_process_group()
+    leave(rank, size, store)
 
 
 if __name__ == "__main__":
