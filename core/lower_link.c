@@ -143,11 +143,11 @@ static enum ghp_status link_step_scratch(struct ghp_linker *k, struct ghp_instr 
         return scratch_for(k, instr, instr->bytes, &instr->at.scratch);
     case GHP_RESHARD_SUM_TO_CHANNEL:
         GHP_TRY(scratch_for(k, instr, instr->bytes, &instr->at.scratch));
-        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks),
+        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
                            &instr->at.saved);
     case GHP_RESHARD_SUM_TO_BATCH:
     case GHP_RESHARD_SUM_TO_FULL:
-        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks),
+        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
                            &instr->at.saved);
     default: return GHP_OK;
     }
@@ -294,7 +294,7 @@ static enum ghp_status link_instr(struct ghp_linker *k, int index)
     }
     case GHP_INSTR_STAT_REDUCE:
         instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks),
+        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
                            &instr->at.scratch);
     case GHP_INSTR_ALL_REDUCE:
         instr->at.y = program->buckets[instr->bucket].buffer;

@@ -10,13 +10,6 @@ int64_t ghp_align(int64_t bytes)
     return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
 }
 
-int64_t ghp_receive_bytes(int64_t bytes, struct ghp_ranks ranks)
-{
-    int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
-    int64_t least = (int64_t)ranks.count * GHP_ALIGN_BYTES;
-    return ghp_align(segment > least ? segment : least);
-}
-
 static int add_buffer(struct ghp_linker *k, struct ghp_buffer buffer)
 {
     struct ghp_program *program = k->program;
@@ -313,8 +306,8 @@ static enum ghp_status make_shared(struct ghp_linker *k)
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->stream == GHP_STREAM_COMM &&
-            ghp_receive_bytes(instr->bytes, instr->ranks) > receive)
-            receive = ghp_receive_bytes(instr->bytes, instr->ranks);
+            ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
+            receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     }
     if (receive > 0)
         GHP_TRY(

@@ -25,7 +25,6 @@ int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, stru
 int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split);
 int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
 int64_t ghp_align(int64_t bytes);
-int64_t ghp_receive_bytes(int64_t bytes, struct ghp_ranks ranks); /* scratch of a reduction */
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);

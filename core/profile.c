@@ -6,6 +6,7 @@
 #include "core/embed.h"
 #include "core/profile_private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,27 @@ const char *ghp_source_text(enum ghp_source source, bool calibrated)
     return calibrated && source == GHP_SOURCE_MEASURED ? "calibrated" : ghp_source_name(source);
 }
 
+double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes)
+{
+    const double first = log(GHP_OVERLAP_BYTES), last = log(GHP_OVERLAP_LONG_BYTES);
+    double part;
+
+    if (!(overlap->comm_long > 0) || bytes <= GHP_OVERLAP_BYTES) return overlap->comm;
+    if (bytes >= GHP_OVERLAP_LONG_BYTES) return overlap->comm_long;
+    part = (log((double)bytes) - first) / (last - first);
+    return overlap->comm + part * (overlap->comm_long - overlap->comm);
+}
+
+double ghp_overlap_least_comm(const struct ghp_overlap *overlap)
+{
+    return overlap->comm_long > 0 ? fmin(overlap->comm, overlap->comm_long) : overlap->comm;
+}
+
 enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backend,
                                  const char *numerics, int element_bytes)
 {
-    *profile = (struct ghp_profile){.element_bytes = element_bytes, .overlap = {1, 1, 1}};
+    *profile = (struct ghp_profile){.element_bytes = element_bytes,
+                                    .overlap = {.compute = 1, .comm = 1, .link = 1}};
     profile->backend = strdup(backend);
     profile->numerics = strdup(numerics);
     profile->created = strdup("");

@@ -60,7 +60,18 @@ struct ghp_rate { /* seconds = latency_s + bytes / bandwidth_Bps; bandwidth 0: f
 struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double compute, comm; /* compute instruction beside a gradient reduction */
     double link;          /* blocking exchange beside a gradient reduction: both */
+    double comm_long;     /* as comm, of long reductions; 0: as others */
 };
+
+enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
+       GHP_OVERLAP_BYTES = 4 << 20,
+       GHP_OVERLAP_LONG_BYTES = 16 << 20
+};
+
+/* Slowdown of a reduction of so many bytes beside computing; between the two sizes by the logarithm of the bytes. */
+double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
+/* The least of them over all sizes. */
+double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
 
 struct
     ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */

@@ -135,6 +135,19 @@ static json_t *speeds_json(const struct ghp_speeds *speeds)
     return array;
 }
 
+static json_t *overlap_json(const struct ghp_overlap *overlap)
+{
+    json_t *json = json_pack("{s:f, s:f, s:f}", "compute", overlap->compute, "comm", overlap->comm,
+                             "link", overlap->link);
+
+    if (json != NULL && overlap->comm_long > 0 &&
+        json_object_set_new(json, "comm_long", json_real(overlap->comm_long)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
 json_t *ghp_profile_json(const struct ghp_profile *profile)
 {
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
@@ -150,10 +163,7 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
         failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->beside_bytes));
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
     failed |= json_object_set_new(root, "law", law_json(&profile->law));
-    failed |= json_object_set_new(root, "overlap",
-                                  json_pack("{s:f, s:f, s:f}", "compute", profile->overlap.compute,
-                                            "comm", profile->overlap.comm, "link",
-                                            profile->overlap.link));
+    failed |= json_object_set_new(root, "overlap", overlap_json(&profile->overlap));
     if (profile->pace.compute_s > 0)
         failed |= json_object_set_new(root, "pace",
                                       json_pack("{s:f, s:f}", "compute_s", profile->pace.compute_s,
@@ -210,7 +220,7 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const law_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
-    static const char *const overlap_keys[] = {"compute", "comm", "link", NULL};
+    static const char *const overlap_keys[] = {"compute", "comm", "link", "comm_long", NULL};
     struct ghp_node node;
 
     GHP_TRY(ghp_json_get(at, "law", &node));
@@ -222,7 +232,9 @@ static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *p
     GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
     GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
-    return ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link);
+    GHP_TRY(ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link));
+    profile->overlap.comm_long = 0;
+    return ghp_json_opt_real(&node, "comm_long", 1, 1e3, &profile->overlap.comm_long);
 }
 
 static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *profile)

@@ -42,6 +42,17 @@ static int larger_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
+int64_t ghp_receive_bytes(int64_t bytes, int ranks)
+{
+    int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
+    int64_t least = (int64_t)ranks * GHP_ALIGN_BYTES;
+    int64_t row = (int64_t)ranks * (int64_t)sizeof(double); /* the longest element of each */
+
+    segment = (segment + row - 1) / row * row;
+    if (segment < least) segment = least;
+    return (segment + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
 static bool overlap_in_time(const struct ghp_buffer *a, const struct ghp_buffer *b)
 {
     return a->first_point <= b->last_point && b->first_point <= a->last_point;

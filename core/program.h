@@ -164,6 +164,10 @@ struct ghp_program {
 
 void ghp_program_release(struct ghp_program *program);
 
+/* Scratch of a reduction of so many bytes over so many ranks: a segment, parts of whole elements for all ranks however
+ * many elements there are, and at least one aligned piece a rank; a multiple of GHP_ALIGN_BYTES. */
+int64_t ghp_receive_bytes(int64_t bytes, int ranks);
+
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
  * Greedy by size, best fit. Local. Tested tests/core/test_lower.c */
 enum ghp_status ghp_program_place(struct ghp_program *program);

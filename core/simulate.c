@@ -72,18 +72,19 @@ static bool ready(const struct actor *a, enum ghp_stream stream)
     return compute->at >= compute->n || compute->list[compute->at] > index;
 }
 
-/* How much the compute stream's running instruction slows what runs beside it, and is slowed. */
+/* How much the compute stream's running instruction slows a reduction or transfer of so many bytes, and is slowed. */
 struct friction {
     double compute, other;
 };
 
-static struct friction friction_of(const struct machine_state *s, const struct actor *a)
+static struct friction friction_of(const struct machine_state *s, const struct actor *a,
+                                   int64_t bytes)
 {
     const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
     if (!compute->running) return (struct friction){1.0, 1.0};
     if (ghp_instr_sends(&a->program->instrs[compute->list[compute->at]]))
         return (struct friction){s->overlap->link, s->overlap->link};
-    return (struct friction){s->overlap->compute, s->overlap->comm};
+    return (struct friction){s->overlap->compute, ghp_overlap_comm(s->overlap, bytes)};
 }
 
 static bool transfers(const struct actor *a)
@@ -94,8 +95,10 @@ static bool transfers(const struct actor *a)
 /* Slowdown of each lane's running instruction. */
 static void slowdowns(const struct machine_state *s, const struct actor *a, double slow[2])
 {
-    struct friction f = friction_of(s, a);
-    bool comm = a->lanes[GHP_STREAM_COMM].running, mail = transfers(a);
+    const struct lane *reduction = &a->lanes[GHP_STREAM_COMM];
+    bool comm = reduction->running, mail = transfers(a);
+    struct friction f =
+        friction_of(s, a, comm ? a->program->instrs[reduction->list[reduction->at]].bytes : 0);
     slow[GHP_STREAM_COMPUTE] = comm || mail ? f.compute : 1.0;
     slow[GHP_STREAM_COMM] = mail ? fmax(f.other, s->overlap->link) : f.other;
 }
@@ -104,9 +107,10 @@ static void slowdowns(const struct machine_state *s, const struct actor *a, doub
 static double mail_slowdown(const struct machine_state *s, const struct actor *a)
 {
     const struct actor *ends[2] = {a, &s->actors[a->match_actor[a->mail.carried]]};
+    int64_t bytes = a->program->instrs[a->mail.carried].bytes;
     double slow = 1.0;
     for (int i = 0; i < 2; i++) {
-        slow = fmax(slow, friction_of(s, ends[i]).other);
+        slow = fmax(slow, friction_of(s, ends[i], bytes).other);
         if (ends[i]->lanes[GHP_STREAM_COMM].running) slow = fmax(slow, s->overlap->link);
     }
     return slow;

@@ -84,6 +84,8 @@ enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
 
 /* In transport_mpi_reduce.c. */
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of);
+/* Into how many segments its phases cut a sum over >= 2 ranks, of >= 1 elements. */
+int64_t ghp_mpi_all_reduce_segments(const struct ghp_comm *comm, const struct ghp_reduction *of);
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of);
 /* In transport_mpi_gather.c. */
 enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,

@@ -27,19 +27,30 @@ static struct ghp_board *board_of(const struct sum *sum)
     return sum->levels.of[0].board;
 }
 
+static int64_t up_to_multiple(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
 /* How many elements go at once, a multiple of `unit`: what the board's slots hold, and what goes on by messages from
- * there, or goes by messages alone, has room in its part of scratch. */
+ * there, or goes by messages alone, has room in its part of scratch.  Rounded up where there is room: a few elements
+ * left over would go alone, and take as long on the way as many. */
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 {
     const struct ghp_board *board = board_of(sum);
     int64_t room = ghp_mpi_smaller(sum->of->scratch_bytes, GHP_MPI_PIECE_BYTES) / sum->slots;
-    int64_t most = ghp_mpi_smaller(room, ghp_mpi_segment_bytes(bytes));
+    int64_t most = ghp_mpi_smaller(bytes, ghp_mpi_segment_bytes(bytes));
 
     if (board != NULL)
-        most = sum->levels.n == 1 ? board->slot_bytes : ghp_mpi_smaller(most, board->slot_bytes);
-    most /= sum->of->element_bytes;
-    if (board != NULL && most >= unit * EVEN_ELEMENTS) unit *= EVEN_ELEMENTS;
-    return most / unit * unit;
+        room = sum->levels.n == 1 ? board->slot_bytes : ghp_mpi_smaller(room, board->slot_bytes);
+    if (board != NULL && sum->levels.n == 1) most = room;
+    room /= sum->of->element_bytes;
+    most = ghp_mpi_smaller(most / sum->of->element_bytes, room);
+    if (board != NULL && up_to_multiple(most, unit * EVEN_ELEMENTS) <= room)
+        return up_to_multiple(most, unit * EVEN_ELEMENTS);
+    if (up_to_multiple(most, unit) <= room) return up_to_multiple(most, unit);
+    if (board != NULL && room >= unit * EVEN_ELEMENTS) unit *= EVEN_ELEMENTS;
+    return room / unit * unit;
 }
 
 /* A segment holds scratch until all levels have added it, while the next is already on its way. */
@@ -296,25 +307,38 @@ static enum ghp_status carry(struct ghp_comm *comm, struct ghp_board *board,
     return GHP_OK;
 }
 
+static struct sum all_reduce_of(const struct ghp_comm *comm, const struct ghp_reduction *of)
+{
+    int64_t bytes = of->elements * of->element_bytes;
+
+    return cut(of, ghp_mpi_levels_of(comm, bytes, comm->transport->in_rank_order), bytes,
+               comm->count);
+}
+
+int64_t ghp_mpi_all_reduce_segments(const struct ghp_comm *comm, const struct ghp_reduction *of)
+{
+    struct sum sum = all_reduce_of(comm, of);
+
+    GHP_ASSERT(sum.most >= comm->count);
+    return (of->elements + sum.most - 1) / sum.most;
+}
+
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of)
 {
     int64_t bytes = of->elements * of->element_bytes;
-    struct ghp_mpi_levels levels;
-    struct ghp_board *board;
     struct sum sum;
+    struct ghp_board *board;
     struct ghp_mpi_passage passage = {.work = &sum, .post = post_sum, .finish = finish_sum};
 
     GHP_ASSERT(of->in == of->out);
     if (comm->count == 1 || of->elements == 0) return GHP_OK;
-    levels = ghp_mpi_levels_of(comm, bytes, comm->transport->in_rank_order);
-    board = levels.of[0].board;
-    if (board != NULL && levels.n == 1 && bytes * comm->count <= DIRECT_BOARD_BYTES)
+    sum = all_reduce_of(comm, of);
+    board = board_of(&sum);
+    if (board != NULL && sum.levels.n == 1 && bytes * comm->count <= DIRECT_BOARD_BYTES)
         return all_reduce_on_sheet(board, of);
     if (board == NULL && bytes <= DIRECT_BYTES && bytes * comm->count <= of->scratch_bytes)
         return all_reduce_direct(comm, of);
-    sum = cut(of, levels, bytes, comm->count);
-    GHP_ASSERT(sum.most >= comm->count);
-    passage.segments = (of->elements + sum.most - 1) / sum.most;
+    passage.segments = ghp_mpi_all_reduce_segments(comm, of);
     passage.phases = 2 * sum.levels.n;
     return carry(comm, board, &passage);
 }

@@ -155,7 +155,11 @@ static void apply(struct trial *t, const struct ghp_correction *c)
         apply_rate(rate_of(p, (int)c->part.kind - GHP_PART_COPY), c->factor);
         break;
     case GHP_PART_BESIDE_COMPUTE: p->overlap.compute *= c->factor; break;
-    case GHP_PART_BESIDE_COMM: p->overlap.comm *= c->factor; break;
+    case GHP_PART_BESIDE_COMM:
+        p->overlap.comm *= c->factor;
+        if (p->overlap.comm_long > 0)
+            p->overlap.comm_long = fmax(1, p->overlap.comm_long * c->factor);
+        break;
     case GHP_PART_BESIDE_LINK: p->overlap.link *= c->factor; break;
     case GHP_PART_BETWEEN: t->constants.instruction_s = c->extra_s; break;
     case GHP_PART_EXCHANGE: t->constants.exchange_s = c->extra_s; break;

@@ -337,6 +337,9 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
     ghp_sheet_note(sheet,
                    "slowdown while both streams work: compute %.3f, reduction %.3f, exchange %.3f",
                    profile->overlap.compute, profile->overlap.comm, profile->overlap.link);
+    if (profile->overlap.comm_long > 0)
+        ghp_sheet_note(sheet, "slowdown of reductions of %d MiB and more: %.3f",
+                       GHP_OVERLAP_LONG_BYTES >> 20, profile->overlap.comm_long);
     if (profile->law.flops_per_s > 0)
         ghp_sheet_note(sheet, "law of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
                        profile->law.flops_per_s, profile->law.memory_Bps);

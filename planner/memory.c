@@ -100,15 +100,6 @@ static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int
     return put_span(spans, bytes, s.backward, s.backward_end);
 }
 
-/* Scratch of a blocking reduction: a segment, and at least one aligned piece a rank. */
-static int64_t receive_bytes(int64_t bytes, struct ghp_ranks ranks)
-{
-    int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
-    int64_t least = (int64_t)ranks.count * GHP_ALIGN_BYTES;
-
-    return aligned(segment > least ? segment : least);
-}
-
 /* ---- facts ---- */
 
 static void learn_pass(struct facts *f, enum ghp_op op, enum ghp_pass pass)
@@ -196,7 +187,8 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
     const struct ghp_lowering *how = m->in->how;
     int64_t bytes = 0;
 
-    if (instr->kind == GHP_INSTR_STAT_REDUCE) bytes = receive_bytes(instr->bytes, instr->ranks);
+    if (instr->kind == GHP_INSTR_STAT_REDUCE)
+        bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     if (instr->kind == GHP_INSTR_COMPUTE && how->scratch.bytes != NULL)
         GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass, &bytes));
     bytes += ghp_instr_sums_bytes(instr);
@@ -212,10 +204,10 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 
     for (int k = 0; k < m->piece.n_instrs; ++k)
         if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
-            return receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks);
+            return ghp_receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks.count);
     if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
         return 0;
-    return receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks);
+    return ghp_receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks.count);
 }
 
 static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
@@ -274,7 +266,7 @@ static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr
         GHP_TRY(add_span(m, spans, instr->bytes, p, p)); /* fall through */
     case GHP_RESHARD_SUM_TO_BATCH:
     case GHP_RESHARD_SUM_TO_FULL:
-        return add_span(m, spans, receive_bytes(instr->bytes, instr->ranks), p, p);
+        return add_span(m, spans, ghp_receive_bytes(instr->bytes, instr->ranks.count), p, p);
     default: return GHP_OK;
     }
 }

@@ -12,7 +12,8 @@ static double clamp01(double x)
 
 struct ghp_charges ghp_charges_of(const struct ghp_overlap *overlap)
 {
-    const double compute = overlap->compute, comm = overlap->comm, link = overlap->link;
+    const double compute = overlap->compute, comm = ghp_overlap_least_comm(overlap),
+                 link = overlap->link;
     const double hidden[GHP_WORK_COUNT] = {clamp01(comm * (1 - 1 / compute)), clamp01(link - 1)};
     const double *least = hidden[0] < hidden[1] ? &hidden[0] : &hidden[1];
     struct ghp_charge c = {.on = {1, 1},

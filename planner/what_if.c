@@ -393,8 +393,11 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
     profile->law.memory_Bps =
         to->set[KEY_LAW_MEMORY] ? to->v[KEY_LAW_MEMORY] : profile->law.memory_Bps * c.memory;
     profile->law.batch_half = to->v[KEY_LAW_BATCH];
-    profile->overlap = (struct ghp_overlap){to->v[KEY_OVERLAP_COMPUTE], to->v[KEY_OVERLAP_COMM],
-                                            to->v[KEY_OVERLAP_LINK]};
+    profile->overlap = (struct ghp_overlap){
+        .compute = to->v[KEY_OVERLAP_COMPUTE],
+        .comm = to->v[KEY_OVERLAP_COMM],
+        .link = to->v[KEY_OVERLAP_LINK],
+        .comm_long = to->set[KEY_OVERLAP_COMM] ? 0 : profile->overlap.comm_long};
     ghp_machine_release(&profile->machine);
     profile->machine = *machine;
     *machine = (struct ghp_machine){0};

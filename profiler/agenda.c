@@ -10,7 +10,11 @@ enum {
     GRID_STEP = 4,
     /* steps of 2 between these: there messages begin to be announced before they are sent */
     GRID_FINE = 32 << 10,
-    GRID_COARSE = 1 << 20
+    GRID_COARSE = 1 << 20,
+    /* from so many on, a message between two ranks is announced (Open MPI's btl_tcp_eager_limit): a jump, so the last size
+     * before it is measured as well */
+    GRID_ANNOUNCED = 64 << 10,
+    GRID_UNANNOUNCED = 63 << 10
 };
 
 static enum ghp_status add_op(struct ghp_agenda *agenda, const struct ghp_agenda_op *op)
@@ -255,19 +259,36 @@ static int64_t grid_next(int64_t size)
     return size * (size >= GRID_FINE && size < GRID_COARSE ? 2 : GRID_STEP);
 }
 
-/* The grid's sizes between two others that are far apart, as a collective of this kind can have them. */
+/* Two others that are far apart, and the bytes that a collective of their kind moves a multiple of. */
+struct gap {
+    const struct ghp_agenda_comm *from, *to;
+    int64_t grain;
+};
+
+static enum ghp_status add_between(const struct gap *gap, int64_t size, struct ghp_agenda *thinned)
+{
+    struct ghp_agenda_comm comm = *gap->from;
+
+    comm.bytes = size / gap->grain * gap->grain;
+    if (comm.bytes < 2 * gap->from->bytes || comm.bytes > gap->to->bytes / 2) return GHP_OK;
+    return add_comm(thinned, &comm);
+}
+
+/* The grid's sizes between two others, and those where messages of the kind's ranks begin to be announced. */
 static enum ghp_status fill_gap(const struct ghp_agenda_comm *from,
                                 const struct ghp_agenda_comm *to, int element_bytes,
                                 struct ghp_agenda *thinned)
 {
-    struct ghp_agenda_comm comm = *from;
-    int64_t grain = (int64_t)comm.count * element_bytes;
+    struct gap gap = {from, to, (int64_t)from->count * element_bytes};
+    const int64_t announced = (int64_t)from->count * GRID_ANNOUNCED;
+    bool on_grid = false;
 
     for (int64_t size = GRID_START; size <= to->bytes / 2; size = grid_next(size)) {
-        comm.bytes = size / grain * grain;
-        if (comm.bytes >= 2 * from->bytes) GHP_TRY(add_comm(thinned, &comm));
+        GHP_TRY(add_between(&gap, size, thinned));
+        on_grid |= size == announced;
     }
-    return GHP_OK;
+    GHP_TRY(add_between(&gap, (int64_t)from->count * GRID_UNANNOUNCED, thinned));
+    return on_grid ? GHP_OK : add_between(&gap, announced, thinned);
 }
 
 /* Sizes of one kind, ascending: themselves where few, with the grid's in gaps; else the grid's from the smallest to the

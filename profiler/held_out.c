@@ -16,6 +16,7 @@ enum {
     ROUND_SAMPLES = 2
 };
 static const double golden = 0.6180339887498949; /* its multiples, cut to fractions, lie apart from each other */
+static const double least_gap = 1.1;             /* between sizes that are tried between, as a ratio */
 static const double memory_share = 0.5;          /* of a node's memory: what the buffers may take */
 
 /* ---- what to try ---- */
@@ -49,7 +50,8 @@ static int64_t fitting(const struct ghp_agenda_comm *comm, int element_bytes, do
     return n * unit;
 }
 
-/* Two sizes between a and b, the second at `part` of the way on the axis of logarithms. */
+/* Two sizes between a and b, the second at `part` of the way on the axis of logarithms.  None where a and b are next to
+ * each other on purpose, before and behind a jump. */
 static enum ghp_status add_gap(struct ghp_held_out *held, struct ghp_agenda_comm comm,
                                int element_bytes, const int64_t gap[2], double part)
 {
@@ -57,6 +59,7 @@ static enum ghp_status add_gap(struct ghp_held_out *held, struct ghp_agenda_comm
     int64_t sizes[] = {fitting(&comm, element_bytes, sqrt(a * b), false),
                        fitting(&comm, element_bytes, a * pow(b / a, part), true)};
 
+    if (b < least_gap * a) return GHP_OK;
     for (int i = 0; i < 2; ++i) {
         if (sizes[i] <= gap[0] || sizes[i] >= gap[1] || sizes[i] < SMALLEST) continue;
         if (i == 1 && sizes[1] == sizes[0]) continue;

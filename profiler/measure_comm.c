@@ -92,7 +92,6 @@ static enum ghp_status exchange_open(struct exchange *x)
 {
     const struct ghp_agenda_comm *what = x->what;
     struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
-    int64_t least = (int64_t)3 * x->m->element_bytes * what->count;
     struct ghp_device device = ghp_measure_device(x->m);
 
     x->team = ghp_measure_carrier(x->m);
@@ -100,8 +99,7 @@ static enum ghp_status exchange_open(struct exchange *x)
         GHP_TRY(x->team.carrier_ops->group(x->team.carrier, ranks, GHP_STREAM_COMPUTE, &x->comm));
         x->team.carrier_ops->label(x->comm, ghp_comm_name(what->op));
     }
-    x->scratch_bytes = what->bytes < GHP_COMM_SEGMENT_BYTES ? what->bytes : GHP_COMM_SEGMENT_BYTES;
-    if (x->scratch_bytes < least) x->scratch_bytes = least;
+    x->scratch_bytes = ghp_receive_bytes(what->bytes, what->count);
     GHP_TRY(ghp_device_allocate(device, what->bytes, &x->in));
     GHP_TRY(ghp_device_allocate(device, what->bytes, &x->out));
     GHP_TRY(ghp_device_allocate(device, x->scratch_bytes, &x->scratch));

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    MESSAGE_BYTES = 4 << 20, /* as buckets of gradients are */
-    ROUNDS = 5,              /* at most GHP_MAX_SAMPLES */
+    ROUNDS = 5,        /* at most GHP_MAX_SAMPLES */
+    LONG_ROUNDS = 3,   /* of long reductions */
     ALONE_SAMPLES = 4, /* a measurement alone lasts as long as so many samples of an operation */
     CYCLES = 3,        /* all the computing in turns, at least so often a round */
     LEAST_RUNS = 4,
@@ -18,10 +18,13 @@ enum {
 };
 /* a round lasts as long as so many samples of an operation */
 static const double round_samples = 10;
+/* slowdown of a reduction from which on long ones are measured, too: what waits for the link alone has none at any size */
+static const double slow_reduction = 1.05;
 
-/* Reductions over all ranks on the communication stream, exchanges over all ranks on the computing one. */
+/* Reductions of so many bytes over all ranks on the communication stream, exchanges over all ranks on the computing one. */
 struct traffic {
     const struct ghp_measure *m;
+    int64_t bytes;
     struct ghp_team team;       /* with whoever carries tensors */
     struct ghp_comm *comm;      /* communication stream */
     struct ghp_comm *exchanges; /* compute stream */
@@ -55,7 +58,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
 
     for (int64_t i = 0; i < repeats; ++i)
         GHP_TRY(t->team.carrier_ops->all_gather(t->exchanges, t->mine, t->all,
-                                                MESSAGE_BYTES / t->m->size));
+                                                t->bytes / t->m->size));
     return GHP_OK;
 }
 
@@ -70,14 +73,14 @@ static enum ghp_status traffic_open(struct traffic *t)
     GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
     t->team.carrier_ops->label(t->comm, "reductions that overlap");
     t->team.carrier_ops->label(t->exchanges, "exchanges that overlap");
-    GHP_TRY(ghp_device_allocate(device, MESSAGE_BYTES, &t->sum.out));
+    GHP_TRY(ghp_device_allocate(device, t->bytes, &t->sum.out));
     t->sum.in = t->sum.out;
     t->sum.element_bytes = ghp_parameter_bytes(t->m->element_bytes);
-    t->sum.elements = MESSAGE_BYTES / t->sum.element_bytes;
+    t->sum.elements = t->bytes / t->sum.element_bytes;
     t->sum.scratch_bytes = GHP_COMM_SEGMENT_BYTES;
     GHP_TRY(ghp_device_allocate(device, GHP_COMM_SEGMENT_BYTES, &t->sum.scratch));
-    GHP_TRY(ghp_device_allocate(device, MESSAGE_BYTES, &t->mine));
-    return ghp_device_allocate(device, MESSAGE_BYTES, &t->all);
+    GHP_TRY(ghp_device_allocate(device, t->bytes, &t->mine));
+    return ghp_device_allocate(device, t->bytes, &t->all);
 }
 
 static void traffic_close(struct traffic *t)
@@ -290,12 +293,13 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread
         cycle_s += work->alone_s[i];
     }
     GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
-    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &exchange_s));
     n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
     GHP_TRY(queues ? enqueue_compute(t, work, n, reduce_s, beside)
                    : round_compute(t, stream, work, n, beside));
     round->compute = beside[0];
     round->comm = beside[1] / reduce_s;
+    if (t->bytes > GHP_OVERLAP_BYTES) return GHP_OK; /* of long ones, no more is asked for */
+    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &exchange_s));
     n = runs_in(round_samples * t->m->sample_s, reduce_s);
     exchanges = runs_in(round_samples * t->m->sample_s, exchange_s);
     GHP_TRY(queues ? enqueue_link(t, n, exchanges, &both_s)
@@ -325,10 +329,11 @@ static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
 static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
                               struct work *work, struct ghp_overlap *overlap)
 {
-    struct ghp_samples compute = {.n = ROUNDS}, comm = compute, link = compute;
+    int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
+    struct ghp_samples compute = {.n = n}, comm = compute, link = compute;
 
     GHP_TRY(choose_tasks(t, work));
-    for (int i = 0; i < ROUNDS; ++i) {
+    for (int i = 0; i < n; ++i) {
         struct round round = {0};
 
         GHP_TRY(measure_round(t, stream, work, &round));
@@ -336,23 +341,22 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
         comm.values[i] = round.comm;
         link.values[i] = round.link;
     }
-    *overlap = (struct ghp_overlap){slowdown(&compute), slowdown(&comm), slowdown(&link)};
+    *overlap = (struct ghp_overlap){
+        .compute = slowdown(&compute), .comm = slowdown(&comm), .link = slowdown(&link)};
     return GHP_OK;
 }
 
-enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes,
-                                    int n, struct ghp_overlap *overlap)
+/* With reductions of so many bytes. */
+static enum ghp_status measure_with(const struct ghp_measure *m, const struct ghp_task *computes,
+                                    int n, int64_t bytes, struct ghp_overlap *overlap)
 {
-    struct traffic traffic = {.m = m};
+    struct traffic traffic = {.m = m, .bytes = bytes};
     struct work work = {.n = n};
     struct ghp_stream_thread *stream = NULL;
     double unused = 0;
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status;
 
-    GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
     memcpy(work.tasks, computes, (size_t)n * sizeof *computes);
-    *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
-    if (m->size == 1) return GHP_OK;
     status = traffic_open(&traffic);
     if (status == GHP_OK) status = ghp_stream_open(MOST_RUNS, reduce_once, &traffic, &stream);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
@@ -361,4 +365,22 @@ done:
     ghp_stream_close(stream);
     traffic_close(&traffic);
     return status;
+}
+
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes,
+                                    int n, struct ghp_overlap *overlap)
+{
+    struct ghp_overlap of_long = {0};
+    double most; /* the same on all ranks */
+
+    GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
+    *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
+    if (m->size == 1) return GHP_OK;
+    GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_BYTES, overlap));
+    most = overlap->comm;
+    GHP_TRY(ghp_measure_max(m, GHP_OK, &most));
+    if (most < slow_reduction) return GHP_OK;
+    GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_LONG_BYTES, &of_long));
+    overlap->comm_long = of_long.comm;
+    return GHP_OK;
 }

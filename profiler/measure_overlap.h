@@ -11,11 +11,13 @@
 
 enum { GHP_OVERLAP_TASKS = 6 }; /* at most */
 
-/* Measures the three slowdowns; one rank has none (all 1).
+/* Measures the slowdowns; one rank has none (all 1).
  *
  *     compute   computing beside a reduction / computing alone
  *     comm      reduction beside computing / reduction alone
  *     link      c in  seconds of both = c min(a, b) + |a - b|,  a and b the seconds of each alone
+ *     comm_long comm of reductions of GHP_OVERLAP_LONG_BYTES, where those of GHP_OVERLAP_BYTES are slowed by 5 % or more;
+ *               else 0
  *
  * computes  n >= 1 tasks, typical work beside reductions, some milliseconds a run; they run in turns, and count as much
  *           as they take

@@ -73,7 +73,7 @@ static json_t *measured_json(const struct ghp_measured_result *r, const char *ou
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->profile.hash);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:o, s:o, "
-                     "s:o, s:o, s:{s:f, s:f, s:f}, s:s*}",
+                     "s:o, s:o, s:{s:f, s:f, s:f, s:f}, s:s*}",
                      "way", "measured", "output", output, "profile_hash", hash, "backend",
                      r->profile.backend, "numerics", r->profile.numerics, "precision",
                      ghp_precision_name(ghp_profile_precision(&r->profile)), "workers", r->workers,
@@ -82,7 +82,7 @@ static json_t *measured_json(const struct ghp_measured_result *r, const char *ou
                      ops, "collectives", comms, "intra", link_json(r->profile.machine.intra),
                      "inter", link_json(r->profile.machine.inter), "overlap", "compute",
                      r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
-                     r->profile.overlap.link, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
+                     r->profile.overlap.link, "comm_long", ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
 }
 
 static void measured_row(struct ghp_table *table, const char *what, int measured, int kept,

@@ -23,7 +23,7 @@ static void unit_profile(struct ghp_profile *profile)
     profile->machine.nodes = 1;
     profile->machine.cores = 2;
     profile->machine.intra = profile->machine.inter = (struct ghp_link){0.0, 1.0};
-    profile->overlap = (struct ghp_overlap){1.0, 1.0, 1.0};
+    profile->overlap = (struct ghp_overlap){.compute = 1.0, .comm = 1.0, .link = 1.0};
     CHECK_STATUS(ghp_profile_seal(profile), GHP_OK);
 }
 
@@ -153,9 +153,41 @@ static void test_contention(void)
     ghp_profile_release(&profile);
 }
 
+/* The same with bytes in units of 2 MiB: the reduction has 20 MiB, and the slowdown of long ones. */
+static void test_long_reduction(void)
+{
+    enum { UNIT_BYTES = 2 << 20 };
+    struct ghp_profile profile;
+    unit_profile(&profile);
+    profile.overlap =
+        (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 2.0, .comm_long = 1.2};
+    profile.accumulate.bandwidth_Bps = profile.update.bandwidth_Bps = UNIT_BYTES;
+    profile.machine.intra.bandwidth_Bps = profile.machine.inter.bandwidth_Bps = UNIT_BYTES;
+    struct step s = {
+        .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    lower_step(&s, &program);
+    for (int i = 0; i < program.n_instrs; i++)
+        program.instrs[i].bytes *= UNIT_BYTES;
+    struct ghp_timing timing;
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 24.0 + 10.0 * 1.2 * (1.0 - 1.0 / 1.25), 1e-9);
+    ghp_timing_release(&timing);
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, GHP_OVERLAP_BYTES / 2), 1.5, 0);
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, 2 * GHP_OVERLAP_LONG_BYTES), 1.2, 0);
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, 8 << 20), (1.5 + 1.2) / 2, 1e-12);
+    CHECK_NEAR(ghp_overlap_least_comm(&profile.overlap), 1.2, 0);
+    profile.overlap.comm_long = 0;
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, 8 << 20), 1.5, 0);
+    CHECK_NEAR(ghp_overlap_least_comm(&profile.overlap), 1.5, 0);
+    ghp_profile_release(&profile);
+}
+
 int main(void)
 {
     test_period();
     test_contention();
+    test_long_reduction();
     return check_end();
 }

@@ -76,7 +76,7 @@ static double some_seconds(void)
 /* Returns false where the step did not end. */
 static bool check_timing(const struct ghp_programs *programs)
 {
-    const struct ghp_overlap overlap = {1, 1, 1};
+    const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
     struct ghp_price *prices[GHP_MAX_STAGES] = {NULL};
     struct ghp_timing timings[GHP_MAX_STAGES];
     double all_s = 0, first_s = 0;

@@ -74,7 +74,7 @@ int main(void)
     struct ghp_residuals r;
 
     forecast_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 4, slow,
-                       (struct ghp_overlap){1.2, 1.1, 1}, &c);
+                       (struct ghp_overlap){.compute = 1.2, .comm = 1.1, .link = 1}, &c);
     r = forecast_case_residuals(&c);
     check_list(&c.program, &r);
     ghp_residuals_release(&r);

@@ -58,7 +58,7 @@ int main(void)
     double predicted_s = 0, measured_s = 0, layers_s = 0, laps_s, exposed_s = 0;
 
     forecast_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9},
-                       (struct ghp_overlap){1, 1, 1}, &c);
+                       (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1}, &c);
     laps_s = fill_laps(&c.program, c.watch);
     r = forecast_case_residuals(&c);
     CHECK(r.predicted);

@@ -161,7 +161,8 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
 /* in_node: ranks in each node, 0 where that makes no difference. */
 static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
-    static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4096, 70001, 300007};
+    static const int64_t elements[] = {0,    1,    2,    3,    5,     100,
+                                       1000, 4095, 4096, 4097, 70001, 300007};
 
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         int64_t n = elements[i], small = n > 10000 ? 1 << 16 : 256; /* many segments */
@@ -173,6 +174,26 @@ static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_nod
     }
 }
 
+/* With as much scratch as training has, a sum that is shorter than a segment goes whole, however its elements divide. */
+static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
+{
+    static const int64_t elements[] = {1023, 1024, 1025, 4095, 4096, 4097, 31991, 31992, 31993};
+
+    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]) && ranks.count > 1; i++)
+        for (int e = 2; e <= 8; e *= 2) {
+            struct ghp_reduction sum = {.elements = elements[i],
+                                        .element_bytes = e,
+                                        .scratch_bytes =
+                                            ghp_receive_bytes(elements[i] * e, ranks.count)};
+
+            CHECK_EQ(ghp_mpi_all_reduce_segments(comm, &sum), 1);
+            if (e == 4)
+                check_all_reduce(comm, ranks,
+                                 (const int64_t[3]){elements[i],
+                                                    ghp_receive_bytes(elements[i] * 8, ranks.count), in_node});
+        }
+}
+
 /* Sums over the node's board and by messages alone have the same bits: those of the sums made by hand. */
 static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
@@ -180,8 +201,10 @@ static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
 
     CHECK_EQ(comm->board != NULL, comm->in_node > 1);
     check_sums(comm, ranks, in_node);
+    check_whole(comm, ranks, in_node);
     transport->shares_memory = false;
     if (comm->board != NULL) check_sums(comm, ranks, in_node);
+    check_whole(comm, ranks, in_node);
     transport->shares_memory = true;
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++)
         check_copies(comm, ranks, elements[i]);

@@ -220,7 +220,7 @@ static enum ghp_status base_profile(int nodes, int cores, struct ghp_profile *p)
     p->machine.packages = 1;
     p->machine.cores = p->machine.threads = p->machine.n_pus = cores;
     p->machine.memory_bytes = (int64_t)1 << 36;
-    p->overlap = (struct ghp_overlap){1, 1, 1};
+    p->overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     return GHP_OK;
 }
 
@@ -243,8 +243,10 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
     p->load = some_rate(s);
     p->accumulate = some_rate(s);
     if (slow)
-        p->overlap = (struct ghp_overlap){random_between(s, 1, 2.5), random_between(s, 1, 2.5),
-                                          random_between(s, 1, 2.5)};
+        p->overlap = (struct ghp_overlap){.compute = random_between(s, 1, 2.5),
+                                          .comm = random_between(s, 1, 2.5),
+                                          .link = random_between(s, 1, 2.5),
+                                          .comm_long = random_between(s, 1, 2.5)};
     return ghp_profile_seal(p);
 }
 

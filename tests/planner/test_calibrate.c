@@ -85,7 +85,7 @@ static void make_profile(const struct world *w, struct ghp_profile *profile)
     profile->machine.intra = law.machine.intra;
     profile->machine.inter = law.machine.inter;
     profile->copy = profile->update = profile->load = profile->accumulate = rate;
-    profile->overlap = (struct ghp_overlap){1.1, 1.1, 1.2};
+    profile->overlap = (struct ghp_overlap){.compute = 1.1, .comm = 1.1, .link = 1.2};
     for (int p = 0; p < PLANS; ++p)
         measure(&law, &w->programs[p], profile);
     CHECK_STATUS(ghp_profile_seal(profile), GHP_OK);

@@ -343,10 +343,10 @@ static void test_free_choice(const struct ghp_model *model, const struct ghp_mod
                                .no_metrics = true};
     double serial_ms, free_ms;
 
-    profile->overlap = (struct ghp_overlap){2, 2, 2};
+    profile->overlap = (struct ghp_overlap){.compute = 2, .comm = 2, .link = 2};
     serial_ms = free_step_ms(&how, profile, true);
     CHECK(serial_ms <= least_ms);
-    profile->overlap = (struct ghp_overlap){1, 1, 1};
+    profile->overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     how = (struct ghp_lowering){.model = model, .extent = how.extent, .element_bytes = 4};
     free_ms = free_step_ms(&how, profile, false);
     CHECK(free_ms <= least_ms && free_ms < best->total);

@@ -249,7 +249,7 @@ static void test_gap(void)
     struct ghp_plan plan;
 
     wishes.time_limit_s = 2;
-    profile.overlap = (struct ghp_overlap){1.3, 1.4, 1.8};
+    profile.overlap = (struct ghp_overlap){.compute = 1.3, .comm = 1.4, .link = 1.8};
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     for (int k = 0; k < 2; ++k) {
         wishes.bucket_bytes = k == 0 ? 0 : 1 << 20;
@@ -267,7 +267,7 @@ static void test_gap(void)
         CHECK_STATUS(ghp_plan_verify(&plan, &profile), GHP_OK);
         ghp_plan_release(&plan);
     }
-    profile.overlap = (struct ghp_overlap){1, 1, 1};
+    profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
 }
 

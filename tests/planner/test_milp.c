@@ -55,7 +55,7 @@ int main(void)
 
         if (!CHECK_STATUS(random_case_make(1000 + seed, 1e4, &c), GHP_OK)) break;
         if (random_case_combinations(&c.model, c.extent) > 300)
-            c.profile.overlap = (struct ghp_overlap){1, 1, 1};
+            c.profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
         struct ghp_plan shell = {.model = c.model, .extent = c.extent};
         struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
         if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK))

@@ -64,9 +64,9 @@ static void check_case(const struct ghp_instance *in, bool slow, struct random_s
 /* Work conservation by hand: slowdowns of 2 leave nothing to gain from two streams. */
 static void check_charges(void)
 {
-    struct ghp_charges none = ghp_charges_of(&(struct ghp_overlap){1, 1, 1});
-    struct ghp_charges all = ghp_charges_of(&(struct ghp_overlap){2, 2, 2});
-    struct ghp_charges some = ghp_charges_of(&(struct ghp_overlap){1.25, 1.5, 1.1});
+    struct ghp_charges none = ghp_charges_of(&(struct ghp_overlap){.compute = 1, .comm = 1, .link = 1});
+    struct ghp_charges all = ghp_charges_of(&(struct ghp_overlap){.compute = 2, .comm = 2, .link = 2});
+    struct ghp_charges some = ghp_charges_of(&(struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 1.1});
 
     CHECK_EQ(none.n, 1);
     CHECK_NEAR(none.variant[0].reduce_off, 0, 0);

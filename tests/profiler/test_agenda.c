@@ -83,7 +83,7 @@ static void test_comms(int ranks)
 {
     struct ghp_agenda_request wanted = request();
     struct ghp_agenda agenda = {0};
-    int kinds = 0;
+    int kinds = 0, jumps = 0;
 
     wanted.ranks = ranks;
     CHECK_STATUS(ghp_agenda_collect(&wanted, &agenda), GHP_OK);
@@ -105,6 +105,16 @@ static void test_comms(int ranks)
         CHECK(a->bytes > 0);
         if (a->op != GHP_COMM_ALL_REDUCE) CHECK_EQ(a->bytes % (a->count * 4), 0);
     }
+    /* messages between two ranks of 63 and of 64 KiB, where the sizes asked for leave a gap there */
+    for (int i = 0; i < agenda.n_comms; ++i)
+        for (int j = i + 1; j < agenda.n_comms; ++j) {
+            const struct ghp_agenda_comm *a = &agenda.comms[i], *b = &agenda.comms[j];
+
+            jumps += a->op == b->op && a->count == b->count && a->stride == b->stride &&
+                     a->bytes == (int64_t)a->count * (63 << 10) &&
+                     b->bytes == (int64_t)a->count * (64 << 10);
+        }
+    CHECK(ranks == 1 || jumps >= 2);
     /* all_reduce over 4, 2 and 2 apart; the three others over 2 and over 4 */
     CHECK_EQ(kinds, ranks == 4 ? 3 + 3 * 2 : ranks >= 2 ? 1 + 3 : 0);
     ghp_agenda_release(&agenda);

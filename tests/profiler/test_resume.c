@@ -75,7 +75,7 @@ static void test_like(void)
     open_profile(&profile);
     profile.machine.nodes = 2;
     profile.machine.inter.bandwidth_Bps = 5e7;
-    profile.overlap = (struct ghp_overlap){1, 1, 1};
+    profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     CHECK_STATUS(ghp_resume_like(path, &profile), GHP_OK);
     CHECK_EQ(profile.n_ops, 2);
     CHECK_EQ(profile.n_comms, 0);
