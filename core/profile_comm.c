@@ -255,15 +255,21 @@ static const enum ghp_comm_op stand_ins[] = {GHP_COMM_REDUCE_SCATTER, GHP_COMM_A
 enum { N_STAND_INS = sizeof stand_ins / sizeof stand_ins[0] };
 
 /* How often an operation exchanges a message with each other rank. */
-static double exchanges_of(enum ghp_comm_op op)
+static int exchanges_of(enum ghp_comm_op op)
 {
     return op == GHP_COMM_ALL_REDUCE ? 2 : 1;
 }
 
+/* Between tables, in doublings of a group's ranks.  A stride matters little where the same link is crossed as often.  A
+ * reduction's second exchange follows without its ranks having to be awaited: where messages are short it takes 1.5 times
+ * as long as one exchange, not twice. */
+static const double stride_distance = 0.25, halves_distance = 0.5;
+
 /* The table of `op` over the groups that are most like those asked for: first by the link that is crossed, then by the
- * ratios of counts and strides; of equals the first.  Lowers *least where it finds one nearer. */
+ * ratios of counts and strides; of equals the first.  `start` is added to every distance.  Lowers *least where it finds one
+ * nearer. */
 static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind,
-                        double *least)
+                        double start, double *least)
 {
     bool inter = leaving_node(&profile->machine, kind) > 0;
     int best = -1;
@@ -272,8 +278,8 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
          i < profile->n_comms && profile->comms[i].op == op;) {
         const struct ghp_comm_entry *e = &profile->comms[i];
         struct kind theirs = measured_kind(profile, e, kind.workers);
-        double distance =
-            fabs(log2((double)e->count / kind.count)) + fabs(log2((double)e->stride / kind.apart));
+        double distance = start + fabs(log2((double)e->count / kind.count)) +
+                          stride_distance * fabs(log2((double)e->stride / kind.apart));
 
         if ((leaving_node(&profile->machine, theirs) > 0) != inter) distance += 1e3;
         if (distance < *least) {
@@ -286,7 +292,8 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
     return best;
 }
 
-/* Start of the table to read, or -1: of the same groups rather than of the same operation. */
+/* Start of the table to read, or -1: of the same groups rather than of the same operation, but of others rather than of an
+ * operation that exchanges more or fewer times. */
 static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind)
 {
     struct ghp_comm_entry wanted = {.op = op, .count = kind.count, .stride = kind.apart};
@@ -294,9 +301,12 @@ static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
     double least = INFINITY;
 
     if (in_table(profile, own, &wanted)) return own;
-    best = nearer_table(profile, op, kind, &least);
+    best = nearer_table(profile, op, kind, 0, &least);
     for (int i = 0; i < N_STAND_INS; ++i) {
-        int other = stand_ins[i] == op ? -1 : nearer_table(profile, stand_ins[i], kind, &least);
+        bool alike = exchanges_of(stand_ins[i]) == exchanges_of(op);
+        int other = stand_ins[i] == op ? -1
+                                       : nearer_table(profile, stand_ins[i], kind,
+                                                      alike ? 0 : halves_distance, &least);
 
         if (other >= 0) best = other;
     }
@@ -329,7 +339,7 @@ struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, en
         double load = per_byte_s(op, ranks.count, link_of(op, &profile->machine, kind)) /
                       per_byte_s(e->op, e->count, theirs);
 
-        pick.factor = exchanges_of(op) / exchanges_of(e->op);
+        pick.factor = (double)exchanges_of(op) / exchanges_of(e->op);
         load *= (double)bytes / pick.factor;
         if (!isfinite(load)) return (struct ghp_pick_comm){.bytes = bytes, .factor = 1};
         pick.bytes = load < 1 ? 1 : load < MOST_BYTES ? llround(load) : (int64_t)MOST_BYTES;

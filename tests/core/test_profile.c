@@ -1,6 +1,7 @@
 /* tests/core/test_profile.c - the profile file, prices of operations and collectives, and the part a plan carries. */
 #include "core/lower.h"
 #include "core/json_lines.h"
+#include "core/profile_private.h"
 #include "core/simulate.h"
 #include "tests/check.h"
 
@@ -212,6 +213,37 @@ static void test_comms(void)
     CHECK_MESSAGE("set bandwidth_Bps");
     CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 8, four, 16, &price),
                  GHP_ERR_MISSING);
+    ghp_profile_release(&profile);
+}
+
+/* Without a table of its own an operation is read from the same groups where it exchanges as often, else over other groups
+ * that cross the same link; between halves and wholes only where nothing else is near. */
+static void test_stand_ins(void)
+{
+    static const struct ghp_comm_entry entries[] = {
+        {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 8, .bytes = 1 << 16, .seconds = 1e-3},
+        {.op = GHP_COMM_REDUCE_SCATTER, .count = 2, .stride = 4, .bytes = 1 << 16, .seconds = 7e-4},
+        {.op = GHP_COMM_ALL_TO_ALL, .count = 2, .stride = 8, .bytes = 1 << 16, .seconds = 5e-4},
+        {.op = GHP_COMM_ALL_GATHER, .count = 8, .stride = 1, .bytes = 1 << 16, .seconds = 2e-3}};
+    const struct ghp_ranks pairs = {.count = 2, .stride = 4}, eight = {.count = 8, .stride = 1};
+    struct ghp_profile profile = empty();
+    struct ghp_pick_comm pick;
+
+    profile.machine.nodes = 16; /* a worker each */
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; ++i)
+        CHECK_STATUS(ghp_profile_add_comm(&profile, &entries[i]), GHP_OK);
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    pick = ghp_profile_pick_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, pairs, 16);
+    CHECK_EQ(pick.entry[0]->op, GHP_COMM_ALL_REDUCE); /* not twice the scatter */
+    CHECK_NEAR(pick.factor, 1, 0);
+    pick = ghp_profile_pick_comm(&profile, GHP_COMM_ALL_GATHER, 1 << 16, pairs, 16);
+    CHECK_EQ(pick.entry[0]->op, GHP_COMM_REDUCE_SCATTER); /* of the same groups */
+    pick = ghp_profile_pick_comm(&profile, GHP_COMM_REDUCE_SCATTER, 1 << 16,
+                                 (struct ghp_ranks){.count = 2, .stride = 8}, 16);
+    CHECK_EQ(pick.entry[0]->op, GHP_COMM_ALL_TO_ALL); /* not half the sum of the same groups */
+    pick = ghp_profile_pick_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, eight, 16);
+    CHECK_EQ(pick.entry[0]->op, GHP_COMM_ALL_GATHER); /* nearer than the sum over two */
+    CHECK_NEAR(pick.factor, 2, 0);
     ghp_profile_release(&profile);
 }
 
@@ -465,6 +497,7 @@ int main(void)
 {
     test_ops();
     test_comms();
+    test_stand_ins();
     test_company();
     test_instructions();
     test_subset();
