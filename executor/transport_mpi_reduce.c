@@ -315,12 +315,16 @@ static struct sum all_reduce_of(const struct ghp_comm *comm, const struct ghp_re
                comm->count);
 }
 
+static int64_t segments_of(const struct sum *sum)
+{
+    return (sum->of->elements + sum->most - 1) / sum->most;
+}
+
 int64_t ghp_mpi_all_reduce_segments(const struct ghp_comm *comm, const struct ghp_reduction *of)
 {
     struct sum sum = all_reduce_of(comm, of);
 
-    GHP_ASSERT(sum.most >= comm->count);
-    return (of->elements + sum.most - 1) / sum.most;
+    return segments_of(&sum);
 }
 
 enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of)
@@ -338,7 +342,8 @@ enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduc
         return all_reduce_on_sheet(board, of);
     if (board == NULL && bytes <= DIRECT_BYTES && bytes * comm->count <= of->scratch_bytes)
         return all_reduce_direct(comm, of);
-    passage.segments = ghp_mpi_all_reduce_segments(comm, of);
+    GHP_ASSERT(sum.most >= comm->count);
+    passage.segments = segments_of(&sum);
     passage.phases = 2 * sum.levels.n;
     return carry(comm, board, &passage);
 }
