@@ -74,7 +74,7 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     const struct ghp_step_numbers *numbers; /* in device memory, in place of these three; or NULL */
 };
 
-struct ghp_numbers { /* n of a tensor, of so many bytes each: activations' or parameters' */
+struct ghp_numbers { /* n of a tensor, of so many bytes each */
     int64_t n;
     int bytes;
 };
@@ -142,11 +142,11 @@ struct ghp_backend_ops {
      * processor, for all who hold copies must agree. Not NULL where can_block is not. */
     bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
     /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of gradients
-     * may take it. Not NULL where can_block is not. */
+     * may take it. NULL: none may. Not NULL where can_block is not. */
     bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
     /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise, by the
-     * same implementation. With bias or relu *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not NULL
-     * where can_block is not. */
+     * same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not
+     * NULL where can_block or fuses is not. */
     enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_formats formats, struct ghp_kernel **kernel);
@@ -158,9 +158,10 @@ struct ghp_backend_ops {
     /* n updates at once; NULL: one after the other is as good. */
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
                                   int n);
+    /* to += from; of activations, parameters or doubles */
     enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
-                                  struct ghp_numbers numbers); /* to += from */
-    /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where can_block is not. */
+                                  struct ghp_numbers numbers);
+    /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where fuses is not. */
     enum ghp_status (*accumulate_gated)(struct ghp_backend *backend,
                                         const struct ghp_gated_sum *sum);
 };

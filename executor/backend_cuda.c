@@ -146,16 +146,32 @@ static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wante
     }
 }
 
-static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
-                                       enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_kernel **kernel)
+static bool is_nothing(struct ghp_formats along)
+{
+    return !along.bias && !along.relu && !along.stats && !along.add;
+}
+
+/* Whether a pass can take so much along. */
+static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along)
+{
+    if (is_nothing(along)) return true;
+    if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
+        return pass == GHP_PASS_FORWARD && !along.stats && !along.add;
+    return ghp_cuda_own_takes(op, pass, along);
+}
+
+static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, const char *algorithm,
+                                         struct ghp_formats along, struct ghp_kernel **kernel)
 {
     struct ghp_cuda_kernel *made;
     enum ghp_status status;
 
+    *kernel = NULL;
     if (!ghp_local_has_pass(local, pass))
         return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
                         ghp_op_name(local->op), ghp_pass_name(pass));
+    if (!takes(local->op, pass, along)) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
     made = ghp_alloc(1, sizeof(*made));
     if (made == NULL) return GHP_NO_MEMORY();
@@ -164,6 +180,7 @@ static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct
                                      .pass = pass,
                                      .parts = 1,
                                      .algorithm = made->algorithm};
+    made->along = along;
     status = fill_in(made, algorithm);
     if (status == GHP_OK)
         *kernel = &made->base;
@@ -172,18 +189,56 @@ static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct
     return status;
 }
 
+static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
+                                       enum ghp_pass pass, const char *algorithm,
+                                       struct ghp_kernel **kernel)
+{
+    const struct ghp_formats nothing = {0};
+
+    return cuda_prepare_with(backend, local, pass, algorithm, nothing, kernel);
+}
+
 static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                     enum ghp_pass pass, struct ghp_kernel **kernel)
 {
     return cuda_prepare_as(backend, local, pass, NULL, kernel);
 }
 
+/* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
+static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
+{
+    const struct ghp_formats relu = {.relu = true};
+
+    if (backend->config.exact) return false;
+    if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
+    return takes(op, pass, relu);
+}
+
+/* Bias and ReLU behind a convolution or linear layer, in place. */
+static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_call *call)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    struct ghp_bias_job job = {.rows = l->n * l->p * l->q,
+                               .c = l->k,
+                               .x = call->at.y,
+                               .b = kernel->along.bias ? call->at.w[1] : NULL,
+                               .relu = kernel->along.relu,
+                               .y = call->at.y};
+
+    return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
+}
+
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+{
+    GHP_TRY(kernel->run(kernel, call));
+    return kernel->epilogue ? run_epilogue(kernel, call) : GHP_OK;
+}
+
 static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_call *call)
 {
-    struct ghp_cuda_kernel *mine = (struct ghp_cuda_kernel *)kernel;
-
     GHP_TRY(ghp_cuda_enter(kernel->backend));
-    return mine->run(mine, call);
+    return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, call);
 }
 
 /* ---- updates ---- */
@@ -224,8 +279,21 @@ static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, co
     struct ghp_launch launch = ghp_cuda_launch(backend);
 
     GHP_TRY(ghp_cuda_enter(backend));
+    if (numbers.bytes == 8)
+        return ghp_cuda_status(ghp_launch_add_doubles(launch.stream, numbers.n, from, to), "sum");
     launch.bf16 = numbers.bytes == 2;
     return ghp_cuda_status(ghp_launch_point(launch, &job), "accumulate");
+}
+
+static enum ghp_status cuda_accumulate_gated(struct ghp_backend *backend,
+                                             const struct ghp_gated_sum *sum)
+{
+    struct ghp_launch launch = ghp_cuda_launch(backend);
+
+    GHP_TRY(ghp_cuda_enter(backend));
+    launch.bf16 = sum->numbers.bytes == 2;
+    return ghp_cuda_status(ghp_launch_gated_sum(launch, sum->numbers.n, sum->to, sum->from, sum->y),
+                           "gated sum");
 }
 
 const struct ghp_backend_ops ghp_backend_cuda = {
@@ -238,6 +306,8 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .close = cuda_close,
     .prepare = cuda_prepare,
     .prepare_as = cuda_prepare_as,
+    .fuses = cuda_fuses,
+    .prepare_blocked = cuda_prepare_with,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = cuda_run,
@@ -245,4 +315,5 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .update = cuda_update,
     .update_all = cuda_update_all,
     .accumulate = cuda_accumulate,
+    .accumulate_gated = cuda_accumulate_gated,
 };

@@ -1,25 +1,38 @@
 /* executor/backend_cuda_conv.c - convolutions by cuDNN: one graph a pass (cuda_graph.h), run by the engine that won.
  *
+ * A bias and a ReLU that a forward pass takes along are part of a second graph, or left to ghp's own kernel behind the first,
+ * whichever was faster.
+ *
  * Scratch: in bf16 the weights, or their gradient, in that precision; then the engine's workspace. */
 #include "executor/backend_cuda_private.h"
 
 #include "core/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const int64_t MOST_WORKSPACE_BYTES = INT64_C(1) << 30;
 
 _Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES, "a contest holds a list");
 
+enum { ALONE, FUSED, GRAPHS };
+enum { FUSED_CANDIDATES = 3 }; /* cuDNN compiles them when they are asked for, which takes long */
+
 struct conv {
-    struct ghp_graph *graph;
-    struct ghp_graph_plan plan;   /* owned, also while it is one of `plans` */
-    struct ghp_graph_plans plans; /* owned, but for the one taken; empty but while choosing */
+    struct ghp_graph *graphs[GRAPHS]; /* of the convolution alone; with what it takes along */
+    /* taken; FUSED, where there is one, runs. Owned, also while it is one of `plans` */
+    struct ghp_graph_plan plan[GRAPHS];
+    struct ghp_graph_plans plans; /* owned, but for those taken; empty but while choosing */
 };
 
 static bool is_bf16(const struct ghp_cuda_kernel *kernel)
 {
     return kernel->base.backend->config.element_bytes == 2;
+}
+
+static bool takes_along(const struct ghp_cuda_kernel *kernel)
+{
+    return kernel->along.bias || kernel->along.relu;
 }
 
 static const struct ghp_cudnn *cudnn_of(const struct ghp_cuda_kernel *kernel)
@@ -30,6 +43,7 @@ static const struct ghp_cudnn *cudnn_of(const struct ghp_cuda_kernel *kernel)
 static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
 {
     const struct conv *conv = kernel->data;
+    int which = conv->plan[FUSED].plan != NULL ? FUSED : ALONE;
     cudaStream_t stream = ghp_cuda_launch(kernel->base.backend).stream;
     int64_t weights = ghp_local_weight_elements(&kernel->base.local);
     enum ghp_pass pass = kernel->base.pass;
@@ -39,14 +53,22 @@ static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel, const struct ghp
                                                                        : call->at.x[0],
                                    .w = is_bf16(kernel) ? scratch : w,
                                    .y = pass == GHP_PASS_FORWARD ? call->at.y : call->at.dy,
+                                   .bias = call->at.w[1],
                                    .workspace = scratch + kernel->workspace_at};
 
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT)
         GHP_TRY(ghp_cuda_status(ghp_launch_to_bf16(stream, weights, w, scratch), "to bf16"));
-    GHP_TRY(ghp_graph_run(conv->graph, &conv->plan, &at));
+    GHP_TRY(ghp_graph_run(conv->graphs[which], &conv->plan[which], &at));
     if (is_bf16(kernel) && pass == GHP_PASS_BACKWARD_WEIGHT)
         return ghp_cuda_status(ghp_launch_from_bf16(stream, weights, scratch, w), "from bf16");
     return GHP_OK;
+}
+
+/* ---- plans ---- */
+
+static bool is_taken(const struct conv *conv, cudnnBackendDescriptor_t plan)
+{
+    return plan == conv->plan[ALONE].plan || plan == conv->plan[FUSED].plan;
 }
 
 static void drop_plans(struct ghp_cuda_kernel *kernel)
@@ -54,7 +76,7 @@ static void drop_plans(struct ghp_cuda_kernel *kernel)
     struct conv *conv = kernel->data;
 
     for (int i = 0; i < conv->plans.n; i++)
-        if (conv->plans.items[i].plan != conv->plan.plan)
+        if (!is_taken(conv, conv->plans.items[i].plan))
             ghp_graph_plan_release(cudnn_of(kernel), &conv->plans.items[i]);
     conv->plans.n = 0;
 }
@@ -65,105 +87,175 @@ static void release_conv(struct ghp_cuda_kernel *kernel)
 
     if (conv == NULL) return;
     drop_plans(kernel);
-    ghp_graph_plan_release(cudnn_of(kernel), &conv->plan);
-    ghp_graph_close(conv->graph);
+    for (int i = 0; i < GRAPHS; i++) {
+        ghp_graph_plan_release(cudnn_of(kernel), &conv->plan[i]);
+        ghp_graph_close(conv->graphs[i]);
+    }
     free(conv);
     kernel->data = NULL;
 }
 
-static void take_plan(struct ghp_cuda_kernel *kernel, const struct ghp_graph_plan *plan)
+/* What the plans that are taken make of the kernel. */
+static void settle(struct ghp_cuda_kernel *kernel)
+{
+    const struct conv *conv = kernel->data;
+    const struct ghp_graph_plan *alone = &conv->plan[ALONE], *fused = &conv->plan[FUSED];
+    bool fuses = fused->plan != NULL;
+    char name[2 * GHP_GRAPH_NAME_BYTES + 4];
+
+    kernel->epilogue = takes_along(kernel) && !fuses;
+    kernel->base.scratch_bytes = ghp_cuda_scratch(
+        kernel->workspace_at + (fuses ? fused->workspace_bytes : alone->workspace_bytes));
+    snprintf(name, sizeof name, fuses ? "%s & %s" : "%s", alone->name, fused->name);
+    ghp_choice_text(kernel->algorithm, "cudnn", (int64_t)cudnn_of(kernel)->cudnnGetVersion(), name);
+}
+
+static void take_alone(struct ghp_cuda_kernel *kernel, int candidate)
 {
     struct conv *conv = kernel->data;
 
-    conv->plan = *plan;
-    kernel->base.scratch_bytes = ghp_cuda_scratch(kernel->workspace_at + plan->workspace_bytes);
-    ghp_choice_text(kernel->algorithm, "cudnn", (int64_t)cudnn_of(kernel)->cudnnGetVersion(),
-                    plan->name);
+    conv->plan[ALONE] = conv->plans.items[candidate];
+    settle(kernel);
 }
 
-static void take_candidate(struct ghp_cuda_kernel *kernel, int candidate)
+/* The first is the plan of the convolution alone. */
+static void take_fused(struct ghp_cuda_kernel *kernel, int candidate)
 {
-    const struct conv *conv = kernel->data;
+    struct conv *conv = kernel->data;
+    const struct ghp_graph_plan none = {0};
 
-    take_plan(kernel, &conv->plans.items[candidate]);
+    conv->plan[FUSED] = candidate > 0 ? conv->plans.items[candidate - 1] : none;
+    settle(kernel);
 }
 
-static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel)
+static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel, int which)
 {
-    struct ghp_graph_request request = {
-        .local = kernel->base.local, .pass = kernel->base.pass, .bf16 = is_bf16(kernel)};
+    struct ghp_graph_request request = {.local = kernel->base.local,
+                                        .pass = kernel->base.pass,
+                                        .bf16 = is_bf16(kernel),
+                                        .bias = which == FUSED && kernel->along.bias,
+                                        .relu = which == FUSED && kernel->along.relu};
     struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
-    struct conv *conv = ghp_alloc(1, sizeof(*conv));
+    struct conv *conv = kernel->data;
 
-    if (conv == NULL) return GHP_NO_MEMORY();
-    kernel->data = conv;
+    return ghp_graph_open(cudnn_of(kernel), target, &request, &conv->graphs[which]);
+}
+
+static enum ghp_status open_conv(struct ghp_cuda_kernel *kernel)
+{
+    kernel->data = ghp_alloc(1, sizeof(struct conv));
+    if (kernel->data == NULL) return GHP_NO_MEMORY();
     kernel->run = run_conv;
     kernel->release = release_conv;
     if (is_bf16(kernel))
         kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(&kernel->base.local) * 2);
-    return ghp_graph_open(cudnn_of(kernel), target, &request, &conv->graph);
+    return open_graph(kernel, ALONE);
 }
 
-/* By the engine of this name, where it is one of this version's. */
-static bool take_named(struct ghp_cuda_kernel *kernel, const char *name)
+/* The engine of this name, where it is to be had. */
+static bool take_named(struct ghp_cuda_kernel *kernel, int which, const char *name)
 {
-    int64_t version = (int64_t)cudnn_of(kernel)->cudnnGetVersion();
-    const char *rest = ghp_choice_rest(name, "cudnn", version);
     struct conv *conv = kernel->data;
-    struct ghp_graph_plan plan;
 
-    if (rest == NULL || ghp_graph_find(conv->graph, rest, &plan) != GHP_OK) return false;
-    take_plan(kernel, &plan);
+    if (ghp_graph_find(conv->graphs[which], name, &conv->plan[which]) != GHP_OK) return false;
+    settle(kernel);
     return true;
 }
 
-/* By the fastest engine of the heuristics' first `most`; *taken is false where none was found. */
-static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bool *taken)
+/* The heuristics' first `most`, with their workspaces after the first `others` of the contest. */
+static enum ghp_status list(struct ghp_cuda_kernel *kernel, int which, int most, int others,
+                            struct ghp_cuda_contest *contest)
 {
     const struct ghp_backend_config *config = &kernel->base.backend->config;
     struct ghp_graph_rules rules = {.tensor_cores = config->tf32,
                                     .repeatable = config->exact,
                                     .most_workspace_bytes = MOST_WORKSPACE_BYTES};
     struct conv *conv = kernel->data;
-    struct ghp_cuda_contest contest = {.take = take_candidate};
+
+    GHP_TRY(ghp_graph_list(conv->graphs[which], &rules, most, &conv->plans));
+    for (int i = 0; i < conv->plans.n; i++)
+        contest->workspace_bytes[others + i] = conv->plans.items[i].workspace_bytes;
+    contest->n = others + conv->plans.n;
+    return GHP_OK;
+}
+
+/* By the fastest engine of the heuristics' first `most`; *taken is false where none was found. */
+static enum ghp_status choose_alone(struct ghp_cuda_kernel *kernel, int most, bool *taken)
+{
+    struct conv *conv = kernel->data;
+    struct ghp_cuda_contest contest = {.take = take_alone};
     enum ghp_status status;
     int winner = -1;
 
-    GHP_TRY(ghp_graph_list(conv->graph, &rules, config->exact ? 1 : most, &conv->plans));
-    contest.n = conv->plans.n;
-    for (int i = 0; i < contest.n; i++)
-        contest.workspace_bytes[i] = conv->plans.items[i].workspace_bytes;
+    GHP_TRY(list(kernel, ALONE, kernel->base.backend->config.exact ? 1 : most, 0, &contest));
     status = ghp_cuda_choose(kernel, &contest, &winner);
-    if (status != GHP_OK || winner < 0) conv->plan.plan = NULL; /* all are still among `plans` */
+    if (status != GHP_OK || winner < 0)
+        conv->plan[ALONE].plan = NULL; /* all are still among `plans` */
     drop_plans(kernel);
     *taken = winner >= 0;
     return status;
 }
 
+/* Whether what goes along is better off in the convolution's graph. */
+static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
+{
+    struct conv *conv = kernel->data;
+    struct ghp_cuda_contest contest = {.take = take_fused,
+                                       .workspace_bytes = {conv->plan[ALONE].workspace_bytes}};
+    enum ghp_status status;
+    int winner = -1;
+
+    if (open_graph(kernel, FUSED) != GHP_OK) return GHP_OK;
+    GHP_TRY(list(kernel, FUSED, FUSED_CANDIDATES, 1, &contest));
+    status = ghp_cuda_choose(kernel, &contest, &winner);
+    if (status != GHP_OK || winner < 0) take_fused(kernel, 0);
+    drop_plans(kernel);
+    return status;
+}
+
+/* By these names, where they are of this version; an engine that is not to be had is replaced by cuDNN's first suggestion, which
+ * is the same in a run as it was for the profile. Without names the fastest. */
+static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
+{
+    int64_t version = (int64_t)cudnn_of(kernel)->cudnnGetVersion();
+    const char *rest = ghp_choice_rest(name, "cudnn", version);
+    int most = rest != NULL ? 1 : ghp_cuda_candidates(name);
+    char alone[GHP_CHOICE_NAME_BYTES], *fused = NULL;
+
+    if (rest != NULL) {
+        snprintf(alone, sizeof alone, "%s", rest);
+        ghp_choice_split(alone, &fused);
+        *taken = take_named(kernel, ALONE, alone);
+    }
+    if (*taken) {
+        if (fused != NULL && takes_along(kernel) && open_graph(kernel, FUSED) == GHP_OK)
+            take_named(kernel, FUSED, fused);
+        return GHP_OK;
+    }
+    GHP_TRY(choose_alone(kernel, most, taken));
+    return *taken && takes_along(kernel) && most > 1 ? choose_fused(kernel) : GHP_OK;
+}
+
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
     struct ghp_choices *choices = &ghp_cuda_of(kernel->base.backend)->choices;
-    const struct ghp_local *local = &kernel->base.local;
-    const char *kept = ghp_choices_find(choices, local, kernel->base.pass);
+    const char *kept = ghp_choices_find(choices, ghp_cuda_chosen(kernel));
     const char *name = kept != NULL ? kept : wanted;
     char key[GHP_KEY_BYTES];
     bool taken = false;
 
     GHP_TRY(ghp_cuda_need_cudnn(kernel->base.backend));
-    if (name == NULL || strcmp(name, GHP_CUDA_DIRECT) != 0) {
-        taken = open_graph(kernel) == GHP_OK && name != NULL && take_named(kernel, name);
-        if (!taken && kernel->data != NULL && ((struct conv *)kernel->data)->graph != NULL)
-            GHP_TRY(take_fastest(kernel, ghp_cuda_candidates(name), &taken));
-    }
+    if (name == NULL || strcmp(name, GHP_CUDA_DIRECT) != 0)
+        if (open_conv(kernel) == GHP_OK) GHP_TRY(choose(kernel, name, &taken));
     if (!taken) {
         if (kernel->release != NULL) release_conv(kernel);
         kernel->release = NULL;
         kernel->workspace_at = 0;
         ghp_cuda_direct_prepare(kernel);
-        ghp_local_key(local, key);
+        ghp_local_key(&kernel->base.local, key);
         if (kept == NULL)
             ghp_note("cuDNN has no engine for '%s' (%s): a plain kernel runs it", key,
                      ghp_pass_name(kernel->base.pass));
     }
-    return ghp_choices_keep(choices, local, kernel->base.pass, kernel->algorithm);
+    return ghp_choices_keep(choices, ghp_cuda_chosen(kernel), kernel->algorithm);
 }

@@ -2,12 +2,13 @@
  *
  * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt, which counts columns first, x c x n, w c x k, y k x n:
  * y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead of the workspace; their gradient is
- * made in float. */
+ * made in float. A bias and a ReLU that the forward pass takes along are cuBLASLt's in float; in bf16, where it would want the
+ * bias rounded, ghp's own kernel adds it. */
 #include "executor/backend_cuda_private.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const int64_t MOST_WORKSPACE_BYTES = INT64_C(64) << 20;
 
@@ -26,6 +27,7 @@ struct linear {
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
     int64_t workspace_bytes;
+    bool fuses; /* the product takes bias and ReLU along */
     cublasLtMatmulHeuristicResult_t found[GHP_CUDA_CANDIDATES];
 };
 
@@ -91,6 +93,23 @@ static enum ghp_status set_turned(const struct ghp_cublaslt *lt, cublasLtMatmulD
                         cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof(operation)));
 }
 
+/* Whether the product itself adds the bias and applies the ReLU, or a kernel behind it. */
+static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
+{
+    struct linear *linear = kernel->data;
+    bool bias = kernel->along.bias, relu = kernel->along.relu;
+    cublasLtEpilogue_t epilogue = !fuses         ? CUBLASLT_EPILOGUE_DEFAULT
+                                  : bias && relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                  : bias         ? CUBLASLT_EPILOGUE_BIAS
+                                                 : CUBLASLT_EPILOGUE_RELU;
+
+    linear->fuses = fuses;
+    kernel->epilogue = (bias || relu) && !fuses;
+    return GHP_CUBLASLT(lt_of(kernel),
+                        cublasLtMatmulDescSetAttribute(linear->how, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                       &epilogue, sizeof(epilogue)));
+}
+
 static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
@@ -124,6 +143,10 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct g
     void *d;
     float one = 1, zero = 0;
 
+    if (linear->fuses && kernel->along.bias)
+        GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
+                                                linear->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                &at->w[1], sizeof(at->w[1]))));
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
         GHP_TRY(ghp_cuda_status(
             ghp_launch_to_bf16(stream, ghp_local_weight_elements(&kernel->base.local), w, scratch),
@@ -140,86 +163,30 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct g
                                        (size_t)linear->workspace_bytes, stream));
 }
 
-/* ---- names of algorithms: "a66 t20 s1 r0 z0 c3 g5 i0 k0" ---- */
+/* ---- names of algorithms: the structure's words, which restore it in the same version ---- */
 
-static const struct part { /* of a configuration */
-    char letter;
-    cublasLtMatmulAlgoConfigAttributes_t attribute;
-    size_t bytes;
-} parts[] = {{'a', CUBLASLT_ALGO_CONFIG_ID, 4},
-             {'t', CUBLASLT_ALGO_CONFIG_TILE_ID, 4},
-             {'s', CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4},
-             {'r', CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4},
-             {'z', CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4},
-             {'c', CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4},
-             {'g', CUBLASLT_ALGO_CONFIG_STAGES_ID, 4},
-             {'i', CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2},
-             {'k', CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2}};
+enum { WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t) };
 
-enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
-
-static void name_algorithm(const struct ghp_cublaslt *lt, const cublasLtMatmulAlgo_t *algorithm,
-                           char *text, size_t n)
+static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t n)
 {
     size_t used = 0;
 
-    text[0] = '\0';
-    for (int i = 0; i < PARTS && used < n; i++) {
-        uint32_t value = 0; /* shorter ones fill the lower bytes */
-        size_t written = 0;
-
-        if (lt->cublasLtMatmulAlgoConfigGetAttribute(algorithm, parts[i].attribute, &value,
-                                                     parts[i].bytes,
-                                                     &written) != CUBLAS_STATUS_SUCCESS)
-            value = 0;
-        used += (size_t)snprintf(text + used, n - used, "%s%c%u", i > 0 ? " " : "", parts[i].letter,
-                                 value);
-    }
+    for (int i = 0; i < WORDS; i++)
+        used += (size_t)snprintf(text + used, n - used, i > 0 ? ".%" PRIx64 : "%" PRIx64,
+                                 algorithm->data[i]);
 }
 
-static bool parse_name(const char *text, uint32_t values[PARTS])
+static bool parse_name(const char *text, cublasLtMatmulAlgo_t *algorithm)
 {
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < WORDS; i++) {
         char *end = NULL;
 
-        if (i > 0 && *text++ != ' ') return false;
-        if (*text++ != parts[i].letter || *text < '0' || *text > '9') return false;
-        values[i] = (uint32_t)strtoul(text, &end, 10);
+        if (i > 0 && *text++ != '.') return false;
+        algorithm->data[i] = strtoull(text, &end, 16);
+        if (end == text) return false;
         text = end;
     }
     return *text == '\0';
-}
-
-/* Sets what differs: some algorithms refuse to be told even what they are. */
-static enum ghp_status set_part(const struct ghp_cublaslt *lt, const struct part *part,
-                                uint32_t wanted, cublasLtMatmulAlgo_t *algorithm)
-{
-    uint32_t value = 0;
-    size_t written = 0;
-
-    if (lt->cublasLtMatmulAlgoConfigGetAttribute(algorithm, part->attribute, &value, part->bytes,
-                                                 &written) != CUBLAS_STATUS_SUCCESS)
-        value = 0;
-    if (value == wanted) return GHP_OK;
-    return GHP_CUBLASLT(
-        lt, cublasLtMatmulAlgoConfigSetAttribute(algorithm, part->attribute, &wanted, part->bytes));
-}
-
-static enum ghp_status init_algorithm(const struct ghp_cuda_kernel *kernel,
-                                      const uint32_t values[PARTS], cublasLtMatmulAlgo_t *algorithm)
-{
-    const struct ghp_cublaslt *lt = lt_of(kernel);
-    struct product p = product_of(kernel);
-    cublasComputeType_t compute =
-        kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-
-    GHP_TRY(
-        GHP_CUBLASLT(lt, cublasLtMatmulAlgoInit(ghp_cuda_of(kernel->base.backend)->cublaslt_handle,
-                                                compute, CUDA_R_32F, p.a.type, p.b.type, p.d.type,
-                                                p.d.type, (int)values[0], algorithm)));
-    for (int i = 1; i < PARTS; i++)
-        GHP_TRY(set_part(lt, &parts[i], values[i], algorithm));
-    return GHP_OK;
 }
 
 /* ---- choosing ---- */
@@ -228,12 +195,12 @@ static void take(struct ghp_cuda_kernel *kernel, const cublasLtMatmulHeuristicRe
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
     struct linear *linear = kernel->data;
-    char name[GHP_GRAPH_NAME_BYTES];
+    char name[WORDS * 17 + 1];
 
     linear->algorithm = result->algo;
     linear->workspace_bytes = (int64_t)result->workspaceSize;
     kernel->base.scratch_bytes = ghp_cuda_scratch(kernel->workspace_at + linear->workspace_bytes);
-    name_algorithm(lt, &result->algo, name, sizeof(name));
+    name_algorithm(&result->algo, name, sizeof(name));
     ghp_choice_text(kernel->algorithm, "cublaslt", (int64_t)lt->cublasLtGetVersion(), name);
 }
 
@@ -244,17 +211,15 @@ static void take_candidate(struct ghp_cuda_kernel *kernel, int candidate)
     take(kernel, &linear->found[candidate]);
 }
 
-static bool take_named(struct ghp_cuda_kernel *kernel, const char *name)
+/* By what a name of this version says. */
+static bool take_named(struct ghp_cuda_kernel *kernel, const char *rest)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
-    const char *rest = ghp_choice_rest(name, "cublaslt", (int64_t)lt->cublasLtGetVersion());
     struct linear *linear = kernel->data;
     cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_SUCCESS};
     cublasLtMatmulAlgo_t algorithm;
-    uint32_t values[PARTS];
 
-    if (rest == NULL || !parse_name(rest, values)) return false;
-    if (init_algorithm(kernel, values, &algorithm) != GHP_OK) return false;
+    if (!parse_name(rest, &algorithm)) return false;
     if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
                                     linear->a, linear->b, linear->d, linear->d, &algorithm,
                                     &result) != CUBLAS_STATUS_SUCCESS ||
@@ -265,8 +230,8 @@ static bool take_named(struct ghp_cuda_kernel *kernel, const char *name)
     return true;
 }
 
-/* What an algorithm may do: the most workspace, how aligned tensors are at least, and how split sums are joined: in float,
- * and where results must repeat not at all. */
+/* What an algorithm may do: the most workspace, how aligned tensors are at least, and how split sums are joined: in float
+ * (in place is in the result's own numbers), and where results must repeat not at all. */
 static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
                                  cublasLtMatmulPreference_t rules)
 {
@@ -276,10 +241,12 @@ static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
     const struct ghp_cublaslt *lt = lt_of(kernel);
     uint64_t workspace = (uint64_t)MOST_WORKSPACE_BYTES;
     uint32_t aligned = GHP_ALIGN_BYTES;
+    bool floats = product_of(kernel).d.type == CUDA_R_32F;
     uint32_t joined =
         kernel->base.backend->config.exact
             ? CUBLASLT_REDUCTION_SCHEME_NONE
-            : CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+            : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                  (floats ? CUBLASLT_REDUCTION_SCHEME_INPLACE : CUBLASLT_REDUCTION_SCHEME_NONE);
 
     GHP_TRY(GHP_CUBLASLT(
         lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -332,26 +299,44 @@ static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bo
     return GHP_OK;
 }
 
+/* The algorithm of this name; where it cannot be had so, with or without what goes along, cuBLASLt's first suggestion, which
+ * is the same in a run as it was for the profile; without such a name the fastest. */
+static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
+{
+    const char *rest =
+        ghp_choice_rest(name, "cublaslt", (int64_t)lt_of(kernel)->cublasLtGetVersion());
+
+    *taken = rest != NULL && take_named(kernel, rest);
+    if (*taken) return GHP_OK;
+    return take_fastest(kernel, rest != NULL ? 1 : ghp_cuda_candidates(name), taken);
+}
+
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
     struct ghp_choices *choices = &ghp_cuda_of(kernel->base.backend)->choices;
     const struct ghp_local *local = &kernel->base.local;
-    const char *kept = ghp_choices_find(choices, local, kernel->base.pass);
+    const char *kept = ghp_choices_find(choices, ghp_cuda_chosen(kernel));
     const char *name = kept != NULL ? kept : wanted;
-    bool taken = false;
+    bool along = kernel->along.bias || kernel->along.relu, taken = false;
 
     GHP_TRY(ghp_cuda_need_cublaslt(kernel->base.backend));
     GHP_TRY(describe(kernel));
     kernel->run = run_linear;
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
         kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
-    taken = name != NULL && strcmp(name, GHP_CUDA_DIRECT) != 0 && take_named(kernel, name);
-    if (!taken) GHP_TRY(take_fastest(kernel, ghp_cuda_candidates(name), &taken));
+    if (along && !is_bf16(kernel)) {
+        GHP_TRY(set_epilogue(kernel, true));
+        GHP_TRY(choose(kernel, name, &taken));
+    }
+    if (!taken) {
+        GHP_TRY(set_epilogue(kernel, false));
+        GHP_TRY(choose(kernel, name, &taken));
+    }
     if (!taken) {
         release_linear(kernel);
         kernel->release = NULL;
         kernel->workspace_at = 0;
         ghp_cuda_direct_prepare(kernel);
     }
-    return ghp_choices_keep(choices, local, kernel->base.pass, kernel->algorithm);
+    return ghp_choices_keep(choices, ghp_cuda_chosen(kernel), kernel->algorithm);
 }

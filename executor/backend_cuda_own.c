@@ -39,6 +39,29 @@ static const struct ghp_cuda_own *find(enum ghp_op op, enum ghp_pass pass)
     return NULL;
 }
 
+bool ghp_cuda_own_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along)
+{
+    static const struct taker {
+        enum ghp_op op;
+        enum ghp_pass pass;
+        bool relu, stats, add;
+    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, true, true, true},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, true, false, false},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, true, true, false},
+                  {GHP_OP_ADD, GHP_PASS_FORWARD, true, false, false},
+                  {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, true, false, false}};
+
+    for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++) {
+        const struct taker *t = &takers[i];
+
+        if (t->op != op || t->pass != pass) continue;
+        /* shared statistics are not there any more where the addition's other half is */
+        return !along.bias && (t->relu || !along.relu) && (t->stats || !along.stats) &&
+               ((t->add && along.stats) || !along.add);
+    }
+    return false;
+}
+
 enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_local *l = &kernel->base.local;

@@ -11,9 +11,13 @@ static enum ghp_status run_bias(struct ghp_cuda_kernel *kernel, const struct ghp
 {
     const struct ghp_local *l = &kernel->base.local;
 
-    return ghp_cuda_own_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend),
-                                               ghp_cuda_own_rows(l), l->c, call->at.x[0],
-                                               call->at.w[0], call->at.y),
+    struct ghp_bias_job job = {.rows = ghp_cuda_own_rows(l),
+                               .c = l->c,
+                               .x = call->at.x[0],
+                               .b = call->at.w[0],
+                               .y = call->at.y};
+
+    return ghp_cuda_own_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job),
                                kernel);
 }
 
@@ -125,11 +129,14 @@ static enum ghp_status run_add(struct ghp_cuda_kernel *kernel, const struct ghp_
     const void *so_far = call->at.x[0];
 
     for (int i = 1; i < l->n_inputs; i++) {
-        GHP_TRY(point(kernel, &(struct ghp_point_job){.what = GHP_POINT_ADD,
-                                                      .n = ghp_local_in_elements(l),
-                                                      .a = so_far,
-                                                      .b = call->at.x[i],
-                                                      .out = call->at.y}));
+        bool relu = kernel->along.relu && i == l->n_inputs - 1;
+
+        GHP_TRY(
+            point(kernel, &(struct ghp_point_job){.what = relu ? GHP_POINT_ADD_RELU : GHP_POINT_ADD,
+                                                  .n = ghp_local_in_elements(l),
+                                                  .a = so_far,
+                                                  .b = call->at.x[i],
+                                                  .out = call->at.y}));
         so_far = call->at.y;
     }
     return GHP_OK;

@@ -52,6 +52,9 @@ extern const struct ghp_device_ops ghp_cuda_device;
 struct ghp_cuda_kernel {
     struct ghp_kernel base;
     char algorithm[GHP_CHOICE_NAME_BYTES];
+    struct ghp_formats along; /* what the pass takes along; of tensors' formats there is one */
+    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU to a kernel behind it */
+    bool epilogue;
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_call *call);
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
     void *data;                                      /* owned; the file's that made the kernel */
@@ -77,12 +80,25 @@ static inline char *ghp_cuda_aligned(void *scratch)
     return (char *)((at + GHP_CUDA_ALIGN_BYTES - 1) / GHP_CUDA_ALIGN_BYTES * GHP_CUDA_ALIGN_BYTES);
 }
 
+static inline struct ghp_chosen ghp_cuda_chosen(const struct ghp_cuda_kernel *kernel)
+{
+    return (struct ghp_chosen){.local = &kernel->base.local,
+                               .pass = kernel->base.pass,
+                               .bias = kernel->along.bias,
+                               .relu = kernel->along.relu};
+}
+
+/* Runs the pass, with what it takes along. */
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_call *call);
+
 /* Fills in run, release, data, algorithm and base.scratch_bytes of a kernel whose base says what is asked for.
  *
  * wanted   name of the algorithm of an earlier kernel, or NULL */
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
 enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel);
+/* Whether ghp's own kernels take so much along in a pass. */
+bool ghp_cuda_own_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along);
 
 #define GHP_CUDA_DIRECT "direct"
 /* The plain kernels, which take every convolution and linear layer; under this name. */

@@ -32,6 +32,9 @@ static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_contest
     GHP_TRY(ghp_opset_init_to_time(device, &base->local, t->backend->config.element_bytes,
                                    1u << base->pass, &t->set));
     GHP_TRY(ghp_device_allocate(device, most_scratch(t->kernel, contest), &t->set.call.at.scratch));
+    if (t->kernel->along.bias)
+        GHP_TRY(ghp_device_allocate(device, base->local.k * (int64_t)sizeof(float),
+                                    &t->set.call.at.w[1]));
     GHP_TRY(ghp_cuda_device.mark_open(t->backend, true, &t->begin));
     return ghp_cuda_device.mark_open(t->backend, true, &t->end);
 }
@@ -42,6 +45,7 @@ static void close_trial(struct trial *t)
 
     ghp_cuda_device.mark_close(t->backend, t->end);
     ghp_cuda_device.mark_close(t->backend, t->begin);
+    ghp_device_release(device, t->set.call.at.w[1]);
     ghp_device_release(device, t->set.call.at.scratch);
     ghp_opset_release(&t->set);
 }
@@ -54,7 +58,7 @@ static enum ghp_status time_batch(struct trial *t, int runs, double *seconds)
     GHP_TRY(device->delay(t->backend, HEAD_START_S));
     GHP_TRY(device->set(t->backend, GHP_QUEUE_COMPUTE, t->begin));
     for (int i = 0; i < runs; i++)
-        GHP_TRY(t->kernel->run(t->kernel, &t->set.call));
+        GHP_TRY(ghp_cuda_kernel_run(t->kernel, &t->set.call));
     GHP_TRY(device->set(t->backend, GHP_QUEUE_COMPUTE, t->end));
     GHP_TRY(device->finish(t->backend, GHP_QUEUE_COMPUTE));
     GHP_TRY(device->between(t->backend, t->begin, t->end, seconds));

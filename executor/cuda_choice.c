@@ -32,37 +32,41 @@ int ghp_choice_best(const struct ghp_candidate *candidates, int n)
 struct ghp_choice_entry {
     char key[GHP_KEY_BYTES];
     enum ghp_pass pass;
+    bool bias, relu;
     char name[GHP_CHOICE_NAME_BYTES];
 };
 
-static struct ghp_choice_entry *find(const struct ghp_choices *choices, const char *key,
-                                     enum ghp_pass pass)
+static struct ghp_choice_entry *find(const struct ghp_choices *choices, struct ghp_chosen chosen,
+                                     const char *key)
 {
-    for (int i = 0; i < choices->n; i++)
-        if (choices->entries[i].pass == pass && strcmp(choices->entries[i].key, key) == 0)
-            return &choices->entries[i];
+    for (int i = 0; i < choices->n; i++) {
+        struct ghp_choice_entry *e = &choices->entries[i];
+
+        if (e->pass == chosen.pass && e->bias == chosen.bias && e->relu == chosen.relu &&
+            strcmp(e->key, key) == 0)
+            return e;
+    }
     return NULL;
 }
 
-const char *ghp_choices_find(const struct ghp_choices *choices, const struct ghp_local *local,
-                             enum ghp_pass pass)
+const char *ghp_choices_find(const struct ghp_choices *choices, struct ghp_chosen chosen)
 {
     char key[GHP_KEY_BYTES];
     const struct ghp_choice_entry *entry;
 
-    ghp_local_key(local, key);
-    entry = find(choices, key, pass);
+    ghp_local_key(chosen.local, key);
+    entry = find(choices, chosen, key);
     return entry != NULL ? entry->name : NULL;
 }
 
-enum ghp_status ghp_choices_keep(struct ghp_choices *choices, const struct ghp_local *local,
-                                 enum ghp_pass pass, const char *name)
+enum ghp_status ghp_choices_keep(struct ghp_choices *choices, struct ghp_chosen chosen,
+                                 const char *name)
 {
     char key[GHP_KEY_BYTES];
     struct ghp_choice_entry *entry;
 
-    ghp_local_key(local, key);
-    entry = find(choices, key, pass);
+    ghp_local_key(chosen.local, key);
+    entry = find(choices, chosen, key);
     if (entry == NULL && choices->n == choices->max) {
         int max = choices->max > 0 ? 2 * choices->max : 32;
         struct ghp_choice_entry *grown =
@@ -74,7 +78,9 @@ enum ghp_status ghp_choices_keep(struct ghp_choices *choices, const struct ghp_l
     }
     if (entry == NULL) entry = &choices->entries[choices->n++];
     memcpy(entry->key, key, sizeof(key));
-    entry->pass = pass;
+    entry->pass = chosen.pass;
+    entry->bias = chosen.bias;
+    entry->relu = chosen.relu;
     snprintf(entry->name, sizeof(entry->name), "%s", name);
     return GHP_OK;
 }
@@ -99,4 +105,13 @@ const char *ghp_choice_rest(const char *text, const char *library, int64_t versi
     size_t n = (size_t)snprintf(head, sizeof(head), "%s %lld ", library, (long long)version);
 
     return text != NULL && n < sizeof(head) && strncmp(text, head, n) == 0 ? text + n : NULL;
+}
+
+void ghp_choice_split(char *text, char **fused)
+{
+    static const char between[] = " & ";
+    char *at = strstr(text, between);
+
+    *fused = at != NULL ? at + strlen(between) : NULL;
+    if (at != NULL) *at = '\0';
 }

@@ -10,7 +10,7 @@
 
 #include "core/local.h"
 
-enum { GHP_CHOICE_NAME_BYTES = 128 };
+enum { GHP_CHOICE_NAME_BYTES = 256 };
 
 struct ghp_candidate {
     double seconds; /* < 0: it failed */
@@ -25,12 +25,17 @@ struct ghp_choices { /* of a backend; zeroed: none */
     int n, max;
 };
 
-/* The name kept for this operation and pass; NULL: none. */
-const char *ghp_choices_find(const struct ghp_choices *choices, const struct ghp_local *local,
-                             enum ghp_pass pass);
+struct ghp_chosen { /* what is chosen for */
+    const struct ghp_local *local;
+    enum ghp_pass pass;
+    bool bias, relu; /* taken along */
+};
+
+/* The name kept for it; NULL: none. */
+const char *ghp_choices_find(const struct ghp_choices *choices, struct ghp_chosen chosen);
 /* Returns GHP_OK; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_choices_keep(struct ghp_choices *choices, const struct ghp_local *local,
-                                 enum ghp_pass pass, const char *name);
+enum ghp_status ghp_choices_keep(struct ghp_choices *choices, struct ghp_chosen chosen,
+                                 const char *name);
 void ghp_choices_release(struct ghp_choices *choices);
 
 /* "library version rest" -> rest, where the text is of this library and version; else NULL. The same engine number
@@ -38,5 +43,9 @@ void ghp_choices_release(struct ghp_choices *choices);
 const char *ghp_choice_rest(const char *text, const char *library, int64_t version);
 void ghp_choice_text(char text[GHP_CHOICE_NAME_BYTES], const char *library, int64_t version,
                      const char *rest);
+
+/* What runs an operation alone, and what runs it with all that it takes along: "alone" or "alone & fused". One name serves
+ * both kernels, for a profile has one name for a pass. Cuts the text; *fused is NULL where there is none. */
+void ghp_choice_split(char *text, char **fused);
 
 #endif

@@ -9,13 +9,14 @@ enum { CONFIGS = 64, KNOBS = 32, NOTES = 16 };
 
 /* ---- names ---- */
 
-void ghp_engine_text(const struct ghp_engine *e, char *text, size_t n)
+bool ghp_engine_text(const struct ghp_engine *e, char *text, size_t n)
 {
     size_t used = (size_t)snprintf(text, n, "eng%lld", (long long)e->id);
 
     for (int i = 0; i < e->n_knobs && used < n; i++)
         used += (size_t)snprintf(text + used, n - used, "%s%lld=%lld", i == 0 ? " " : ",",
                                  (long long)e->types[i], (long long)e->values[i]);
+    return used < n;
 }
 
 bool ghp_engine_parse(const char *text, struct ghp_engine *e)
@@ -187,8 +188,9 @@ static enum ghp_status try_config(const struct ghp_graph *g, const struct ghp_gr
 
     GHP_TRY(read_config(g->cudnn, config, &engine, &notes));
     if (!allowed(g, rules, &notes)) return GHP_OK;
-    ghp_engine_text(&engine, plan.name, sizeof plan.name);
-    if (is_listed(plans, plan.name)) return GHP_OK;
+    /* what has no name could not be asked for again */
+    if (!ghp_engine_text(&engine, plan.name, sizeof plan.name) || is_listed(plans, plan.name))
+        return GHP_OK;
     GHP_TRY(make_plan(g, config, &plan));
     if (plan.plan == NULL) return GHP_OK;
     if (plan.workspace_bytes > rules->most_workspace_bytes)

@@ -32,19 +32,27 @@ struct tensor {
     int64_t dims[4]; /* n, c, h, w; of weights k, c, r, s */
 };
 
+/* What one operation of a graph hands to the next. */
+static bool is_virtual(int64_t id)
+{
+    return id == GHP_GRAPH_PRODUCT || id == GHP_GRAPH_SUM;
+}
+
 /* Channels innermost, whatever the tensor is. */
 static enum ghp_status make_tensor(struct ghp_graph *g, const struct tensor *t,
                                    cudnnBackendDescriptor_t *made)
 {
     int64_t c = t->dims[1], h = t->dims[2], w = t->dims[3], alignment = 16;
     int64_t strides[4] = {c * h * w, 1, w * c, c};
-    cudnnDataType_t type = g->request.bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    bool passing = is_virtual(t->id), wide = passing || t->id == GHP_GRAPH_BIAS;
+    cudnnDataType_t type = g->request.bf16 && !wide ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     const struct ghp_cudnn_attribute attributes[] = {
         {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id},
         {CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
         {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dims},
         {CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides},
-        {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment}};
+        {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment},
+        {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passing}};
 
     GHP_TRY(make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, made));
     return ghp_cudnn_fill(g->cudnn, *made, attributes, GHP_COUNT_OF(attributes));
@@ -105,20 +113,20 @@ static struct naming naming_of(enum ghp_pass pass)
     return pass == GHP_PASS_FORWARD ? forward : pass == GHP_PASS_BACKWARD_DATA ? data : weight;
 }
 
-static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDescriptor_t *operation)
+/* y: where the convolution leaves its result, of the forward pass; read by the others. */
+static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDescriptor_t y,
+                                           cudnnBackendDescriptor_t *operation)
 {
     const struct ghp_local *l = &g->request.local;
     struct naming names = naming_of(g->request.pass);
     const struct tensor tx = {GHP_GRAPH_X, {l->n, l->c, l->h, l->w}};
     const struct tensor tw = {GHP_GRAPH_W,
                               {l->k, l->c / l->window.groups, l->window.r, l->window.s}};
-    const struct tensor ty = {GHP_GRAPH_Y, {l->n, l->k, l->p, l->q}};
-    cudnnBackendDescriptor_t x, w, y, convolution;
+    cudnnBackendDescriptor_t x, w, convolution;
     float one = 1, zero = 0;
 
     GHP_TRY(make_tensor(g, &tx, &x));
     GHP_TRY(make_tensor(g, &tw, &w));
-    GHP_TRY(make_tensor(g, &ty, &y));
     GHP_TRY(make_convolution(g, &convolution));
     {
         const struct ghp_cudnn_attribute attributes[] = {
@@ -134,15 +142,71 @@ static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDesc
     }
 }
 
+/* An output's tensor. */
+static enum ghp_status make_output(struct ghp_graph *g, int64_t id, cudnnBackendDescriptor_t *made)
+{
+    const struct ghp_local *l = &g->request.local;
+    const struct tensor tensor = {id, {l->n, l->k, l->p, l->q}};
+
+    return make_tensor(g, &tensor, made);
+}
+
+/* y = mode(x, b); b NULL: of x alone. */
+static enum ghp_status make_point(struct ghp_graph *g, cudnnPointwiseMode_t mode,
+                                  cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
+                                  cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *operation)
+{
+    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t point;
+    const struct ghp_cudnn_attribute how[] = {
+        {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
+        {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
+    const struct ghp_cudnn_attribute attributes[] = {
+        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &point},
+        {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
+        {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
+        {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};
+
+    GHP_TRY(make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &point));
+    GHP_TRY(ghp_cudnn_fill(g->cudnn, point, how, GHP_COUNT_OF(how)));
+    GHP_TRY(make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
+    return ghp_cudnn_fill(g->cudnn, *operation, attributes, b != NULL ? 4 : 3);
+}
+
+struct operations {
+    int n;
+    cudnnBackendDescriptor_t items[3];
+};
+
+static enum ghp_status make_operations(struct ghp_graph *g, struct operations *o)
+{
+    const struct ghp_graph_request *r = &g->request;
+    const struct tensor bias_of = {GHP_GRAPH_BIAS, {1, r->local.k, 1, 1}};
+    cudnnBackendDescriptor_t product, sum, y, bias;
+
+    GHP_TRY(make_output(g, GHP_GRAPH_Y, &y));
+    product = sum = y;
+    if (r->bias || r->relu) GHP_TRY(make_output(g, GHP_GRAPH_PRODUCT, &product));
+    GHP_TRY(make_conv_operation(g, product, &o->items[o->n++]));
+    if (r->bias) {
+        if (r->relu) GHP_TRY(make_output(g, GHP_GRAPH_SUM, &sum));
+        GHP_TRY(make_tensor(g, &bias_of, &bias));
+        GHP_TRY(make_point(g, CUDNN_POINTWISE_ADD, product, bias, sum, &o->items[o->n++]));
+        product = sum;
+    }
+    if (!r->relu) return GHP_OK;
+    return make_point(g, CUDNN_POINTWISE_RELU_FWD, product, NULL, y, &o->items[o->n++]);
+}
+
 static enum ghp_status build(struct ghp_graph *g)
 {
-    cudnnBackendDescriptor_t operation;
+    struct operations o = {0};
 
-    GHP_TRY(make_conv_operation(g, &operation));
+    GHP_TRY(make_operations(g, &o));
     GHP_TRY(make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph));
     {
         const struct ghp_cudnn_attribute attributes[] = {
-            {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation},
+            {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, o.n, o.items},
             {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->target.handle}};
 
         return ghp_cudnn_fill(g->cudnn, g->graph, attributes, g->target.handle != NULL ? 2 : 1);
@@ -181,11 +245,12 @@ void ghp_graph_close(struct ghp_graph *g)
 enum ghp_status ghp_graph_run(const struct ghp_graph *g, const struct ghp_graph_plan *plan,
                               const struct ghp_graph_tensors *t)
 {
-    int64_t ids[3] = {GHP_GRAPH_X, GHP_GRAPH_W, GHP_GRAPH_Y};
-    const void *at[3] = {t->x, t->w, t->y};
+    int64_t ids[] = {GHP_GRAPH_X, GHP_GRAPH_W, GHP_GRAPH_Y, GHP_GRAPH_BIAS};
+    const void *at[] = {t->x, t->w, t->y, t->bias};
+    int n = g->request.bias ? 4 : 3;
     const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids},
-        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, at},
+        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids},
+        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at},
         {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &t->workspace}};
     cudnnBackendDescriptor_t pack = NULL;
     enum ghp_status status;

@@ -1,4 +1,5 @@
-/* executor/cuda_graph.h - a convolution's pass as a graph of cuDNN's operations, and the engines that can run it.
+/* executor/cuda_graph.h - a convolution's pass, and what it takes along, as a graph of cuDNN's operations, and the engines that
+ * can run it.
  *
  * Tensors are described by sizes and strides alone: activations N,H,W,C in memory, weights K,R,S,C. An *engine
  * configuration* is one of cuDNN's implementations with its knobs; its text ("eng62 2=4,13=0") says which, so that a
@@ -17,7 +18,10 @@
 enum { /* tensors of a graph, as the variant pack names them */
        GHP_GRAPH_X = 1,
        GHP_GRAPH_W,
-       GHP_GRAPH_Y
+       GHP_GRAPH_Y,
+       GHP_GRAPH_BIAS,
+       GHP_GRAPH_PRODUCT, /* before the bias; and before the ReLU: in no memory */
+       GHP_GRAPH_SUM
 };
 
 struct ghp_graph_target {                /* one of both */
@@ -29,7 +33,8 @@ struct ghp_graph_request {
     struct ghp_local local; /* conv2d */
     /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
     enum ghp_pass pass;
-    bool bf16; /* all tensors; else float */
+    bool bf16;       /* all tensors but the bias; else float */
+    bool bias, relu; /* FORWARD: y = relu(conv(x, w) + bias), as far as asked for */
 };
 
 struct ghp_graph;
@@ -82,6 +87,7 @@ void ghp_graph_plan_release(const struct ghp_cudnn *cudnn, struct ghp_graph_plan
 /* Tensors of a run. */
 struct ghp_graph_tensors {
     const void *x, *w, *y; /* what they are depends on the pass; one of them is written */
+    const void *bias;      /* float [k], where asked for */
     void *workspace;
 };
 /* Enqueues the plan on the handle's stream. */
@@ -94,7 +100,8 @@ struct ghp_engine {
     int n_knobs;
     int64_t types[32], values[32];
 };
-void ghp_engine_text(const struct ghp_engine *engine, char *text, size_t n);
+/* False where the text takes more than n bytes. */
+bool ghp_engine_text(const struct ghp_engine *engine, char *text, size_t n);
 bool ghp_engine_parse(const char *text, struct ghp_engine *engine);
 
 /* Properties of a GPU that need not be there, from their JSON text as cuDNN writes it. */

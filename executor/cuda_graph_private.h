@@ -4,7 +4,7 @@
 
 #include "executor/cuda_graph.h"
 
-enum { GHP_GRAPH_DESCRIPTORS = 8 };
+enum { GHP_GRAPH_DESCRIPTORS = 16 };
 
 struct ghp_graph {
     const struct ghp_cudnn *cudnn;

@@ -46,10 +46,7 @@
     X(cublasLtMatmulPreferenceDestroy)                                                             \
     X(cublasLtMatmulPreferenceSetAttribute)                                                        \
     X(cublasLtMatmulAlgoGetHeuristic)                                                              \
-    X(cublasLtMatmulAlgoInit)                                                                      \
-    X(cublasLtMatmulAlgoCheck)                                                                     \
-    X(cublasLtMatmulAlgoConfigSetAttribute)                                                        \
-    X(cublasLtMatmulAlgoConfigGetAttribute)
+    X(cublasLtMatmulAlgoCheck)
 
 #define GHP_NCCL_LIST(X)                                                                           \
     X(ncclGetVersion)                                                                              \

@@ -285,7 +285,7 @@ bool ghp_formats_fused(struct ghp_formats formats)
 bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                        enum ghp_op op, enum ghp_pass pass)
 {
-    return ops->can_block != NULL && ops->fuses(backend, op, pass);
+    return ops->fuses != NULL && ops->fuses(backend, op, pass);
 }
 
 static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
@@ -309,7 +309,9 @@ enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct gh
     for (int i = 0; i < GHP_FORMATS_MOST; i++) {
         struct ghp_formats formats = ghp_formats_variant(likely, i);
         struct ghp_kernel *kernel = NULL;
+        bool known = (formats.x ? 1 : 0) + (formats.y ? 2 : 0) != (i & 3);
         if (ghp_formats_fused(formats) && !fuses) break;
+        if (known) continue; /* with blocks where there can be none: as an earlier one */
         GHP_TRY(
             prepare(ops, backend, task, ghp_formats_algorithm(entry, formats), formats, &kernel));
         if (kernel == NULL) continue;

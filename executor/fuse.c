@@ -92,10 +92,15 @@ static struct ghp_epilogue behind_norm(const struct ghp_program *program,
     return found;
 }
 
-/* What has a ReLU behind it applied, and for convolutions a bias added, by its own kernel. */
+/* What has a ReLU behind it applied, and of products a bias added, by its own kernel. */
+static bool is_product(enum ghp_op op)
+{
+    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
+}
+
 static bool takes_along(enum ghp_op op)
 {
-    return op == GHP_OP_CONV2D || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
+    return is_product(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
 }
 
 struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struct ghp_model *model,
@@ -213,14 +218,16 @@ struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
 
 /* ---- in a model ---- */
 
-struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker, bool own)
+struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
+                                    struct ghp_fuse_scope scope)
 {
     struct ghp_epilogue found = nothing;
+    enum ghp_op op = model->layers[taker].op;
     int last = taker;
 
-    if (!takes_along(model->layers[taker].op)) return nothing;
-    if (model->layers[taker].op == GHP_OP_CONV2D) found.bias = reader_of(model, taker, GHP_OP_BIAS);
-    if (model->layers[taker].op == GHP_OP_BATCH_NORM && own) {
+    if (!takes_along(op) || (op == GHP_OP_LINEAR && !scope.linear)) return nothing;
+    if (is_product(op)) found.bias = reader_of(model, taker, GHP_OP_BIAS);
+    if (op == GHP_OP_BATCH_NORM && scope.own) {
         found.stats = taker;
         found.add = reader_of(model, taker, GHP_OP_ADD);
         if (found.add != taker + 1 || model->layers[found.add].n_inputs != 2) found.add = -1;
@@ -241,11 +248,12 @@ static bool is_read_by(const struct ghp_model *model, int layer, int reader)
     return reads;
 }
 
-static bool is_taken_along(const struct ghp_model *model, int layer, enum ghp_pass pass, bool own)
+static bool is_taken_along(const struct ghp_model *model, int layer, enum ghp_pass pass,
+                           struct ghp_fuse_scope scope)
 {
     const struct ghp_layer *l = &model->layers[layer];
 
-    if (l->op == GHP_OP_BATCH_NORM) return own;
+    if (l->op == GHP_OP_BATCH_NORM) return scope.own;
     /* by the batch norm before it, or the max pool behind; or its last reader's gradient is added just before */
     if (pass != GHP_PASS_FORWARD)
         return reader_of(model, layer, GHP_OP_MAX_POOL) >= 0 ||
@@ -253,7 +261,7 @@ static bool is_taken_along(const struct ghp_model *model, int layer, enum ghp_pa
                 reader_of(model, l->inputs[0], GHP_OP_RELU) == layer) ||
                (l->n_consumers > 1 && is_read_by(model, layer, layer + 1));
     for (int i = 0; i < model->n_layers; i++) {
-        struct ghp_epilogue epilogue = ghp_fuse_layers(model, i, own);
+        struct ghp_epilogue epilogue = ghp_fuse_layers(model, i, scope);
 
         if (epilogue.bias == layer || epilogue.relu == layer || epilogue.add == layer) return true;
     }
@@ -270,7 +278,8 @@ static bool can_be_taken(enum ghp_op op, enum ghp_pass pass)
     return forward && (op == GHP_OP_BIAS || op == GHP_OP_ADD);
 }
 
-bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass, bool own)
+bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass,
+                     struct ghp_fuse_scope scope)
 {
     const struct ghp_layer *l = &model->layers[layer];
     bool of_images = pass == GHP_PASS_FORWARD && l->op != GHP_OP_ADD;
@@ -281,7 +290,7 @@ bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pas
         bool alike = other->op == l->op && other->out.h == l->out.h && other->out.w == l->out.w;
 
         alike = alike && (of_images || other->out.c == l->out.c);
-        if (alike && !is_taken_along(model, i, pass, own)) return false;
+        if (alike && !is_taken_along(model, i, pass, scope)) return false;
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* executor/fuse.h - what one kernel does in place of several, while the tensor is in registers or in cache.
  *
- * A bias and a ReLU behind a convolution read and write its output once each, for next to no computing; so does a ReLU behind a
- * batch norm or an addition. Where they stand behind it in the program, in place and with no exchange between, the worker prepares one kernel for all of them, and their
+ * A bias and a ReLU behind a convolution (on GPUs: or a linear layer) read and write its output once each, for next to no
+ * computing; so does a ReLU behind a batch norm or an addition. Where they stand behind it in the program, in place and with no exchange between, the worker prepares one kernel for all of them, and their
  * own instructions do nothing. The bias is updated before the convolution runs, which waits for nothing more: its
  * gradient was ready before the convolution's. Backward, a batch norm's passes leave out of dy what the ReLU behind it would,
  * whose own pass does nothing then.
@@ -28,8 +28,8 @@ struct ghp_epilogue { /* instructions, or layers; -1: none */
     int add;    /* addition right behind that batch norm; the ReLU is behind the addition then */
 };
 
-/* What can be fused into instruction `taker`: of a convolution bias and ReLU, of a batch norm its statistics, an addition and
- * a ReLU, of an addition a ReLU. Local. Tested tests/executor/test_fuse.c */
+/* What can be fused into instruction `taker`: of a convolution or linear layer bias and ReLU, of a batch norm its statistics, an
+ * addition and a ReLU, of an addition a ReLU. Local. Tested tests/executor/test_fuse.c */
 struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struct ghp_model *model,
                                   int taker);
 
@@ -54,13 +54,20 @@ struct ghp_gate ghp_fuse_find_gate(const struct ghp_program *program, const stru
 /* The backward pass of a ReLU right behind instruction `sum`, which adds a further gradient of its output; -1: none. */
 int ghp_fuse_find_sum(const struct ghp_program *program, int sum);
 
-/* The layers behind one that it takes along where their splits let it. own: no other worker shares a batch norm's
- * statistics. */
-struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker, bool own);
+/* What kernels may take along, wherever the splits let them. */
+struct ghp_fuse_scope {
+    bool own;    /* no other worker shares a batch norm's statistics */
+    bool linear; /* linear layers do as convolutions do */
+};
+
+/* The layers behind one that it takes along. */
+struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
+                                    struct ghp_fuse_scope scope);
 
 /* Whether the pass of every layer of this one's kind and image size (but for biases and ReLUs forward: and channels) is taken
  * along: all that can share its entry in a profile. */
-bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass, bool own);
+bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass,
+                     struct ghp_fuse_scope scope);
 
 /* The same formats with that epilogue. */
 struct ghp_formats ghp_fuse_formats(struct ghp_formats formats, struct ghp_epilogue epilogue);

@@ -24,6 +24,7 @@ __device__ __forceinline__ float point(float a, float b, float alpha, float beta
     if (WHAT == GHP_POINT_AFFINE) return alpha * a + beta;
     if (WHAT == GHP_POINT_AFFINE_BACK) return alpha * b;
     if (WHAT == GHP_POINT_ADD) return a + b;
+    if (WHAT == GHP_POINT_ADD_RELU) return a + b > 0 ? a + b : 0;
     return a * b;
 }
 
@@ -72,9 +73,68 @@ extern "C" cudaError_t ghp_launch_point(struct ghp_launch launch, const struct g
         launch_point<GHP_POINT_TANH>,    launch_point<GHP_POINT_TANH_BACK>,
         launch_point<GHP_POINT_CLIP>,    launch_point<GHP_POINT_CLIP_BACK>,
         launch_point<GHP_POINT_AFFINE>,  launch_point<GHP_POINT_AFFINE_BACK>,
-        launch_point<GHP_POINT_ADD>,     launch_point<GHP_POINT_MUL>};
+        launch_point<GHP_POINT_ADD>,     launch_point<GHP_POINT_MUL>,
+        launch_point<GHP_POINT_ADD_RELU>};
 
     return job->n == 0 ? cudaSuccess : launchers[job->what](launch, job);
+}
+
+// ---- sums ----
+
+namespace
+{
+
+__global__ void add_doubles_kernel(int64_t n, const double *from, double *to)
+{
+    for (int64_t i = first_item(); i < n; i += item_stride())
+        to[i] += from[i];
+}
+
+__device__ __forceinline__ float gated(float to, float from, float y)
+{
+    return y > 0 ? to + from : 0;
+}
+
+template <typename T> __global__ void gated_kernel(int64_t n, T *to, const T *from, const T *y)
+{
+    constexpr int V = full_width<T>;
+    int64_t groups = n / V;
+
+    for (int64_t g = first_item(); g < groups; g += item_stride()) {
+        float a[V], b[V], gate[V];
+
+        load<T, V>(to, g * V, a);
+        load<T, V>(from, g * V, b);
+        load<T, V>(y, g * V, gate);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            a[j] = gated(a[j], b[j], gate[j]);
+        store<T, V>(to, g * V, a);
+    }
+    for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
+        to[i] = narrow<T>(gated(widen(to[i]), widen(from[i]), widen(y[i])));
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double *from,
+                                              double *to)
+{
+    if (n == 0) return cudaSuccess;
+    enqueue(add_doubles_kernel, blocks_for(n), kThreads, 0, stream, n, from, to);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n, void *to,
+                                            const void *from, const void *y)
+{
+    if (n == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(gated_kernel<T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
+                n, (T *)to, (const T *)from, (const T *)y);
+    });
 }
 
 // ---- bias ----
@@ -83,23 +143,27 @@ namespace
 {
 
 // A thread keeps its channels and strides over rows: grid x tiles the channels, y the rows.
-template <typename T, int V>
-__global__ void bias_kernel(int64_t rows, int64_t c, const T *x, const float *b, T *y)
+template <typename T, int V> __global__ void bias_kernel(ghp_bias_job job)
 {
-    int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+    int64_t c = job.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
     float bias[V];
 
     if (column >= c) return;
-    load<float, V>(b, column, bias);
-    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < rows;
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        bias[j] = 0;
+    if (job.b != nullptr) load<float, V>(job.b, column, bias);
+    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < job.rows;
          row += (int64_t)gridDim.y * blockDim.y) {
         float z[V];
 
-        load<T, V>(x, row * c + column, z);
+        load<T, V>((const T *)job.x, row * c + column, z);
 #pragma unroll
-        for (int j = 0; j < V; j++)
+        for (int j = 0; j < V; j++) {
             z[j] += bias[j];
-        store<T, V>(y, row * c + column, z);
+            if (job.relu) z[j] = z[j] > 0 ? z[j] : 0;
+        }
+        store<T, V>((T *)job.y, row * c + column, z);
     }
 }
 
@@ -124,27 +188,25 @@ tile tile_of(int64_t rows, int64_t columns)
 }
 
 template <typename T, int V>
-void launch_bias_width(cudaStream_t stream, int64_t rows, int64_t c, const void *x, const float *b,
-                       void *y)
+void launch_bias_width(cudaStream_t stream, const struct ghp_bias_job *job)
 {
-    tile t = tile_of(rows, c / V);
+    tile t = tile_of(job->rows, job->c / V);
 
-    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, rows, c, (const T *)x, b, (T *)y);
+    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, *job);
 }
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_bias(struct ghp_launch launch, int64_t rows, int64_t c,
-                                       const void *x, const float *b, void *y)
+extern "C" cudaError_t ghp_launch_bias(struct ghp_launch launch, const struct ghp_bias_job *job)
 {
-    if (rows * c == 0) return cudaSuccess;
+    if (job->rows * job->c == 0) return cudaSuccess;
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        if (c % full_width<T> == 0)
-            launch_bias_width<T, full_width<T>>(launch.stream, rows, c, x, b, y);
+        if (job->c % full_width<T> == 0)
+            launch_bias_width<T, full_width<T>>(launch.stream, job);
         else
-            launch_bias_width<T, 1>(launch.stream, rows, c, x, b, y);
+            launch_bias_width<T, 1>(launch.stream, job);
     });
 }
 

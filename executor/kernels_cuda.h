@@ -38,8 +38,9 @@ enum ghp_point {
     GHP_POINT_CLIP_BACK,
     GHP_POINT_AFFINE,
     GHP_POINT_AFFINE_BACK,
-    GHP_POINT_ADD, /* a, b */
-    GHP_POINT_MUL, /* a, b */
+    GHP_POINT_ADD,      /* a, b */
+    GHP_POINT_MUL,      /* a, b */
+    GHP_POINT_ADD_RELU, /* a, b */
     GHP_POINT_COUNT
 };
 
@@ -52,9 +53,22 @@ struct ghp_point_job {
 };
 cudaError_t ghp_launch_point(struct ghp_launch launch, const struct ghp_point_job *job);
 
-/* y[rows][c] = x + b (float [c]). */
-cudaError_t ghp_launch_bias(struct ghp_launch launch, int64_t rows, int64_t c, const void *x,
-                            const float *b, void *y);
+/* to += from. */
+cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double *from, double *to);
+
+/* to += from; where y is not above 0: to = 0. */
+cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n, void *to, const void *from,
+                                 const void *y);
+
+/* y[rows][c] = x + b; then a ReLU, where asked for. */
+struct ghp_bias_job {
+    int64_t rows, c;
+    const void *x;
+    const float *b; /* [c]; NULL: none */
+    bool relu;
+    void *y;
+};
+cudaError_t ghp_launch_bias(struct ghp_launch launch, const struct ghp_bias_job *job);
 
 struct ghp_dropout_job {
     int64_t n, pixels, c, global_channels, first_channel, first_sample;
@@ -106,6 +120,7 @@ enum ghp_sum {
     GHP_SUM_BIAS,       /* sum of dy -> float out [c] */
     GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
     GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
+    GHP_SUM_BACK_GATED, /* the same of what a ReLU behind the batch norm lets through of dy */
     GHP_SUM_COUNT
 };
 
@@ -114,7 +129,8 @@ struct ghp_sum_job {
     int64_t rows, c;
     const void *x, *dy;
     const float *shift;          /* STATS: running mean */
-    const float *mean, *inverse; /* BACK_STATS */
+    const float *mean, *inverse; /* BACK_STATS, BACK_GATED */
+    const float *gamma, *beta;   /* BACK_GATED */
     void *out;
     void *scratch; /* ghp_sum_scratch bytes */
 };
@@ -129,10 +145,15 @@ struct ghp_batch_norm_job {
     void *y, *dx;
     const float *gamma, *beta;
     float *running_mean, *running_variance; /* forward */
-    const double *stats;                    /* [2 c], reduced; NULL: running statistics */
-    float *saved;                           /* [2 c]: mean, inverse deviation */
+    float *drift_mean, *drift_variance;     /* moved in their place; NULL: they move themselves */
+    double drift_share;
+    bool drift_adds;     /* to what is there */
+    const double *stats; /* [2 c], reduced; NULL: running statistics */
+    float *saved;        /* [2 c]: mean, inverse deviation */
     double count, mix, epsilon;
-    float *scratch; /* [4 c] */
+    float *scratch;    /* backward: [3 c] */
+    const void *other; /* forward: added, as stored, before the ReLU; NULL: nothing */
+    bool relu;         /* forward: applied; backward: behind the batch norm, dy is its output's */
 };
 cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
 cudaError_t ghp_launch_norm_data(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
@@ -159,6 +180,8 @@ struct ghp_pool_job {
     void *y, *dx;
     /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
     void *places;
+    /* max, forward: windows with nothing above 0 have no place, as for the gradient of a ReLU before the pool */
+    bool gated;
 };
 cudaError_t ghp_launch_max_pool(struct ghp_launch launch, const struct ghp_pool_job *job);
 cudaError_t ghp_launch_max_pool_back(struct ghp_launch launch, const struct ghp_pool_job *job);

@@ -35,21 +35,46 @@ cut cut_of(int64_t rows, int64_t columns)
 // What a sum needs of a row: two terms a channel. `at` is the first of V channels, which begin at `column`.
 struct sum_inputs {
     const void *x, *dy;
-    const float *shift, *mean, *inverse;
+    const float *shift, *mean, *inverse, *gamma, *beta;
 };
+
+constexpr __host__ __device__ bool is_back(int what)
+{
+    return what == GHP_SUM_BACK_STATS || what == GHP_SUM_BACK_GATED;
+}
 
 // Numbers of a thread's channels that stay the same from row to row.
 template <int V> struct channel {
-    float a[V], b[V];
+    float a[V], b[V], scale[V], beta[V];
 };
+
+// A normalised number, the same in every pass.
+__device__ __forceinline__ float normed(float x, float mean, float scale, float beta)
+{
+    return fmaf(x - mean, scale, beta);
+}
+
+// What a ReLU behind a batch norm lets through of dy: what the forward pass stored is made again.
+template <typename T>
+__device__ __forceinline__ float let_through(float dy, float x, float mean, float scale, float beta)
+{
+    return widen(narrow<T>(normed(x, mean, scale, beta))) > 0 ? dy : 0;
+}
 
 template <int WHAT, typename T, int V>
 __device__ __forceinline__ void begin_channel(const sum_inputs &in, int64_t column, channel<V> &k)
 {
     if (WHAT == GHP_SUM_STATS) load<float, V>(in.shift, column, k.a);
-    if (WHAT == GHP_SUM_BACK_STATS) {
+    if (is_back(WHAT)) {
         load<float, V>(in.mean, column, k.a);
         load<float, V>(in.inverse, column, k.b);
+    }
+    if (WHAT == GHP_SUM_BACK_GATED) {
+        load<float, V>(in.gamma, column, k.scale);
+        load<float, V>(in.beta, column, k.beta);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            k.scale[j] *= k.b[j];
     }
 }
 
@@ -71,12 +96,14 @@ __device__ __forceinline__ void add_row(const sum_inputs &in, int64_t at, const 
         return;
     }
     load<T, V>((const T *)in.dy, at, g);
-    if (WHAT == GHP_SUM_BACK_STATS) {
+    if (is_back(WHAT)) {
         load<T, V>((const T *)in.x, at, x);
 #pragma unroll
         for (int j = 0; j < V; j++) {
             float normal = (x[j] - k.a[j]) * k.b[j];
 
+            if (WHAT == GHP_SUM_BACK_GATED)
+                g[j] = let_through<T>(g[j], x[j], k.a[j], k.scale[j], k.beta[j]);
             second[j] += g[j] * normal;
         }
     }
@@ -87,7 +114,7 @@ __device__ __forceinline__ void add_row(const sum_inputs &in, int64_t at, const 
 
 constexpr __host__ __device__ int sums_of(int what)
 {
-    return what == GHP_SUM_STATS || what == GHP_SUM_BACK_STATS ? 2 : 1;
+    return what == GHP_SUM_STATS || is_back(what) ? 2 : 1;
 }
 
 // parts[block y][2][c]
@@ -166,7 +193,7 @@ void launch_sum_width(cudaStream_t stream, const ghp_sum_job *j)
 {
     constexpr int SUMS = sums_of(WHAT);
     cut t = cut_of(j->rows, j->c / V);
-    sum_inputs in = {j->x, j->dy, j->shift, j->mean, j->inverse};
+    sum_inputs in = {j->x, j->dy, j->shift, j->mean, j->inverse, j->gamma, j->beta};
     size_t shared = (size_t)kThreads * SUMS * V * sizeof(double);
     int64_t n = SUMS * j->c;
     dim3 threads(32, 8);
@@ -214,6 +241,7 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
     case GHP_SUM_BIAS: return launch_sum<GHP_SUM_BIAS>(launch, job);
     case GHP_SUM_STATS: return launch_sum<GHP_SUM_STATS>(launch, job);
     case GHP_SUM_BACK_STATS: return launch_sum<GHP_SUM_BACK_STATS>(launch, job);
+    case GHP_SUM_BACK_GATED: return launch_sum<GHP_SUM_BACK_GATED>(launch, job);
     case GHP_SUM_COUNT: break;
     }
     return cudaErrorInvalidValue;
@@ -224,33 +252,32 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
 namespace
 {
 
-// Training: mean and variance behind the sums, kept and mixed into the running ones. Then the coefficients of
-// y = (x - mean) scale + beta, in scratch: mean, scale, beta.
+// A running statistic moves by so much; or that is noted beside it, where other samples of the batch have statistics of
+// their own.
+__device__ __forceinline__ void move(const ghp_batch_norm_job &j, float *running, float *drift,
+                                     int64_t i, double by)
+{
+    if (drift == nullptr)
+        running[i] = (float)((double)running[i] + by);
+    else
+        drift[i] = (float)((j.drift_adds ? (double)drift[i] : 0) + j.drift_share * by);
+}
+
+// Training: mean and variance behind the sums, kept and mixed into the running ones.
 __global__ void norm_prepare_kernel(ghp_batch_norm_job j)
 {
-    int64_t i = first_item(), c = j.c;
+    int64_t i = first_item();
 
-    if (i >= c) return;
-    double mean = (double)j.running_mean[i], variance = (double)j.running_variance[i];
-    if (j.stats != nullptr) {
-        double offset = j.stats[i] / j.count, unbiased;
+    if (i >= j.c) return;
+    double mean = (double)j.running_mean[i], old = (double)j.running_variance[i];
+    double offset = j.stats[i] / j.count, variance = j.stats[j.c + i] / j.count - offset * offset;
 
-        variance = j.stats[c + i] / j.count - offset * offset;
-        if (variance < 0) variance = 0;
-        mean += offset;
-        unbiased = j.count > 1 ? variance * j.count / (j.count - 1) : variance;
-        j.running_mean[i] = (float)((double)j.running_mean[i] + j.mix * offset);
-        j.running_variance[i] =
-            (float)((1 - j.mix) * (double)j.running_variance[i] + j.mix * unbiased);
-    }
-    float inverse = (float)(1 / sqrt(variance + j.epsilon));
-    if (j.stats != nullptr) {
-        j.saved[i] = (float)mean;
-        j.saved[c + i] = inverse;
-    }
-    j.scratch[i] = (float)mean;
-    j.scratch[c + i] = (float)((double)j.gamma[i] * (double)inverse);
-    j.scratch[2 * c + i] = j.beta[i];
+    if (variance < 0) variance = 0;
+    double unbiased = j.count > 1 ? variance * j.count / (j.count - 1) : variance;
+    j.saved[i] = (float)(mean + offset);
+    j.saved[j.c + i] = (float)(1 / sqrt(variance + j.epsilon));
+    move(j, j.running_mean, j.drift_mean, i, j.mix * offset);
+    move(j, j.running_variance, j.drift_variance, i, j.mix * (unbiased - old));
 }
 
 // dx = a dy - b - (x - mean) e with a, b, e in scratch.
@@ -265,60 +292,88 @@ __global__ void norm_data_prepare_kernel(ghp_batch_norm_job j)
     j.scratch[2 * c + i] = (float)(a * inverse * j.stats[c + i] / j.count);
 }
 
-// Forward y = (x - mean) scale + beta, backward dx = a dy - b - (x - mean) e, by the coefficients in scratch.
-template <typename T, int V, bool BACKWARD> __global__ void norm_kernel(ghp_batch_norm_job j)
+// Mean and scale of V channels, as y = (x - mean) scale + beta.
+template <int V>
+__device__ __forceinline__ void begin_norm(const ghp_batch_norm_job &j, int64_t column,
+                                           float (&mean)[V], float (&scale)[V])
+{
+    bool running = j.stats == nullptr;
+    float gamma[V];
+
+    load<float, V>(running ? j.running_mean : j.saved, column, mean);
+    load<float, V>(running ? j.running_variance : j.saved + j.c, column, scale);
+    load<float, V>(j.gamma, column, gamma);
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        if (running) scale[i] = (float)(1 / sqrt((double)scale[i] + j.epsilon));
+        scale[i] *= gamma[i];
+    }
+}
+
+template <typename T, int V> __global__ void norm_kernel(ghp_batch_norm_job j)
 {
     int64_t c = j.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
-    float a[V], b[V], e[V], mean[V];
+    float mean[V], scale[V], beta[V];
+
+    if (column >= c) return;
+    begin_norm<V>(j, column, mean, scale);
+    load<float, V>(j.beta, column, beta);
+    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < j.rows;
+         row += (int64_t)gridDim.y * blockDim.y) {
+        int64_t at = row * c + column;
+        float x[V], other[V];
+
+        load<T, V>((const T *)j.x, at, x);
+        if (j.other != nullptr) load<T, V>((const T *)j.other, at, other);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            x[i] = normed(x[i], mean[i], scale[i], beta[i]);
+            if (j.other != nullptr) x[i] = widen(narrow<T>(x[i])) + other[i];
+            if (j.relu) x[i] = x[i] > 0 ? x[i] : 0;
+        }
+        store<T, V>((T *)j.y, at, x);
+    }
+}
+
+// dx = a dy - b - (x - mean) e, by the coefficients in scratch.
+template <typename T, int V> __global__ void norm_data_kernel(ghp_batch_norm_job j)
+{
+    int64_t c = j.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+    float a[V], b[V], e[V], mean[V], scale[V], beta[V];
 
     if (column >= c) return;
     load<float, V>(j.scratch, column, a);
     load<float, V>(j.scratch + c, column, b);
     load<float, V>(j.scratch + 2 * c, column, e);
-    if (BACKWARD) load<float, V>(j.saved, column, mean);
+    begin_norm<V>(j, column, mean, scale);
+    load<float, V>(j.beta, column, beta);
     for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < j.rows;
          row += (int64_t)gridDim.y * blockDim.y) {
         int64_t at = row * c + column;
         float x[V], g[V];
 
         load<T, V>((const T *)j.x, at, x);
-        if (!BACKWARD) {
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                x[i] = fmaf(x[i] - a[i], b[i], e[i]);
-            store<T, V>((T *)j.y, at, x);
-            continue;
-        }
         load<T, V>((const T *)j.dy, at, g);
 #pragma unroll
-        for (int i = 0; i < V; i++)
+        for (int i = 0; i < V; i++) {
+            if (j.relu) g[i] = let_through<T>(g[i], x[i], mean[i], scale[i], beta[i]);
             x[i] = a[i] * g[i] - b[i] - (x[i] - mean[i]) * e[i];
+        }
         store<T, V>((T *)j.dx, at, x);
     }
 }
 
-template <typename T, int V, bool BACKWARD>
-void launch_norm(cudaStream_t stream, const ghp_batch_norm_job *job)
+typedef void norm_fn(ghp_batch_norm_job job);
+
+void launch_norm(cudaStream_t stream, norm_fn *kernel, int64_t columns,
+                 const ghp_batch_norm_job *job)
 {
-    cut t = cut_of(job->rows, job->c / V);
+    cut t = cut_of(job->rows, columns);
     int64_t down = ceil_div(job->rows, (int64_t)t.threads_y * 4), most = ceil_div(4096, t.tiles);
 
     if (down > most) down = most;
-    enqueue(norm_kernel<T, V, BACKWARD>, dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)),
-            dim3(t.threads_x, t.threads_y), 0, stream, *job);
-}
-
-template <bool BACKWARD>
-cudaError_t launch_norm_any(struct ghp_launch launch, const ghp_batch_norm_job *job)
-{
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-
-        if (job->c % full_width<T> == 0)
-            launch_norm<T, full_width<T>, BACKWARD>(launch.stream, job);
-        else
-            launch_norm<T, 1, BACKWARD>(launch.stream, job);
-    });
+    enqueue(kernel, dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y),
+            0, stream, *job);
 }
 
 __global__ void norm_weight_kernel(int64_t c, const double *stats, float *dgamma, float *dbeta)
@@ -335,15 +390,32 @@ __global__ void norm_weight_kernel(int64_t c, const double *stats, float *dgamma
 extern "C" cudaError_t ghp_launch_norm_forward(struct ghp_launch launch,
                                                const struct ghp_batch_norm_job *job)
 {
-    enqueue(norm_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
-    return launch_norm_any<false>(launch, job);
+    if (job->stats != NULL)
+        enqueue(norm_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+
+        if (job->c % V == 0)
+            launch_norm(launch.stream, norm_kernel<T, V>, job->c / V, job);
+        else
+            launch_norm(launch.stream, norm_kernel<T, 1>, job->c, job);
+    });
 }
 
 extern "C" cudaError_t ghp_launch_norm_data(struct ghp_launch launch,
                                             const struct ghp_batch_norm_job *job)
 {
     enqueue(norm_data_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
-    return launch_norm_any<true>(launch, job);
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+
+        if (job->c % V == 0)
+            launch_norm(launch.stream, norm_data_kernel<T, V>, job->c / V, job);
+        else
+            launch_norm(launch.stream, norm_data_kernel<T, 1>, job->c, job);
+    });
 }
 
 extern "C" cudaError_t ghp_launch_norm_weight(cudaStream_t stream, int64_t c, const double *stats,

@@ -2,7 +2,7 @@
 // kernels_cuda.h.
 //
 // A max pool keeps which place of its window was greatest (the first of equals), counted over the whole window; the last
-// value of the type says that the window held nothing but padding. Gradients are gathered: each input pixel asks the
+// value of the type says that the window held nothing but padding, or nothing that counts. Gradients are gathered: each input pixel asks the
 // windows that it is in, so nothing is added by two threads.
 #include "executor/kernels_window.cuh"
 
@@ -48,6 +48,9 @@ template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job
                 }
         });
         store<T, V>((T *)j.y, out * j.c + channel, best);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            if (j.gated && !(best[i] > 0)) place[i] = kNoPlace;
         if (j.places != nullptr) store_places<P, V>((P *)j.places, out * j.c + channel, place);
     }
 }

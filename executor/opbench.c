@@ -1,5 +1,6 @@
 /* executor/opbench.c - an operation's tensors, its kernel and scratch, ready to run again and again. */
 #include "executor/opbench.h"
+#include "core/precision.h"
 #include "executor/backend_private.h"
 #include "executor/opset.h"
 
@@ -21,7 +22,7 @@ struct ghp_opbench {
     int64_t other_bytes;
     char *scratch;         /* of the kernel, in turns too */
     int64_t scratch_bytes; /* there are */
-    float *bias;           /* that the kernel takes along; NULL: none yet */
+    char *bias;            /* that the kernel takes along; NULL: none yet */
     char *others;          /* each call's other half of the sum that it takes along; NULL: none */
 };
 
@@ -208,12 +209,18 @@ fail:
     return status;
 }
 
-/* What every bias is at first; in host memory, for kernels that take one along. */
+static enum ghp_status zeros(struct ghp_opbench *bench, int64_t bytes, char **made)
+{
+    GHP_TRY(block(bench->device, bytes, made));
+    return ghp_device_clear(bench->device, GHP_QUEUE_COMPUTE, *made, bytes);
+}
+
+/* What every bias is at first. */
 static enum ghp_status add_bias(struct ghp_opbench *bench)
 {
     if (bench->bias != NULL) return GHP_OK;
-    bench->bias = ghp_alloc((size_t)bench->set.local.k, sizeof *bench->bias);
-    if (bench->bias == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(
+        zeros(bench, bench->set.local.k * ghp_parameter_bytes(bench->element_bytes), &bench->bias));
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.w[1] = bench->bias;
     return GHP_OK;
@@ -225,8 +232,7 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
     int64_t bytes = ghp_local_out_elements(&bench->set.local) * bench->element_bytes;
 
     if (bench->others != NULL) return GHP_OK;
-    GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
-    memset(bench->others, 0, (size_t)(bench->n_calls * bytes));
+    GHP_TRY(zeros(bench, bench->n_calls * bytes, &bench->others));
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.x[1] = bench->others + i * bytes;
     return GHP_OK;
@@ -282,7 +288,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench == NULL) return;
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
     unblock(bench->device, bench->scratch);
-    free(bench->bias);
+    unblock(bench->device, bench->bias);
     unblock(bench->device, bench->others);
     free(bench->calls);
     unblock(bench->device, bench->copies);

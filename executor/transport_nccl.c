@@ -16,6 +16,7 @@ struct ghp_comm {
     struct ghp_ranks ranks;
     enum ghp_stream stream;
     ncclComm_t nccl; /* NULL: not made, or aborted */
+    bool taped;      /* a collective of it was recorded */
     const char *label;
 };
 
@@ -45,11 +46,12 @@ static const char *label_of(const struct ghp_comm *c)
 
 /* ---- failures ---- */
 
-/* Ends all communicators, so that nothing of them runs on; they are not used again. */
+/* Ends all communicators, so that nothing of them runs on; they are not used again. Those of recorded steps are left to the
+ * process's end: from 2.26 on NCCL would wait here until nothing recorded knows them any more. */
 static void abort_all(struct ghp_transport *t)
 {
     for (struct ghp_comm *c = t->comms; c != NULL; c = c->next) {
-        if (c->nccl != NULL) t->nccl->ncclCommAbort(c->nccl);
+        if (c->nccl != NULL && !c->taped) t->nccl->ncclCommAbort(c->nccl);
         c->nccl = NULL;
     }
 }
@@ -91,6 +93,7 @@ static enum ghp_status enter(struct ghp_comm *c)
         return GHP_FAIL(GHP_ERR_COMM,
                         "NCCL was ended on worker %d before '%s'; see the first failure",
                         rank_of(c->transport), label_of(c));
+    if (ghp_cuda_of(c->transport->request.device.backend)->recording) c->taped = true;
     return ghp_cuda_enter(c->transport->request.device.backend);
 }
 

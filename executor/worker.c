@@ -312,20 +312,14 @@ struct ghp_load ghp_worker_load(const struct ghp_worker *w)
                              .threads = work->threads > 0 ? work->threads : 1};
 }
 
-/* Transfers, further micro-batches and ghost batches work in host memory. */
+/* Transfers and further micro-batches work in host memory. */
 static enum ghp_status check_flight(const struct ghp_worker *w)
 {
-    bool ghosts = false;
-
-    for (int l = 0; l < w->work.model->n_layers; l++)
-        ghosts = ghosts || (w->work.model->layers[l].op == GHP_OP_BATCH_NORM &&
-                            w->work.model->layers[l].norm.ghost > 0);
-    if (w->work.staging == NULL && !ghosts) return GHP_OK;
-    return GHP_FAIL(
-        GHP_ERR_USAGE,
-        "backend '%s' runs plans of one stage and one micro-batch, with statistics over the "
-        "global batch; plan with --roles shared, or run on processors",
-        w->team.backend_ops->name);
+    if (w->work.staging == NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "backend '%s' runs plans of one stage and one micro-batch; plan with --roles "
+                    "shared, or run on processors",
+                    w->team.backend_ops->name);
 }
 
 static enum ghp_status open_flight(struct ghp_worker *w, bool communicates)

@@ -84,17 +84,21 @@ static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_ca
 }
 
 /* The sums of all ghost batches' statistics, at the start of the scratch. */
-static void sum_ghosts(const struct ghp_instr *instr, struct ghp_call *call)
+static enum ghp_status sum_ghosts(struct ghp_worker *w, const struct ghp_instr *instr,
+                                  struct ghp_call *call)
 {
-    int64_t n = 2 * instr->local.c;
+    const struct ghp_numbers sums = {2 * instr->local.c, sizeof(double)};
     double *sum = call->at.scratch;
 
-    memcpy(sum, call->at.stats, (size_t)n * sizeof(*sum));
+    GHP_TRY(ghp_device_copy(
+        w->arena.device, GHP_QUEUE_COMPUTE,
+        (struct ghp_copy){sum, call->at.stats, sums.n * sums.bytes, GHP_WAY_WITHIN}));
     for (int g = 1; g < instr->local.repeat; g++)
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += call->at.stats[g * n + i];
+        GHP_TRY(w->team.backend_ops->accumulate(w->team.backend, sum, call->at.stats + g * sums.n,
+                                                sums));
     call->at.stats = sum;
     call->at.scratch = (char *)call->at.scratch + ghp_instr_sums_bytes(instr);
+    return GHP_OK;
 }
 
 static void *moved(const void *at, int64_t bytes)
@@ -148,7 +152,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     if (instr->at.metrics >= 0) return run_loss(w, i, &call);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
         return run_ghosts(w, i, &call);
-    if (instr->local.repeat > 1) sum_ghosts(instr, &call);
+    if (instr->local.repeat > 1) GHP_TRY(sum_ghosts(w, instr, &call));
     GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
     if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
         GHP_TRY(repeat_bias(w, i, &call));

@@ -25,6 +25,31 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
     return n;
 }
 
+enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
+                                      struct ghp_numbers numbers)
+{
+    return w->team.backend_ops->accumulate(w->team.backend, w->address[sum], w->address[more],
+                                           numbers);
+}
+
+struct ghp_numbers ghp_worker_parameters(const struct ghp_worker *w, int buffer)
+{
+    return (struct ghp_numbers){w->program.buffers[buffer].elements,
+                                ghp_parameter_bytes(w->work.element_bytes)};
+}
+
+/* Running statistics that moved apart come together. */
+static enum ghp_status add_drifts(struct ghp_worker *w, int i)
+{
+    const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
+
+    for (int s = 0; s < GHP_MAX_STATES; s++)
+        if (at->drift[s] >= 0)
+            GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->drift[s],
+                                          ghp_worker_parameters(w, at->state[s])));
+    return GHP_OK;
+}
+
 /* Where a launch costs more than an update: with this one, all later ones whose gradients are there too. The lane is
  * first in, first out, so a reduction that is done has all before it done. */
 static enum ghp_status update_together(struct ghp_worker *w, int i, const struct ghp_step *of)
@@ -40,26 +65,13 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
             continue;
         w->updated[j] = true;
         n += list_updates(w, j, of, w->updates + n);
+        GHP_TRY(add_drifts(w, j));
     }
     return w->team.backend_ops->update_all(w->team.backend, w->updates, n);
 }
 
-enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
-                                      struct ghp_numbers numbers)
-{
-    return w->team.backend_ops->accumulate(w->team.backend, w->address[sum], w->address[more],
-                                           numbers);
-}
-
-struct ghp_numbers ghp_worker_parameters(const struct ghp_worker *w, int buffer)
-{
-    return (struct ghp_numbers){w->program.buffers[buffer].elements,
-                                ghp_parameter_bytes(w->work.element_bytes)};
-}
-
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of)
 {
-    const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
     struct ghp_update updates[GHP_MAX_PARAMS];
     int n;
 
@@ -67,9 +79,5 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
     n = list_updates(w, i, of, updates);
     for (int p = 0; p < n; p++)
         GHP_TRY(w->team.backend_ops->update(w->team.backend, &updates[p]));
-    for (int s = 0; s < GHP_MAX_STATES; s++)
-        if (at->drift[s] >= 0)
-            GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->drift[s],
-                                          ghp_worker_parameters(w, at->state[s])));
-    return GHP_OK;
+    return add_drifts(w, i);
 }

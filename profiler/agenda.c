@@ -64,13 +64,15 @@ static bool own_statistics(const struct collecting *c, const struct ghp_local *l
 static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
 {
     struct collecting *c = context;
-    bool own = own_statistics(c, &item->local);
+    const struct ghp_fuse_scope scope = {.own = own_statistics(c, &item->local),
+                                         .linear = c->request->fuses_linear};
     struct ghp_agenda_op op = {.local = item->local,
                                .pass = item->pass,
                                .value = GHP_VALUE_REST,
                                .n_ways = 1,
-                               .epilogue = ghp_fuse_layers(c->model, item->layer, own),
-                               .absorbed = ghp_fuse_always(c->model, item->layer, item->pass, own)};
+                               .epilogue = ghp_fuse_layers(c->model, item->layer, scope),
+                               .absorbed =
+                                   ghp_fuse_always(c->model, item->layer, item->pass, scope)};
 
     if (c->shares)
         op.value = GHP_VALUE_DATA;

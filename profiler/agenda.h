@@ -30,7 +30,7 @@ struct ghp_agenda_way {
     bool x, y; /* blocked: executor/formats.h */
     /* the quickest of the backend's algorithms, once tried; "": not yet, or there is no choice */
     char algorithm[GHP_ALGORITHM_BYTES];
-    char used[2 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
+    char used[4 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
     struct ghp_samples samples;
     double least_s; /* of all, trials included: what formats are compared by */
 };
@@ -88,6 +88,7 @@ struct ghp_agenda_request {
     int64_t bucket_bytes;
     /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
     const struct ghp_speeds *speeds;
+    bool fuses_linear; /* linear layers take a bias and a ReLU behind them along */
 };
 
 /* Collects and orders.
@@ -109,7 +110,8 @@ void ghp_agenda_release(struct ghp_agenda *agenda);
  * ops    receives them, borrowed
  *
  * Returns how many; 0: none weighs anything. Local. */
-int ghp_agenda_draw(const struct ghp_agenda *agenda, double (*weight)(const struct ghp_agenda_op *op),
-                    int most, const struct ghp_agenda_op **ops);
+int ghp_agenda_draw(const struct ghp_agenda *agenda,
+                    double (*weight)(const struct ghp_agenda_op *op), int most,
+                    const struct ghp_agenda_op **ops);
 
 #endif

@@ -2,6 +2,7 @@
 #include "profiler/measured_private.h"
 
 #include "core/log.h"
+#include "executor/formats.h"
 #include "profiler/measure_speed.h"
 #include "profiler/resume.h"
 
@@ -82,15 +83,18 @@ static enum ghp_status share_kept(struct ghp_measuring *run)
 enum ghp_status ghp_measuring_collect(struct ghp_measuring *run)
 {
     const struct ghp_measured_request *request = run->request;
-    struct ghp_agenda_request wanted = {.models = request->models,
-                                        .n_models = request->n_models,
-                                        .batches = request->batches,
-                                        .n_batches = request->n_batches,
-                                        .workers = run->result->workers,
-                                        .ranks = run->m.size,
-                                        .element_bytes = request->precision.element_bytes,
-                                        .bucket_bytes = request->bucket_bytes,
-                                        .speeds = &run->speeds};
+    struct ghp_agenda_request wanted = {
+        .models = request->models,
+        .n_models = request->n_models,
+        .batches = request->batches,
+        .n_batches = request->n_batches,
+        .workers = run->result->workers,
+        .ranks = run->m.size,
+        .element_bytes = request->precision.element_bytes,
+        .bucket_bytes = request->bucket_bytes,
+        .speeds = &run->speeds,
+        .fuses_linear =
+            ghp_formats_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR, GHP_PASS_FORWARD)};
     double unused = 0;
     bool taken;
 

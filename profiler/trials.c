@@ -129,7 +129,9 @@ enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbenc
     enum ghp_status status = GHP_OK;
     double most = 0;
 
-    if (m->backend_ops->algorithms == NULL) return GHP_OK;
+    if (m->backend_ops->algorithms == NULL) /* it chooses for itself, for each format */
+        return ghp_formats_fused(formats) ? ghp_opbench_switch(bench, m->backend, NULL, formats)
+                                          : GHP_OK;
     if (way->algorithm[0] == '\0') {
         status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, formats, &list);
         if (which > 1) keep_winners(op, &list);

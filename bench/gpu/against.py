@@ -1,12 +1,15 @@
-"""bench/gpu/against.py MODEL BATCH - PyTorch's training step of a network of ghp's on one GPU, in one JSON line.
+"""bench/gpu/against.py MODEL BATCH - PyTorch's training step of a network of ghp's on one GPU, in JSON lines.
 
 The network is built from ghp's own description (models/*.json), layer by layer, so that both sides train the same thing:
 channels_last, bf16 autocast over float weights, cudnn.benchmark, SGD with momentum and weight decay (foreach and fused
 where there is), synthetic samples that already lie on the GPU. Each way of running it (eager, CUDA graph,
-torch.compile) is timed; the fastest counts. Times are CUDA events around STEPS steps, the median of ROUNDS; memory is
-the allocator's peak. `--rates` prints the matmul and copy rates that floors are taken from instead.
+torch.compile, both) is timed; the fastest counts. A line is printed after each way, with the fastest so far: the last one
+counts, also where the time was up before all were timed ("untimed"). Times are CUDA events around --steps steps, the
+median of --rounds; memory is the allocator's peak. `--rates` prints the matmul and copy rates that floors are taken from
+instead.
 """
 import argparse
+import gc
 import json
 import statistics
 import sys
@@ -15,7 +18,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-STEPS, ROUNDS, WARMUP = 20, 7, 15
+WARMUP = 15
+WAYS = {"eager": (False, False), "graph": (False, True), "compile": (True, False), "compile+graph": (True, True)}
 
 
 class Network(nn.Module):
@@ -108,19 +112,19 @@ def pad(layer):
     return pair(value)
 
 
-def timed(step):
+def timed(args, step):
     for _ in range(WARMUP):
         step()
     seconds = []
-    for _ in range(ROUNDS):
+    for _ in range(args.rounds):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         begin.record()
-        for _ in range(STEPS):
+        for _ in range(args.steps):
             step()
         end.record()
         torch.cuda.synchronize()
-        seconds.append(begin.elapsed_time(end) / 1e3 / STEPS)
+        seconds.append(begin.elapsed_time(end) / 1e3 / args.steps)
     return statistics.median(seconds)
 
 
@@ -156,22 +160,25 @@ def graphed(step):
 
 
 def attempt(args, compiled, graph):
+    gc.collect()  # a way that went before leaves nothing that would count
+    if compiled:
+        torch.compiler.reset()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     step = make_step(args, compiled)
     if graph:
         step = graphed(step)
-    seconds = timed(step)
+    seconds = timed(args, step)
     return seconds, torch.cuda.max_memory_allocated()
 
 
 def rates(args):
     n, dtype = 8192, torch.bfloat16 if args.precision == "bf16" else torch.float32
     a, b = torch.randn(n, n, device="cuda", dtype=dtype), torch.randn(n, n, device="cuda", dtype=dtype)
-    seconds = timed(lambda: torch.mm(a, b))
+    seconds = timed(args, lambda: torch.mm(a, b))
     source = torch.empty(1 << 30, device="cuda", dtype=torch.uint8)
     target = torch.empty_like(source)
-    copied = timed(lambda: target.copy_(source))
+    copied = timed(args, lambda: target.copy_(source))
     return {"matmul_flops": 2 * n**3 / seconds, "copy_Bps": 2 * source.numel() / copied}
 
 
@@ -180,6 +187,9 @@ def main():
     parser.add_argument("model", nargs="?")
     parser.add_argument("batch", nargs="?", type=int)
     parser.add_argument("--precision", default="bf16", choices=["bf16", "tf32", "float"])
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--ways", default=" ".join(WAYS), help="of " + ", ".join(WAYS))
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--describe", action="store_true", help="parameters and classes; needs no GPU")
     args = parser.parse_args()
@@ -193,17 +203,24 @@ def main():
     if args.rates:
         print(json.dumps(rates(args)))
         return
+    wanted = args.ways.split()
+    if not wanted or not set(wanted) <= set(WAYS):
+        sys.exit(f"against.py: --ways takes {', '.join(WAYS)}")
     ways, failed = {}, {}
-    for name, compiled, graph in (("eager", False, False), ("graph", False, True), ("compile", True, False),
-                                  ("compile+graph", True, True)):
+    for done, name in enumerate(wanted, 1):
         try:
-            ways[name] = attempt(args, compiled, graph)
+            ways[name] = attempt(args, *WAYS[name])
         except Exception as error:  # a way that does not work for a network does not count
-            failed[name] = str(error).splitlines()[0][:120]
-    best = min(ways, key=lambda name: ways[name][0])
-    print(json.dumps({"torch": torch.__version__, "way": best, "step_s": ways[best][0],
-                      "images_per_s": args.batch / ways[best][0], "peak_bytes": ways[best][1],
-                      "ways": {name: value[0] for name, value in ways.items()}, "failed": failed}))
+            failed[name] = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        if not ways:
+            continue
+        best = min(ways, key=lambda name: ways[name][0])
+        print(json.dumps({"torch": torch.__version__, "way": best, "step_s": ways[best][0],
+                          "images_per_s": args.batch / ways[best][0], "peak_bytes": ways[best][1],
+                          "ways": {name: value[0] for name, value in ways.items()}, "failed": failed,
+                          "untimed": wanted[done:]}), flush=True)
+    if not ways:
+        sys.exit(f"against.py: no way works: {failed}")
 
 
 main()

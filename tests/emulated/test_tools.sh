@@ -37,8 +37,10 @@ done
 launch 2 "$BIN/ghp-run" two-nccl.plan.json --steps 4 --transport nccl && fail "NCCL took two workers on one GPU"
 grep -q -- '--transport mpi' err || fail "no remedy: $(head -3 err)"
 export GHP_EMULATED_GPUS=4
-FAULTS= STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=nccl "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
-FAULTS=local-statistics STEPS=2 MODELS=small-resnet PRECISIONS=bf16 TRANSPORTS=nccl "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
+FAULTS= STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=nccl NUMERICS=auto "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 ||
+    fail verify
+FAULTS=local-statistics STEPS=2 MODELS=small-resnet PRECISIONS=bf16 TRANSPORTS=nccl "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 ||
+    fail verify
 
 # without a GPU: the remedy
 GHP_EMULATED_GPUS=0 launch 1 "$BIN/ghp-run" one.plan.json --steps 1

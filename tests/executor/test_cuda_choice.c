@@ -25,21 +25,33 @@ static void check_kept(void)
     char name[GHP_CHOICE_NAME_BYTES];
     int n;
     const struct ghp_local *cases = op_case_all(&n);
-    struct ghp_local other = cases[0];
+    struct ghp_local more = cases[0];
+    const struct ghp_chosen forward = {.local = &cases[0], .pass = GHP_PASS_FORWARD},
+                            back = {.local = &cases[0], .pass = GHP_PASS_BACKWARD_DATA},
+                            bias = {.local = &cases[0], .pass = GHP_PASS_FORWARD, .bias = true},
+                            relu = {.local = &cases[0], .pass = GHP_PASS_FORWARD, .relu = true},
+                            other = {.local = &more, .pass = GHP_PASS_FORWARD};
 
-    CHECK(ghp_choices_find(&choices, &cases[0], GHP_PASS_FORWARD) == NULL);
+    CHECK(ghp_choices_find(&choices, forward) == NULL);
     for (int i = 0; i < n; i++)
         for (int pass = 0; pass < 2; pass++) {
+            struct ghp_chosen chosen = {.local = &cases[i], .pass = (enum ghp_pass)pass};
+
             snprintf(name, sizeof(name), "eng%d %d", i, pass);
-            CHECK_STATUS(ghp_choices_keep(&choices, &cases[i], (enum ghp_pass)pass, name), GHP_OK);
+            CHECK_STATUS(ghp_choices_keep(&choices, chosen, name), GHP_OK);
         }
-    CHECK_TEXT(ghp_choices_find(&choices, &cases[0], GHP_PASS_BACKWARD_DATA), "eng0 1");
-    CHECK_STATUS(ghp_choices_keep(&choices, &cases[0], GHP_PASS_FORWARD, "again"), GHP_OK);
-    CHECK_TEXT(ghp_choices_find(&choices, &cases[0], GHP_PASS_FORWARD), "again");
-    other.n += 1000;
-    CHECK(ghp_choices_find(&choices, &other, GHP_PASS_FORWARD) == NULL);
+    CHECK_TEXT(ghp_choices_find(&choices, back), "eng0 1");
+    CHECK_STATUS(ghp_choices_keep(&choices, forward, "again"), GHP_OK);
+    CHECK_TEXT(ghp_choices_find(&choices, forward), "again");
+    CHECK(ghp_choices_find(&choices, bias) == NULL);
+    CHECK_STATUS(ghp_choices_keep(&choices, bias, "alone & fused"), GHP_OK);
+    CHECK_TEXT(ghp_choices_find(&choices, bias), "alone & fused");
+    CHECK(ghp_choices_find(&choices, relu) == NULL);
+    CHECK_TEXT(ghp_choices_find(&choices, forward), "again");
+    more.n += 1000;
+    CHECK(ghp_choices_find(&choices, other) == NULL);
     ghp_choices_release(&choices);
-    CHECK(ghp_choices_find(&choices, &cases[0], GHP_PASS_FORWARD) == NULL);
+    CHECK(ghp_choices_find(&choices, forward) == NULL);
 }
 
 static void check_names(void)
@@ -54,6 +66,15 @@ static void check_names(void)
     CHECK(ghp_choice_rest(text, "cublaslt", 91900) == NULL);
     CHECK(ghp_choice_rest("direct", "cudnn", 91900) == NULL);
     CHECK(ghp_choice_rest(NULL, "cudnn", 91900) == NULL);
+    char *fused = NULL;
+    snprintf(text, sizeof text, "eng62 2=4,13=0");
+    ghp_choice_split(text, &fused);
+    CHECK_TEXT(text, "eng62 2=4,13=0");
+    CHECK(fused == NULL);
+    snprintf(text, sizeof text, "eng62 2=4,13=0 & eng38 1=2");
+    ghp_choice_split(text, &fused);
+    CHECK_TEXT(text, "eng62 2=4,13=0");
+    CHECK_TEXT(fused, "eng38 1=2");
 }
 
 /* Wherever the arena puts scratch, what was asked for fits behind its first aligned address. */

@@ -47,7 +47,12 @@ static const struct precision_case {
 
 struct tally {
     int asked, none;
+    int fusable,
+        fused;      /* forward passes in tf32 with a bias; and those that cuDNN has an engine for */
+    size_t longest; /* name */
 };
+
+static struct tally *counting;
 
 /* One graph: its plans, and the first of them again by its name. */
 static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_target target,
@@ -61,6 +66,8 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
     if (ghp_graph_open(cudnn, target, request, &graph) != GHP_OK) return false;
     CHECK_STATUS(ghp_graph_list(graph, &precision->rules, 3, &plans), GHP_OK);
     for (int i = 0; i < plans.n; i++) {
+        if (strlen(plans.items[i].name) > counting->longest)
+            counting->longest = strlen(plans.items[i].name);
         CHECK(plans.items[i].workspace_bytes >= 0 &&
               plans.items[i].workspace_bytes <= precision->rules.most_workspace_bytes);
         for (int j = 0; j < i; j++)
@@ -78,6 +85,27 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
     return has;
 }
 
+/* With what a forward pass takes along. A ReLU without bias, and all in bf16, runs on engines that cuDNN compiles when they are
+ * asked for, which it does not without a driver: there is then no plan, but a graph. */
+static void check_fused(struct ghp_graph_request request, struct ghp_graph_target target,
+                        const struct precision_case *precision, struct tally *tally)
+{
+    struct ghp_graph *graph = NULL;
+
+    request.relu = true;
+    CHECK_STATUS(ghp_graph_open(cudnn, target, &request, &graph), GHP_OK);
+    ghp_graph_close(graph);
+    for (int relu = 0; relu < 2; relu++) {
+        request.bias = true;
+        request.relu = relu > 0;
+        CHECK_STATUS(ghp_graph_open(cudnn, target, &request, &graph), GHP_OK);
+        ghp_graph_close(graph);
+        if (precision->bf16) continue;
+        tally->fusable++;
+        tally->fused += has_plans(&request, target, precision);
+    }
+}
+
 static void check_local(const struct ghp_local *local, struct ghp_graph_target target,
                         struct tally *tally)
 {
@@ -85,8 +113,12 @@ static void check_local(const struct ghp_local *local, struct ghp_graph_target t
                                            GHP_PASS_BACKWARD_WEIGHT};
 
     for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++) {
-        struct ghp_graph_request request = {.local = *local, .bf16 = precisions[p].bf16};
+        struct ghp_graph_request request = {
+            .local = *local, .pass = GHP_PASS_FORWARD, .bf16 = precisions[p].bf16};
 
+        counting = tally;
+        if (precisions[p].rules.tensor_cores && !precisions[p].rules.repeatable)
+            check_fused(request, target, &precisions[p], tally);
         for (int i = 0; i < 3; i++) {
             request.pass = passes[i];
             tally->asked++;
@@ -138,6 +170,10 @@ static void check_device(const char *json, const char *name)
     check_model(GHP_SOURCE_DIR "/models/alexnet.json", 512, target, &networks);
     fprintf(stderr, "%s: %d of %d passes at odd shapes without engine, %d of %d of networks\n",
             name, odd.none, odd.asked, networks.none, networks.asked);
+    fprintf(stderr, "  with a bias, %d of %d and %d of %d have one; names of up to %zu bytes\n",
+            odd.fused, odd.fusable, networks.fused, networks.fusable,
+            odd.longest > networks.longest ? odd.longest : networks.longest);
+    CHECK_EQ(networks.fused, networks.fusable);
     CHECK_EQ(networks.none, 0); /* odd shapes have ghp's own kernels to fall back to */
     cudnn->cudnnBackendDestroyDescriptor(target.properties);
 }
@@ -149,7 +185,9 @@ static void check_text(void)
     struct ghp_engine engine = {.id = 62, .n_knobs = 2, .types = {2, 13}, .values = {4, -1}}, read;
     char text[GHP_GRAPH_NAME_BYTES];
 
-    ghp_engine_text(&engine, text, sizeof text);
+    CHECK(ghp_engine_text(&engine, text, sizeof text));
+    CHECK(!ghp_engine_text(&engine, text, strlen(text)));
+    CHECK(ghp_engine_text(&engine, text, strlen("eng62 2=4,13=-1") + 1));
     CHECK_TEXT(text, "eng62 2=4,13=-1");
     CHECK(ghp_engine_parse(text, &read));
     CHECK(memcmp(&engine, &read, sizeof read) == 0);

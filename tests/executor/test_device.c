@@ -1,8 +1,9 @@
 /* ghp-test: np=1,2,3,4 timeout=300
  *
  * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played from
- * tapes, with hints that come true and hints that do not, through evaluations and checkpoints; on a device whose memory
- * nobody but itself can touch (tests/executor/locked.h), so a stray access anywhere would end the test. */
+ * tapes, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
+ * batch and over ghost batches; on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray
+ * access anywhere would end the test. */
 #include "executor/checkpoint.h"
 #include "executor/evaluate.h"
 #include "executor/opset.h"
@@ -145,8 +146,15 @@ static void check_case(struct bench *host, struct bench *device, const struct ca
         }
 }
 
+/* Batch norms over so many samples each; 0: over the global batch. */
+static void norm_over(struct bench *b, int ghost)
+{
+    for (int l = 0; l < b->model.n_layers; l++)
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost = ghost;
+}
+
 /* In each kind of plan from `first` on, every `stride`-th. */
-static void check_model(const char *model, int element_bytes, int first, int stride)
+static void check_model(const char *model, int element_bytes, int ghost, int first, int stride)
 {
     struct bench host, device;
     struct carriers carriers;
@@ -156,6 +164,8 @@ static void check_model(const char *model, int element_bytes, int first, int str
                                (struct bench_numbers){.ops = &locked_backend,
                                                       .element_bytes = element_bytes}),
                  GHP_OK);
+    norm_over(&host, ghost);
+    norm_over(&device, ghost);
     carriers_open(&device, &carriers);
     for (int kind = first; kind <= CASE_MIXED; kind += stride) {
         struct ghp_split *splits =
@@ -312,12 +322,14 @@ int main(int argc, char **argv)
         check_opsets();
     }
     if (workers == 1) { /* whatever the plan, alone it is one */
-        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, CASE_DATA, CASE_MIXED + 1);
-        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, CASE_DATA, CASE_MIXED + 1);
+        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, CASE_MIXED + 1);
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 0, CASE_DATA, CASE_MIXED + 1);
     } else { /* all kinds between them */
-        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, CASE_DATA, 2);
-        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, CASE_DATA + 1, 2);
+        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, 2);
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 0, CASE_DATA + 1, 2);
     }
+    if (workers <= 2) /* whole ghost batches */
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 2, CASE_DATA, CASE_MIXED + 1);
     check_no_tapes(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_checkpoint(GHP_SOURCE_DIR "/models/small-resnet.json");
     ghp_transport_mpi.close(transport);

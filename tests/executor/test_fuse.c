@@ -28,7 +28,8 @@ static const char *taken_by(const struct ghp_program *program, const struct ghp_
         struct ghp_epilogue found = ghp_fuse_find(program, model, i);
 
         if (instr->layer != layer || instr->kind != GHP_INSTR_COMPUTE || instr->backward) {
-            CHECK(instr->local.op == GHP_OP_CONV2D || found.bias < 0);
+            CHECK(instr->local.op == GHP_OP_CONV2D || instr->local.op == GHP_OP_LINEAR ||
+                  found.bias < 0);
             continue;
         }
         if (instr->pass != GHP_PASS_FORWARD) continue;
@@ -63,20 +64,24 @@ static void check_program(const char *divided, struct ghp_split split, const cha
     ghp_model_release(&model);
 }
 
+static const struct ghp_fuse_scope alone = {.own = true}, shared = {.own = false},
+                                   with_linear = {.own = true, .linear = true};
+
 /* Which passes of a layer of the residual network are always another's work. */
-static void check_always(const struct ghp_model *model, int layer, bool own)
+static void check_always(const struct ghp_model *model, int layer, struct ghp_fuse_scope scope)
 {
     enum ghp_op op = model->layers[layer].op;
     bool relu = op == GHP_OP_RELU, norm = op == GHP_OP_BATCH_NORM;
     enum ghp_op before = relu ? model->layers[model->layers[layer].inputs[0]].op : GHP_OP_INPUT;
 
-    CHECK(!ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_WEIGHT, own));
-    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_STATS, own), norm && own);
-    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_STATS, own), norm && own);
-    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_FORWARD, own),
-             before == GHP_OP_BATCH_NORM || before == GHP_OP_ADD || (op == GHP_OP_ADD && own));
+    CHECK(!ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_WEIGHT, scope));
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_STATS, scope), norm && scope.own);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_STATS, scope), norm && scope.own);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_FORWARD, scope),
+             before == GHP_OP_BATCH_NORM || before == GHP_OP_ADD ||
+                 (op == GHP_OP_ADD && scope.own));
     /* b.relu's gradient is nobody's to complete, and b.relu1 is of its size */
-    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_DATA, own),
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_DATA, scope),
              relu && before != GHP_OP_LINEAR && model->layers[layer].out.c == 16);
 }
 
@@ -86,35 +91,38 @@ static void check_model(void)
     struct ghp_epilogue found;
 
     case_model(blocks, &model);
-    found = ghp_fuse_layers(&model, layer_of(&model, "second"), false);
+    found = ghp_fuse_layers(&model, layer_of(&model, "second"), shared);
     CHECK_EQ(found.bias, layer_of(&model, "second.bias"));
     CHECK_EQ(found.relu, layer_of(&model, "relu2"));
-    found = ghp_fuse_layers(&model, layer_of(&model, "small"), true);
+    found = ghp_fuse_layers(&model, layer_of(&model, "small"), alone);
     CHECK_EQ(found.bias, layer_of(&model, "small.bias"));
     CHECK_EQ(found.relu, -1);
-    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc"), true).bias, -1);
-    CHECK(ghp_fuse_always(&model, layer_of(&model, "second.bias"), GHP_PASS_FORWARD, true));
-    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_FORWARD, true));
-    CHECK(!ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, true));
-    CHECK(!ghp_fuse_always(&model, layer_of(&model, "pool"), GHP_PASS_FORWARD, true));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc"), alone).bias, -1);
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "second.bias"), GHP_PASS_FORWARD, alone));
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_FORWARD, alone));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, alone));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc"), with_linear).bias,
+             layer_of(&model, "fc.bias"));
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, with_linear));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "pool"), GHP_PASS_FORWARD, alone));
     ghp_model_release(&model);
     case_model(resnet, &model);
     for (int own = 0; own < 2; own++)
         for (int i = 0; i < model.n_layers; i++)
-            check_always(&model, i, own == 1);
-    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn1"), false);
+            check_always(&model, i, own == 1 ? alone : shared);
+    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn1"), shared);
     CHECK_EQ(found.relu, layer_of(&model, "a.relu1"));
     CHECK(found.stats < 0 && found.add < 0);
-    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.add"), false).relu,
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.add"), shared).relu,
              layer_of(&model, "a.relu"));
-    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), false).relu, -1);
-    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), true);
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), shared).relu, -1);
+    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), alone);
     CHECK_EQ(found.stats, layer_of(&model, "a.bn2"));
     CHECK_EQ(found.add, layer_of(&model, "a.add"));
     CHECK_EQ(found.relu, layer_of(&model, "a.relu"));
-    found = ghp_fuse_layers(&model, layer_of(&model, "b.short_bn"), true);
+    found = ghp_fuse_layers(&model, layer_of(&model, "b.short_bn"), alone);
     CHECK(found.stats >= 0 && found.add == layer_of(&model, "b.add"));
-    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "b.bn2"), true).add,
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "b.bn2"), alone).add,
              -1); /* not the last of the two */
     ghp_model_release(&model);
 }
@@ -223,8 +231,8 @@ static void check_gates(struct ghp_split of_pool, int expected)
         found++;
     }
     CHECK_EQ(found, expected);
-    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu3"), GHP_PASS_BACKWARD_DATA, false));
-    CHECK(!ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_BACKWARD_DATA, false));
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu3"), GHP_PASS_BACKWARD_DATA, shared));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_BACKWARD_DATA, shared));
     free(splits);
     ghp_program_release(&program);
     ghp_model_release(&model);
@@ -239,7 +247,8 @@ int main(void)
     check_program("small", data, "small", "bias update");
     check_program("second", in, "second", "");  /* a sum comes first */
     check_program("second", out, "second", ""); /* its output is exchanged before the bias */
-    check_program("second", data, "fc", "");
+    check_program("second", data, "fc", "bias update"); /* where the backend can */
+    check_program("fc", in, "fc", "");
     check_model();
     check_norms(data, true);
     check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);

@@ -2,13 +2,15 @@
  *
  * NCCL's transport: every collective in every precision on both streams against sums made on the host, pieces and in
  * place; one communicator for each distinct (ranks, stream), however often it is asked for; marks order the streams; the
- * watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each. */
+ * watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each, unless
+ * NCCL_HOSTID, different on each, says that they are apart. */
 #include "tests/check.h"
 
 #include "core/precision.h"
 #include "executor/backend.h"
 #include "executor/carrier.h"
 #include "executor/transport_nccl.h"
+#include "executor/transport_staged.h"
 
 static struct ghp_team team;
 static struct ghp_transport *nccl;
@@ -215,8 +217,9 @@ static void check_error(void)
 }
 
 /* Who carries: by NCCL where each has a GPU, in host memory where they share one, and never between processors. */
-static void check_choice(void)
+static void check_choice(bool shared)
 {
+    const struct ghp_transport_ops *carries = shared ? &ghp_transport_staged : &ghp_transport_nccl;
     struct ghp_team copy = team, host = {.backend_ops = &ghp_backend_reference,
                                          .transport_ops = &ghp_transport_mpi,
                                          .transport = team.transport};
@@ -230,7 +233,11 @@ static void check_choice(void)
     ghp_carrier_close(&copy);
     copy = team;
     CHECK_STATUS(ghp_carrier_open(&copy, GHP_CARRIER_AUTO, 60), GHP_OK);
-    CHECK(workers == 1 ? copy.carrier_ops == NULL : copy.carrier_ops == &ghp_transport_nccl);
+    CHECK(copy.carrier_ops == (workers == 1 ? NULL : carries));
+    ghp_carrier_close(&copy);
+    /* asked for, it carries between those that share one, too: main saw that they say they are apart */
+    CHECK_STATUS(ghp_carrier_open(&copy, GHP_CARRIER_NCCL, 60), GHP_OK);
+    CHECK(copy.carrier_ops == (workers == 1 ? NULL : &ghp_transport_nccl));
     ghp_carrier_close(&copy);
 }
 
@@ -274,7 +281,7 @@ int main(int argc, char **argv)
     check_all();
     check_reuse();
     ghp_transport_nccl.close(nccl);
-    check_choice();
+    check_choice(about.count < workers); /* seats are ranks: one node */
     check_watchdog();
     if (strcmp(about.name, "emulated GPU") == 0) check_error();
     team.backend_ops->close(team.backend);

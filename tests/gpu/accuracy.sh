@@ -1,20 +1,27 @@
 #!/usr/bin/env bash
 # tests/gpu/accuracy.sh BIN - predicted beside measured steps on GPUs: a profile of 1, 2 and 4 workers each, and the plans that
-# tests/gpu/verify.sh verifies, at a batch that keeps a GPU busy. Workers that share a GPU carry by MPI through host memory;
-# TRANSPORT=nccl where each has its own. Prints each error, then mean and worst.
+# tests/gpu/verify.sh verifies, at a batch that keeps a GPU busy. Prints each error, then mean and worst.
+#
+# WORKERS (1 2 4), MODEL (vgg-a-32), BATCH (256), PRECISION (bf16), STEPS (40), TRANSPORT (auto) and GHP_BUDGET (60 s a profile)
+# choose. Workers that share a GPU take turns on it, and carry by MPI through host memory: WORKERS=1 measures one alone;
+# TRANSPORT=nccl where each has its own. Exit 1 where the errors are above the bars or a tool fails, 77 where there is no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2
 source_tree=$(cd "$(dirname "$0")/../.." && pwd)
 . "$source_tree/tests/tools/scratch.sh"
+. "$source_tree/tests/gpu/libraries.sh"
 model=${MODEL:-vgg-a-32}
 batch=${BATCH:-256}
 transport=${TRANSPORT:-auto}
-launch() { mpirun --oversubscribe --bind-to none -n "$@" >out 2>err </dev/null; }
+launch() { mpi "$@" >out 2>err; }
 
 for n in ${WORKERS:-1 2 4}; do
     launch "$n" "$BIN/ghp-profile" --backend cuda --precision "${PRECISION:-bf16}" --transport "$transport" \
-        --model "$source_tree/models/$model.json" --workers "$n" --batch "$batch" --budget "${GHP_BUDGET:-60}" \
-        -o "$n.json" || { head -2 err; exit 77; }
+        --model "$source_tree/models/$model.json" --workers "$n" --batch "$batch" --budget "${GHP_BUDGET:-60}" -o "$n.json" || {
+        no_gpu err && { echo "skipped: $(why err)"; exit 77; }
+        fail "profile of $n workers: $(why err)"
+        continue
+    }
     for plan in data "out --force *=out:max" "in --force *=in:max" "mixed --groups 2 --force *=in:max,fc*=in:2"; do
         set -f
         # shellcheck disable=SC2086
@@ -28,7 +35,7 @@ for n in ${WORKERS:-1 2 4}; do
         "$BIN/ghp-plan" "$source_tree/models/$model.json" --profile "$n.json" --workers "$n" --batch "$batch" \
             -o "$n-$name.json" "$@" >out 2>err || { fail "plan $n $name: $(head -1 err)"; continue; }
         launch "$n" "$BIN/ghp-run" "$n-$name.json" --steps "${STEPS:-40}" --json --transport "$transport" ||
-            { fail "run $n $name: $(head -2 err)"; continue; }
+            { fail "run $n $name: $(why err)"; continue; }
         echo "$n $name $(number predicted_step_s out) $(number measured_step_s out)" >>steps
     done
 done
