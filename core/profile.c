@@ -36,6 +36,14 @@ double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes)
     return overlap->comm + part * (overlap->comm_long - overlap->comm);
 }
 
+struct ghp_sharing ghp_overlap_sharing(const struct ghp_overlap *overlap, double alone_s)
+{
+    double exchange = overlap->link + (alone_s > 0 ? overlap->queue_s / alone_s : 0);
+
+    return (struct ghp_sharing){.exchange = exchange,
+                                .reduction = exchange / (exchange - overlap->link + 1)};
+}
+
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap)
 {
     return overlap->comm_long > 0 ? fmin(overlap->comm, overlap->comm_long) : overlap->comm;

@@ -61,6 +61,7 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double compute, comm; /* compute instruction beside a gradient reduction */
     double link;          /* blocking exchange beside a gradient reduction: both */
     double comm_long;     /* as comm, of long reductions; 0: as others */
+    double queue_s;       /* an exchange beside a reduction also waits so long, however short */
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
@@ -72,6 +73,14 @@ enum { /* reductions: comm holds up to the first size, comm_long from the second
 double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
 /* The least of them over all sizes. */
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
+
+/* Slowdowns of a blocking exchange that takes alone_s >= 0 by itself, and of the reduction beside it: the exchange waits in
+ * the queue besides sharing the link, and the reduction loses only what the exchange carries.  Both are `link` without a
+ * queue. */
+struct ghp_sharing {
+    double exchange, reduction;
+};
+struct ghp_sharing ghp_overlap_sharing(const struct ghp_overlap *overlap, double alone_s);
 
 struct
     ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */

@@ -139,13 +139,15 @@ static json_t *overlap_json(const struct ghp_overlap *overlap)
 {
     json_t *json = json_pack("{s:f, s:f, s:f}", "compute", overlap->compute, "comm", overlap->comm,
                              "link", overlap->link);
+    int failed = json == NULL;
 
-    if (json != NULL && overlap->comm_long > 0 &&
-        json_object_set_new(json, "comm_long", json_real(overlap->comm_long)) != 0) {
-        json_decref(json);
-        return NULL;
-    }
-    return json;
+    if (!failed && overlap->comm_long > 0)
+        failed |= json_object_set_new(json, "comm_long", json_real(overlap->comm_long));
+    if (!failed && overlap->queue_s > 0)
+        failed |= json_object_set_new(json, "queue_s", json_real(overlap->queue_s));
+    if (!failed) return json;
+    json_decref(json);
+    return NULL;
 }
 
 json_t *ghp_profile_json(const struct ghp_profile *profile)
@@ -220,7 +222,8 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const law_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
-    static const char *const overlap_keys[] = {"compute", "comm", "link", "comm_long", NULL};
+    static const char *const overlap_keys[] = {"compute",   "comm",    "link",
+                                               "comm_long", "queue_s", NULL};
     struct ghp_node node;
 
     GHP_TRY(ghp_json_get(at, "law", &node));
@@ -233,8 +236,9 @@ static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *p
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
     GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
     GHP_TRY(ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link));
-    profile->overlap.comm_long = 0;
-    return ghp_json_opt_real(&node, "comm_long", 1, 1e3, &profile->overlap.comm_long);
+    profile->overlap.comm_long = profile->overlap.queue_s = 0;
+    GHP_TRY(ghp_json_opt_real(&node, "comm_long", 1, 1e3, &profile->overlap.comm_long));
+    return ghp_json_opt_real(&node, "queue_s", 0, MAX_SECONDS, &profile->overlap.queue_s);
 }
 
 static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *profile)

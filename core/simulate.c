@@ -1,9 +1,9 @@
 /* core/simulate.c - fluid event simulation of the streams, step after step, until the period repeats.
  *
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
- * slowdowns; a blocking exchange beside a reduction shares the link. Several workers (one a stage) wait for each other
- * through their sends and receives alone; every rule here only asks that certain other instructions are done, so whether
- * all can go on does not depend on how long anything takes. */
+ * slowdowns; a blocking exchange beside a reduction shares the link, and waits for what is queued there.
+ * Several workers (one a stage) wait for each other through their sends and receives alone; every rule here only asks that
+ * certain other instructions are done, so whether all can go on does not depend on how long anything takes. */
 #include "core/simulate_private.h"
 
 #include <math.h>
@@ -82,8 +82,11 @@ static struct friction friction_of(const struct machine_state *s, const struct a
 {
     const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
     if (!compute->running) return (struct friction){1.0, 1.0};
-    if (ghp_instr_sends(&a->program->instrs[compute->list[compute->at]]))
-        return (struct friction){s->overlap->link, s->overlap->link};
+    int index = compute->list[compute->at];
+    if (ghp_instr_sends(&a->program->instrs[index])) {
+        struct ghp_sharing sharing = ghp_overlap_sharing(s->overlap, a->times[index].price.seconds);
+        return (struct friction){sharing.exchange, sharing.reduction};
+    }
     return (struct friction){s->overlap->compute, ghp_overlap_comm(s->overlap, bytes)};
 }
 

@@ -154,13 +154,9 @@ static void apply(struct trial *t, const struct ghp_correction *c)
     case GHP_PART_ACCUMULATE:
         apply_rate(rate_of(p, (int)c->part.kind - GHP_PART_COPY), c->factor);
         break;
-    case GHP_PART_BESIDE_COMPUTE: p->overlap.compute *= c->factor; break;
+    case GHP_PART_BESIDE_COMPUTE:
     case GHP_PART_BESIDE_COMM:
-        p->overlap.comm *= c->factor;
-        if (p->overlap.comm_long > 0)
-            p->overlap.comm_long = fmax(1, p->overlap.comm_long * c->factor);
-        break;
-    case GHP_PART_BESIDE_LINK: p->overlap.link *= c->factor; break;
+    case GHP_PART_BESIDE_LINK: ghp_correction_slow(c, &p->overlap); break;
     case GHP_PART_BETWEEN: t->constants.instruction_s = c->extra_s; break;
     case GHP_PART_EXCHANGE: t->constants.exchange_s = c->extra_s; break;
     case GHP_PART_REDUCTION: t->constants.reduction_s = c->extra_s; break;
@@ -170,11 +166,9 @@ static void apply(struct trial *t, const struct ghp_correction *c)
 /* Corrects the profile by the runs that count. */
 static enum ghp_status fit(struct trial *t)
 {
-    const struct ghp_overlap *overlap = &t->measured.overlap;
-    double slowdowns[3] = {overlap->compute, overlap->comm, overlap->link};
-
     undo(t);
-    GHP_TRY(ghp_corrections_estimate(t->observations, t->counts, slowdowns, t->corrections, &t->n));
+    GHP_TRY(ghp_corrections_estimate(t->observations, t->counts, &t->measured.overlap,
+                                     t->corrections, &t->n));
     for (int i = 0; i < t->n; ++i)
         apply(t, &t->corrections[i]);
     t->profile->calibration = &t->constants;

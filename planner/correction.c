@@ -10,6 +10,8 @@ static const double alone = 0.2, beside = 0.5; /* shares up to and from which it
 static const double wide = 4;                  /* largest by smallest price that shows a line */
 static const double simpler = 0.9; /* a line must leave less than this of one factor's error */
 static const double most_slowdown = 10;
+static const double most_queued =
+    5; /* slowdown of exchanges that tell of the queue: correction.h */
 
 enum { MOST_PAIRS = 1 << 16 }; /* of which a slope is the median */
 
@@ -139,30 +141,48 @@ static double slowdown_of(double q, double share)
     return rest < 1 / most_slowdown ? most_slowdown : fmax(1, 1 / rest);
 }
 
-/* Estimates slowdown `kind` (0 .. 2) against the profile's `before`. */
-static struct ghp_correction slowdown(struct sample_list *list, int kind, double before)
+/* Estimates slowdown `kind` (0 .. 2) against the profile's. */
+static struct ghp_correction slowdown(struct sample_list *list, int kind,
+                                      const struct ghp_overlap *overlap)
 {
     struct ghp_correction c = {.part = {(enum ghp_part_kind)(GHP_PART_BESIDE_COMPUTE + kind), 0, 0},
                                .factor = 1};
-    double middle;
+    double middle, most = 1;
 
     begin(list);
     for (int i = 0; i < list->all->n; ++i) {
         const struct ghp_observation *o = &list->all->items[i];
+        double before = ghp_observation_slowed(o, overlap, kind);
         double base = list->log_alone[o->first];
 
         if (!list->counts[o->run] || o->shares[kind] < beside || isnan(base)) continue;
+        if (kind == 2 && overlap->queue_s > 0 && (o->beside || before > most_queued)) continue;
         add(list, o,
             log(slowdown_of(o->own_s / ((o->price_s + o->copy_s) * exp(base)), o->shares[kind]) /
                 before),
             o->price_s);
+        most = fmax(most, before);
         c.weight_s += o->price_s;
     }
     c.n = list->n;
     if (list->n == 0) return c;
     middle = weighted_median(list->items, list->n);
-    c.factor = fmax(1 / before, exp(middle * kept_part(list, middle)));
+    c.factor = fmax(1 / most, exp(middle * kept_part(list, middle)));
     return c;
+}
+
+void ghp_correction_slow(const struct ghp_correction *c, struct ghp_overlap *overlap)
+{
+    if (c->part.kind == GHP_PART_BESIDE_COMPUTE)
+        overlap->compute = fmax(1, overlap->compute * c->factor);
+    if (c->part.kind == GHP_PART_BESIDE_COMM) {
+        overlap->comm = fmax(1, overlap->comm * c->factor);
+        if (overlap->comm_long > 0) overlap->comm_long = fmax(1, overlap->comm_long * c->factor);
+    }
+    if (c->part.kind == GHP_PART_BESIDE_LINK) {
+        overlap->link = fmax(1, overlap->link * c->factor);
+        overlap->queue_s *= c->factor;
+    }
 }
 
 /* ---- one part ---- */
@@ -172,9 +192,10 @@ struct line {
 };
 
 /* Measured seconds of the part alone: slowdown and copying taken out. */
-static double part_s(const struct ghp_observation *o, const double slowdowns[3], double copy_factor)
+static double part_s(const struct ghp_observation *o, const struct ghp_overlap *overlap,
+                     double copy_factor)
 {
-    double own_s = o->own_s / ghp_observation_slowdown(o, slowdowns) - copy_factor * o->copy_s;
+    double own_s = o->own_s / ghp_observation_slowdown(o, overlap) - copy_factor * o->copy_s;
 
     return fmax(own_s, 1e-3 * o->own_s); /* copying slower than the whole: nearly nothing left */
 }
@@ -251,8 +272,8 @@ static bool shows_line(const struct point *points, int n)
 }
 
 /* The correction of the part whose first observation is `first`; n 0 where nothing that counts is of it. */
-static struct ghp_correction correct(struct sample_list *list, int first, const double slowdowns[3],
-                                     double copy_factor)
+static struct ghp_correction correct(struct sample_list *list, int first,
+                                     const struct ghp_overlap *overlap, double copy_factor)
 {
     struct ghp_correction c = {.part = list->all->items[first].part, .factor = 1};
     struct line line, other;
@@ -262,7 +283,7 @@ static struct ghp_correction correct(struct sample_list *list, int first, const 
         const struct ghp_observation *o = &list->all->items[i];
 
         if (!is_of(list, o, first)) continue;
-        list->points[n++] = (struct point){o, o->price_s, part_s(o, slowdowns, copy_factor)};
+        list->points[n++] = (struct point){o, o->price_s, part_s(o, overlap, copy_factor)};
         c.weight_s += o->price_s;
     }
     c.n = n;
@@ -333,17 +354,18 @@ static void put(struct ghp_correction *corrections, int *n, struct ghp_correctio
 }
 
 /* Copying first: what is measured with an exchange has to be taken out of it. */
-static void estimate(struct sample_list *list, const double before[3], struct ghp_correction *out,
-                     int *n)
+static void estimate(struct sample_list *list, const struct ghp_overlap *overlap,
+                     struct ghp_correction *out, int *n)
 {
     const struct ghp_observation *items = list->all->items;
-    double slowdowns[3], copy_factor = 1;
+    struct ghp_overlap slower = *overlap;
+    double copy_factor = 1;
 
     fill_alone(list);
     for (int k = 0; k < 3; ++k) {
-        struct ghp_correction c = slowdown(list, k, before[k]);
+        struct ghp_correction c = slowdown(list, k, overlap);
 
-        slowdowns[k] = before[k] * c.factor;
+        ghp_correction_slow(&c, &slower);
         put(out, n, c);
     }
     for (int pass = 0; pass < 2; ++pass)
@@ -352,7 +374,7 @@ static void estimate(struct sample_list *list, const double before[3], struct gh
             struct ghp_correction c;
 
             if (items[i].first != i || copies != (pass == 0)) continue;
-            c = correct(list, i, slowdowns, copy_factor);
+            c = correct(list, i, &slower, copy_factor);
             if (copies) copy_factor = c.factor;
             put(out, n, c);
         }
@@ -362,7 +384,7 @@ static void estimate(struct sample_list *list, const double before[3], struct gh
 }
 
 enum ghp_status ghp_corrections_estimate(const struct ghp_observations *observations,
-                                         const bool *counts, const double slowdowns[3],
+                                         const bool *counts, const struct ghp_overlap *overlap,
                                          struct ghp_correction *corrections, int *n)
 {
     struct sample_list list = {.all = observations, .counts = counts};
@@ -380,7 +402,7 @@ enum ghp_status ghp_corrections_estimate(const struct ghp_observations *observat
         list.log_alone == NULL)
         status = GHP_NO_MEMORY();
     else
-        estimate(&list, slowdowns, corrections, n);
+        estimate(&list, overlap, corrections, n);
     free(list.log_alone);
     free(list.points);
     free(list.seen);

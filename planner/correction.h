@@ -15,7 +15,9 @@
  * which is the posterior mean of log f under independent normal errors.  Ratios that scatter as wildly as 0.5 over 3
  * instructions keep half of their correction, consistent ones nearly all.  t, s and r are in line with the errors of
  * this model's predictions (README: some 20 %) and with repeated runs on one machine.
- * A slowdown beside the other stream is estimated only from parts that were seen both alone and beside it.
+ * A slowdown beside the other stream is estimated only from parts that were seen both alone and beside it.  Where the
+ * profile has a queue (overlap.queue_s), `link` and it are estimated together, from exchanges that it makes at most 5
+ * times as long: shares do not resolve longer waits, and reductions do not lose by them.
  *
  * Tested  tests/planner/test_calibrate.c */
 #ifndef GHP_PLANNER_CORRECTION_H
@@ -34,13 +36,16 @@ struct ghp_correction {
 /* Estimates all corrections that the observations allow.
  *
  * counts        of each run: whether its observations count (the rest is held out)
- * slowdowns     the profile's, as the BESIDE parts are ordered
+ * overlap       the profile's
  * corrections   room for observations->n + 6; n receives how many
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_corrections_estimate(const struct ghp_observations *observations,
-                                         const bool *counts, const double slowdowns[3],
+                                         const bool *counts, const struct ghp_overlap *overlap,
                                          struct ghp_correction *corrections, int *n);
+
+/* Corrects a slowdown beside the other stream; none falls below 1. */
+void ghp_correction_slow(const struct ghp_correction *correction, struct ghp_overlap *overlap);
 
 #endif

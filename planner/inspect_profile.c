@@ -340,6 +340,9 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
     if (profile->overlap.comm_long > 0)
         ghp_sheet_note(sheet, "slowdown of reductions of %d MiB and more: %.3f",
                        GHP_OVERLAP_LONG_BYTES >> 20, profile->overlap.comm_long);
+    if (profile->overlap.queue_s > 0)
+        ghp_sheet_note(sheet, "an exchange beside a reduction waits %.4g ms for what is queued",
+                       profile->overlap.queue_s * 1e3);
     if (profile->law.flops_per_s > 0)
         ghp_sheet_note(sheet, "law of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
                        profile->law.flops_per_s, profile->law.memory_Bps);

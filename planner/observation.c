@@ -43,12 +43,22 @@ void ghp_part_text(struct ghp_part part, char *text, size_t n)
         snprintf(text, n, "%s", names[part.kind]);
 }
 
-double ghp_observation_slowdown(const struct ghp_observation *o, const double slowdowns[3])
+double ghp_observation_slowed(const struct ghp_observation *o, const struct ghp_overlap *overlap,
+                              int kind)
+{
+    struct ghp_sharing sharing = ghp_overlap_sharing(overlap, o->exchange_s);
+
+    if (kind == 0) return overlap->compute;
+    if (kind == 1) return ghp_overlap_comm(overlap, o->bytes);
+    return o->beside ? sharing.reduction : sharing.exchange;
+}
+
+double ghp_observation_slowdown(const struct ghp_observation *o, const struct ghp_overlap *overlap)
 {
     double lost = 0;
 
     for (int i = 0; i < 3; ++i)
-        lost += o->shares[i] * (1 - 1 / slowdowns[i]);
+        lost += o->shares[i] * (1 - 1 / ghp_observation_slowed(o, overlap, i));
     return 1 / (1 - lost);
 }
 
@@ -159,24 +169,35 @@ static double share_of(const struct ghp_record *r, int i, int other)
     return a->measured_own_s > 0 ? sum / a->measured_own_s : 0;
 }
 
-static void find_shares(const struct ghp_run_case *run, int i, struct ghp_observation *o)
+static enum ghp_status find_shares(const struct ghp_profile *profile,
+                                   const struct ghp_run_case *run, int i, struct ghp_observation *o)
 {
-    double sum = 0;
+    double sum = 0, exchanges_s = 0;
+    int exchanges = 0;
 
     for (int other = 0; other < run->program.n_instrs; ++other) {
         const struct ghp_instr *b = &run->program.instrs[other];
         bool link = o->beside ? ghp_instr_sends(b) : o->sends;
         int kind = link ? 2 : o->beside ? 1 : 0;
+        struct ghp_price price;
+        double share;
 
         if ((b->stream == GHP_STREAM_COMM) == o->beside) continue;
         if (!o->beside && !ghp_instr_sends(b))
             continue; /* a reduction over one worker does nothing */
-        o->shares[kind] += share_of(run->record, i, other);
+        share = share_of(run->record, i, other);
+        o->shares[kind] += share;
+        if (!link || !o->beside || !(share > 0)) continue;
+        GHP_TRY(ghp_profile_price(profile, b, run->record->extent.workers, &price));
+        exchanges_s += price.seconds;
+        ++exchanges;
     }
+    if (exchanges > 0) o->exchange_s = exchanges_s / exchanges;
     for (int k = 0; k < 3; ++k)
         sum += o->shares[k];
     for (int k = 0; k < 3 && sum > 1; ++k) /* starts are of one step, durations means */
         o->shares[k] /= sum;
+    return GHP_OK;
 }
 
 /* ---- joining ---- */
@@ -251,9 +272,11 @@ static enum ghp_status observe_instr(const struct ghp_profile *profile,
                                   .own_s = said->measured_own_s,
                                   .partners_s = said->measured_partners_s,
                                   .sends = ghp_instr_sends(&instr),
+                                  .exchange_s = whole.seconds,
+                                  .bytes = instr.bytes,
                                   .beside = instr.stream == GHP_STREAM_COMM};
     if (!(o->price_s > 0) || !(o->own_s > 0) || !part_of(profile, &instr, &o->part)) return GHP_OK;
-    find_shares(c, i, o);
+    GHP_TRY(find_shares(profile, c, i, o));
     while (!same_part(all->items[o->first].part, o->part))
         ++o->first; /* ends at the observation itself */
     ++all->n;

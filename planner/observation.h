@@ -44,8 +44,10 @@ struct ghp_observation {
     double own_s;   /* measured, without waiting for partners, > 0 */
     double partners_s;
     bool sends;
-    bool beside;      /* on the communication stream */
-    double shares[3]; /* of own_s beside the other stream, as the BESIDE parts are ordered */
+    bool beside;       /* on the communication stream */
+    double shares[3];  /* of own_s beside the other stream, as the BESIDE parts are ordered */
+    double exchange_s; /* price of the exchange alone; of a reduction: mean of those beside it */
+    int64_t bytes;
 };
 
 struct ghp_run_case { /* one run, lowered again */
@@ -76,11 +78,15 @@ void ghp_observations_release(struct ghp_observations *observations); /* accepts
 /* "conv2d forward", "all_gather over 4", "copy", ... */
 void ghp_part_text(struct ghp_part part, char *text, size_t n);
 
-/* How much slower an observation is than alone, by the slowdowns beside the other stream.
+/* How much slower than alone while beside the other stream; kind 0 .. 2, as the BESIDE parts are ordered. */
+double ghp_observation_slowed(const struct ghp_observation *o, const struct ghp_overlap *overlap,
+                              int kind);
+
+/* How much slower an observation is than alone.
  *
- *     1 / (1 - sum of share (1 - 1 / slowdown))
+ *     1 / (1 - sum of share (1 - 1 / slowed))
  *
- * Source   [R] work done in a share y of the time goes 1 / slowdown as fast */
-double ghp_observation_slowdown(const struct ghp_observation *o, const double slowdowns[3]);
+ * Source   [R] work done in a share y of the time goes 1 / slowed as fast */
+double ghp_observation_slowdown(const struct ghp_observation *o, const struct ghp_overlap *overlap);
 
 #endif

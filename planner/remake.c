@@ -162,7 +162,8 @@ static double floor_s(const struct sets *s, const struct ghp_timing *timings, in
     const struct ghp_overlap *o = &s->job->profile->overlap;
     double most_s = 0;
 
-    if (n == 1 && !(o->compute > 1) && !(o->comm > 1) && !(o->comm_long > 1) && !(o->link > 1))
+    if (n == 1 && !(o->compute > 1) && !(o->comm > 1) && !(o->comm_long > 1) && !(o->link > 1) &&
+        !(o->queue_s > 0))
         return timings[0].step_s;
     for (int k = 0; k < n; ++k)
         most_s = fmax(most_s, timings[k].compute_s);

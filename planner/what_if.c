@@ -26,6 +26,7 @@ enum key {
     KEY_OVERLAP_COMPUTE,
     KEY_OVERLAP_COMM,
     KEY_OVERLAP_LINK,
+    KEY_OVERLAP_QUEUE,
     KEY_SPEED_COMPUTE,
     KEY_SPEED_MEMORY,
     KEY_SLOW_WORKER,
@@ -55,6 +56,8 @@ static const struct {
     {"overlap.compute", "", 1, 1e3, REAL, "slowdown of computation beside a reduction"},
     {"overlap.comm", "", 1, 1e3, REAL, "slowdown of a reduction beside computation"},
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and an exchange side by side"},
+    {"overlap.queue_s", "s", 0, 1e6, REAL,
+     "what an exchange waits beside a reduction, however short"},
     {"speed.compute", "", 1e-6, 1e6, REAL, "operations run this many times as fast"},
     {"speed.memory", "", 1e-6, 1e6, REAL, "copies, updates and loads run this many times as fast"},
     {"slow.worker", "", 0, 1 << 20, WHOLE, "the rank of a worker that is slower, by slow.factor"},
@@ -100,6 +103,7 @@ static void read_values(const struct ghp_profile *p, int workers, double *v)
     v[KEY_OVERLAP_COMPUTE] = p->overlap.compute;
     v[KEY_OVERLAP_COMM] = p->overlap.comm;
     v[KEY_OVERLAP_LINK] = p->overlap.link;
+    v[KEY_OVERLAP_QUEUE] = p->overlap.queue_s;
     v[KEY_SPEED_COMPUTE] = v[KEY_SPEED_MEMORY] = v[KEY_SLOW_FACTOR] = 1;
     v[KEY_SLOW_WORKER] = -1; /* none */
 }
@@ -324,6 +328,9 @@ static bool is_recorded(const struct ghp_what_if *w, const struct values *from,
     if (k == KEY_SLOW_FACTOR) return to->set[k];
     if (k == KEY_WORKERS_PER_NODE && to->set[k] && !same(from->v[KEY_NODES], to->v[KEY_NODES]))
         return true;
+    if (k == KEY_OVERLAP_QUEUE && to->set[k] &&
+        !same(from->v[KEY_INTER_BANDWIDTH], to->v[KEY_INTER_BANDWIDTH]))
+        return true; /* it would follow the link */
     return to->set[k] && differs;
 }
 
@@ -372,6 +379,17 @@ static enum ghp_status slow_worker(const struct values *to, int workers,
     return ghp_profile_scale_compute(profile, 1 / slower);
 }
 
+/* As many bytes are queued at a faster link, for less time. */
+static double queue_after(const struct values *from, const struct values *to)
+{
+    double before = from->v[KEY_INTER_BANDWIDTH], after = to->v[KEY_INTER_BANDWIDTH];
+    bool crossed = from->v[KEY_NODES] > 1; /* else it is not that link's queue */
+
+    if (to->set[KEY_OVERLAP_QUEUE] || !crossed || !(before > 0) || !(after > 0))
+        return to->v[KEY_OVERLAP_QUEUE];
+    return from->v[KEY_OVERLAP_QUEUE] * before / after;
+}
+
 /* ---- the whole ---- */
 
 /* Prices, laws and machine of the profile as the values say; takes the machine over. */
@@ -397,7 +415,8 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
         .compute = to->v[KEY_OVERLAP_COMPUTE],
         .comm = to->v[KEY_OVERLAP_COMM],
         .link = to->v[KEY_OVERLAP_LINK],
-        .comm_long = to->set[KEY_OVERLAP_COMM] ? 0 : profile->overlap.comm_long};
+        .comm_long = to->set[KEY_OVERLAP_COMM] ? 0 : profile->overlap.comm_long,
+        .queue_s = queue_after(from, to)};
     ghp_machine_release(&profile->machine);
     profile->machine = *machine;
     *machine = (struct ghp_machine){0};

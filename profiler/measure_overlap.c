@@ -9,10 +9,12 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 5,        /* at most GHP_MAX_SAMPLES */
-    LONG_ROUNDS = 3,   /* of long reductions */
-    ALONE_SAMPLES = 4, /* a measurement alone lasts as long as so many samples of an operation */
-    CYCLES = 3,        /* all the computing in turns, at least so often a round */
+    ROUNDS = 5,           /* at most GHP_MAX_SAMPLES */
+    LONG_ROUNDS = 3,      /* of long reductions */
+    ALONE_SAMPLES = 4,    /* a measurement alone lasts as long as so many samples of an operation */
+    CYCLES = 3,           /* all the computing in turns, at least so often a round */
+    SHORT_EXCHANGES = 16, /* a round */
+    SHORT_BYTES = 1 << 10, /* of each rank: as statistics are */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
@@ -25,6 +27,7 @@ static const double slow_reduction = 1.05;
 struct traffic {
     const struct ghp_measure *m;
     int64_t bytes;
+    int64_t each;               /* of an exchange, of each rank */
     struct ghp_team team;       /* with whoever carries tensors */
     struct ghp_comm *comm;      /* communication stream */
     struct ghp_comm *exchanges; /* compute stream */
@@ -57,8 +60,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
     const struct traffic *t = context;
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(t->team.carrier_ops->all_gather(t->exchanges, t->mine, t->all,
-                                                t->bytes / t->m->size));
+        GHP_TRY(t->team.carrier_ops->all_gather(t->exchanges, t->mine, t->all, t->each));
     return GHP_OK;
 }
 
@@ -68,6 +70,7 @@ static enum ghp_status traffic_open(struct traffic *t)
 
     struct ghp_device device = ghp_measure_device(t->m);
 
+    t->each = t->bytes / t->m->size;
     t->team = ghp_measure_carrier(t->m);
     GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMM, &t->comm));
     GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
@@ -162,6 +165,33 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *s
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
     *both_s = ghp_measure_now_s() - start_s;
     return ghp_measure_max(t->m, status, both_s);
+}
+
+/* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions.  The
+ * first is not counted: it may come before the first reduction fills the link. */
+static enum ghp_status round_queue(struct traffic *t, struct ghp_stream_thread *stream, int n,
+                                   double *beside_s)
+{
+    int64_t ticket = 0;
+    int counted = 0;
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    *beside_s = 0;
+    GHP_TRY(status);
+    atomic_store(&t->done, 0);
+    for (int i = 0; i < n; ++i)
+        ticket = ghp_stream_post(stream, i);
+    for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; ++i) {
+        double start_s = ghp_measure_now_s();
+
+        status = exchange_run(t, 1);
+        if (i == 0 || atomic_load(&t->done) == n) continue;
+        *beside_s += ghp_measure_now_s() - start_s;
+        counted++;
+    }
+    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    if (counted > 0) *beside_s /= counted;
+    return ghp_measure_mean(t->m, status, beside_s);
 }
 
 static double slowdown(const struct ghp_samples *rounds)
@@ -269,10 +299,28 @@ static enum ghp_status alone(struct traffic *t, struct ghp_task task, double sam
     return GHP_OK;
 }
 
+/* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below 0. */
+static enum ghp_status measure_queue(struct traffic *t, struct ghp_stream_thread *stream, int n,
+                                     double link, double *queue_s)
+{
+    const int64_t each = t->each;
+    const struct ghp_task task = {.run = exchange_run, .context = t, .queue = GHP_QUEUE_COMPUTE};
+    double alone_s = 0, beside_s = 0;
+    enum ghp_status status;
+
+    if (t->each > SHORT_BYTES) t->each = SHORT_BYTES;
+    status = alone(t, task, 1, &alone_s);
+    if (status == GHP_OK) status = round_queue(t, stream, n, &beside_s);
+    t->each = each;
+    *queue_s = beside_s - link * alone_s;
+    return status;
+}
+
 /* What is done alone and what beside each other are measured in the same round: what disturbs it disturbs both sides of
  * its ratio. */
 struct round {
     double compute, comm, link; /* slowdowns */
+    double queue_s;             /* overlap.queue_s */
 };
 
 static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread *stream,
@@ -307,7 +355,8 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread
     a = n * reduce_s;
     b = exchanges * exchange_s;
     round->link = (both_s - fabs(a - b)) / fmin(a, b);
-    return GHP_OK;
+    if (queues) return GHP_OK; /* a device's queues are not the link's */
+    return measure_queue(t, stream, n, fmax(1, round->link), &round->queue_s);
 }
 
 /* Keeps tasks that a few rounds hold together, at least the first: what takes longer is slow enough to be typical alone. */
@@ -330,7 +379,7 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
                               struct work *work, struct ghp_overlap *overlap)
 {
     int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
-    struct ghp_samples compute = {.n = n}, comm = compute, link = compute;
+    struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queue = compute;
 
     GHP_TRY(choose_tasks(t, work));
     for (int i = 0; i < n; ++i) {
@@ -340,9 +389,12 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
         compute.values[i] = round.compute;
         comm.values[i] = round.comm;
         link.values[i] = round.link;
+        queue.values[i] = round.queue_s;
     }
-    *overlap = (struct ghp_overlap){
-        .compute = slowdown(&compute), .comm = slowdown(&comm), .link = slowdown(&link)};
+    *overlap = (struct ghp_overlap){.compute = slowdown(&compute),
+                                    .comm = slowdown(&comm),
+                                    .link = slowdown(&link),
+                                    .queue_s = fmax(0, ghp_measure_summary(&queue).seconds)};
     return GHP_OK;
 }
 

@@ -72,17 +72,19 @@ static json_t *measured_json(const struct ghp_measured_result *r, const char *ou
                               r->comms_kept, "law", r->comms_left);
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->profile.hash);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:o, s:o, "
-                     "s:o, s:o, s:{s:f, s:f, s:f, s:f}, s:s*}",
-                     "way", "measured", "output", output, "profile_hash", hash, "backend",
-                     r->profile.backend, "numerics", r->profile.numerics, "precision",
-                     ghp_precision_name(ghp_profile_precision(&r->profile)), "workers", r->workers,
-                     "ranks", r->ranks, "nodes", r->nodes, "threads", r->threads, "oversubscribed",
-                     r->oversubscribed, "binding", r->binding, "seconds", r->seconds, "operations",
-                     ops, "collectives", comms, "intra", link_json(r->profile.machine.intra),
-                     "inter", link_json(r->profile.machine.inter), "overlap", "compute",
-                     r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
-                     r->profile.overlap.link, "comm_long", ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:o, s:o, "
+        "s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}, s:s*}",
+        "way", "measured", "output", output, "profile_hash", hash, "backend", r->profile.backend,
+        "numerics", r->profile.numerics, "precision",
+        ghp_precision_name(ghp_profile_precision(&r->profile)), "workers", r->workers, "ranks",
+        r->ranks, "nodes", r->nodes, "threads", r->threads, "oversubscribed", r->oversubscribed,
+        "binding", r->binding, "seconds", r->seconds, "operations", ops, "collectives", comms,
+        "intra", link_json(r->profile.machine.intra), "inter", link_json(r->profile.machine.inter),
+        "overlap", "compute", r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
+        r->profile.overlap.link, "comm_long",
+        ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "queue_s",
+        r->profile.overlap.queue_s, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
 }
 
 static void measured_row(struct ghp_table *table, const char *what, int measured, int kept,

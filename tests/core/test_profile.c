@@ -435,6 +435,7 @@ static void test_file(void)
     add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1.0 / 3);
     profile.overlap.link = 1.3;
     profile.overlap.comm_long = 1.1;
+    profile.overlap.queue_s = 2e-3;
     profile.pace = (struct ghp_pace){1e-4, 3e-3};
     profile.workers = 4;
     CHECK_STATUS(ghp_speeds_slow(&profile.speeds, 4, 3, 1.9, &slower), GHP_OK);
@@ -446,6 +447,7 @@ static void test_file(void)
     CHECK_NEAR(again.comms[0].seconds, 1.0 / 3, 0);
     CHECK_NEAR(again.overlap.link, 1.3, 0);
     CHECK_NEAR(again.overlap.comm_long, 1.1, 0);
+    CHECK_NEAR(again.overlap.queue_s, 2e-3, 0);
     CHECK_NEAR(again.pace.compute_s, 1e-4, 0);
     CHECK_NEAR(again.pace.memory_s, 3e-3, 0);
     CHECK_EQ(again.speeds.n, 4);

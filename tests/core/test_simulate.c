@@ -184,9 +184,42 @@ static void test_long_reduction(void)
     ghp_profile_release(&profile);
 }
 
+/* As test_contention, with an exchange of 20 s in place of computing.  With a queue of q it is slowed by f = link + q / 20,
+ * the reduction by what it carries: its 10 s last w = 10 f / (f - link + 1), and meanwhile the exchange does w / f of
+ * its 20. */
+static void test_queue(void)
+{
+    static const double link = 1.5, queues[] = {0, 10, 40};
+    struct ghp_profile profile;
+    struct step s = {
+        .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+
+    unit_profile(&profile);
+    lower_step(&s, &program);
+    for (int i = 0; i < program.n_instrs; i++)
+        if (program.instrs[i].kind == GHP_INSTR_ACCUMULATE && program.instrs[i].bytes == 20) {
+            program.instrs[i].kind = GHP_INSTR_RESHARD;
+            program.instrs[i].comm = GHP_COMM_ALL_REDUCE;
+            program.instrs[i].ranks.count = 2;
+        }
+    for (int q = 0; q < 3; q++) {
+        struct ghp_timing timing;
+        double slow = link + queues[q] / 20, beside = 10 * slow / (slow - link + 1);
+        profile.overlap =
+            (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = link, .queue_s = queues[q]};
+        CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+        CHECK_NEAR(timing.step_s, 4 + beside + (20 - beside / slow), 1e-9);
+        ghp_timing_release(&timing);
+    }
+    ghp_profile_release(&profile);
+}
+
 int main(void)
 {
     test_period();
+    test_queue();
     test_contention();
     test_long_reduction();
     return check_end();

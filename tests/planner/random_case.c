@@ -246,7 +246,8 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
         p->overlap = (struct ghp_overlap){.compute = random_between(s, 1, 2.5),
                                           .comm = random_between(s, 1, 2.5),
                                           .link = random_between(s, 1, 2.5),
-                                          .comm_long = random_between(s, 1, 2.5)};
+                                          .comm_long = random_between(s, 1, 2.5),
+                                          .queue_s = sometimes_none(s, 1e-6, 1e-2)};
     return ghp_profile_seal(p);
 }
 

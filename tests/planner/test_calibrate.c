@@ -307,6 +307,31 @@ static void test_faults_are_found(void)
     world_release(&w);
 }
 
+/* How long exchanges wait in a reduction's queue is not taken for a slowdown by the shared link. */
+static void test_queue(double queue_s, double factor)
+{
+    struct ghp_calibrate_result r = {0};
+    struct world w;
+
+    world_make(&w);
+    ghp_profile_release(&w.truth);
+    make_profile(&w, &w.truth);
+    w.profile.overlap.queue_s = queue_s;
+    w.truth.overlap.queue_s = queue_s * factor;
+    w.truth.overlap.link *= factor;
+    CHECK_STATUS(ghp_profile_seal(&w.profile), GHP_OK);
+    for (int p = 0; p < RUNS; ++p) {
+        ghp_record_release(&w.records[p]);
+        run_plan(&w, p, "queued");
+    }
+    CHECK_STATUS(ghp_calibrate(&w.model, w.records, RUNS, &w.profile, &r), GHP_OK);
+    check_factor(&r, (struct ghp_part){GHP_PART_BESIDE_LINK, 0, 0}, factor);
+    CHECK_NEAR(w.profile.overlap.queue_s, w.truth.overlap.queue_s, 0.1 * queue_s);
+    check_factor(&r, (struct ghp_part){GHP_PART_COMM, GHP_COMM_ALL_TO_ALL, 4}, 1);
+    ghp_calibrate_release(&r);
+    world_release(&w);
+}
+
 /* A profile by law has two numbers to correct: the rate of computation and the links. */
 static void test_laws(void)
 {
@@ -412,6 +437,9 @@ static void test_misfits(void)
 int main(void)
 {
     test_faults_are_found();
+    test_queue(2e-5, 1);
+    test_queue(2e-4, 1);
+    test_queue(2e-5, 1.3);
     test_laws();
     test_chance_is_no_fault();
     test_misfits();

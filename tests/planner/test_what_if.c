@@ -110,6 +110,8 @@ static void test_links(void)
     struct ghp_profile p;
 
     make_measured(&p);
+    p.overlap.queue_s = 1e-3;
+    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
     CHECK_STATUS(ghp_profile_comm(&p, GHP_COMM_ALL_REDUCE, BYTES, eight, 8, &before), GHP_OK);
     CHECK_STATUS(EDIT(&p, 4, &edits, "inter.bandwidth_Bps=0.25e9"), GHP_OK);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
@@ -118,6 +120,7 @@ static void test_links(void)
     CHECK_EQ(p.ops[0].source, GHP_SOURCE_MEASURED);
     CHECK_NEAR(p.ops[0].seconds, 4e-3, 0);
     CHECK_EQ(p.workers, 4);
+    CHECK_NEAR(p.overlap.queue_s, 4e-3, 1e-15);
     /* what the law continues scales exactly as the link does */
     CHECK_STATUS(ghp_profile_comm(&p, GHP_COMM_ALL_REDUCE, BYTES, eight, 8, &after), GHP_OK);
     CHECK_NEAR(after.seconds, 4 * before.seconds, 1e-15 * after.seconds);
@@ -125,6 +128,16 @@ static void test_links(void)
     CHECK_TEXT(edits.edit[0].key, "inter.bandwidth_Bps");
     CHECK_TEXT(edits.edit[0].from, "1e+09");
     CHECK_TEXT(edits.edit[0].to, "2.5e+08");
+    ghp_edits_release(&edits);
+    ghp_profile_release(&p);
+
+    /* what is set does not follow the link, and is recorded although it is what it was */
+    make_measured(&p);
+    p.overlap.queue_s = 1e-3;
+    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
+    CHECK_STATUS(EDIT(&p, 4, &edits, "inter.bandwidth_Bps=0.25e9", "overlap.queue_s=1e-3"), GHP_OK);
+    CHECK_NEAR(p.overlap.queue_s, 1e-3, 0);
+    CHECK_EQ(edits.n, 2);
     ghp_edits_release(&edits);
     ghp_profile_release(&p);
 
@@ -207,10 +220,13 @@ static void test_speeds(void)
 
     /* a profile by law states the rate of one worker, however many share a node */
     if (!CHECK_STATUS(analytic_profile(6e12, 1e9, 0, &law), GHP_OK)) return;
-    CHECK_STATUS(EDIT(&law, 8, NULL, "nodes=2", "cores=16", "overlap.link=1.5"), GHP_OK);
+    CHECK_STATUS(
+        EDIT(&law, 8, NULL, "nodes=2", "cores=16", "overlap.link=1.5", "overlap.queue_s=2e-3"),
+        GHP_OK);
     CHECK_NEAR(law.law.flops_per_s, 6e12, 0);
     CHECK_EQ(law.machine.nodes, 2);
     CHECK_NEAR(law.overlap.link, 1.5, 0);
+    CHECK_NEAR(law.overlap.queue_s, 2e-3, 0);
     CHECK_STATUS(EDIT(&law, 8, NULL, "law.flops_per_s=3e12", "law.memory_Bps=1e11"), GHP_OK);
     CHECK_NEAR(law.law.flops_per_s, 3e12, 0);
     CHECK_NEAR(law.law.memory_Bps, 1e11, 0);

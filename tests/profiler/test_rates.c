@@ -71,12 +71,14 @@ static void test_overlap(void)
 
     if (!CHECK_STATUS(ghp_opbench_open(m.backend_ops, m.backend, &task, &bench), GHP_OK)) return;
     const struct ghp_task twice[] = {{.run = bench_run, .context = bench},
-                                      {.run = bench_run, .context = bench}};
+                                     {.run = bench_run, .context = bench}};
     CHECK_STATUS(ghp_measure_overlap(&m, twice, 2, &overlap), GHP_OK);
     CHECK(overlap.compute >= 1 && overlap.compute < 100);
     CHECK(overlap.comm >= 1 && overlap.comm < 100);
     CHECK(overlap.link >= 1 && overlap.link < 100);
-    if (m.size == 1) CHECK_NEAR(overlap.compute + overlap.comm + overlap.link, 3, 0);
+    CHECK(overlap.queue_s >= 0 && overlap.queue_s < 10);
+    if (m.size == 1)
+        CHECK_NEAR(overlap.compute + overlap.comm + overlap.link + overlap.queue_s, 3, 0);
     ghp_opbench_close(bench);
 }
 
@@ -85,7 +87,8 @@ static void test_pace(void)
 {
     struct ghp_samples samples[GHP_PACE_JOBS] = {{0}};
 
-    for (int i = 0; i < 2; ++i) CHECK_STATUS(ghp_measure_pace(&m, samples), GHP_OK);
+    for (int i = 0; i < 2; ++i)
+        CHECK_STATUS(ghp_measure_pace(&m, samples), GHP_OK);
     for (int job = 0; job < GHP_PACE_JOBS; ++job) {
         double most = samples[job].values[1];
 
