@@ -363,17 +363,28 @@ template <typename T, int V> __global__ void norm_data_kernel(ghp_batch_norm_job
     }
 }
 
-typedef void norm_fn(ghp_batch_norm_job job);
-
-void launch_norm(cudaStream_t stream, norm_fn *kernel, int64_t columns,
-                 const ghp_batch_norm_job *job)
+template <typename T, int V>
+void launch_norm_width(cudaStream_t stream, const ghp_batch_norm_job *job, bool back)
 {
-    cut t = cut_of(job->rows, columns);
+    cut t = cut_of(job->rows, job->c / V);
     int64_t down = ceil_div(job->rows, (int64_t)t.threads_y * 4), most = ceil_div(4096, t.tiles);
 
     if (down > most) down = most;
-    enqueue(kernel, dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y),
-            0, stream, *job);
+    enqueue(back ? norm_data_kernel<T, V> : norm_kernel<T, V>,
+            dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y), 0,
+            stream, *job);
+}
+
+cudaError_t launch_norm(struct ghp_launch launch, const ghp_batch_norm_job *job, bool back)
+{
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        if (job->c % full_width<T> == 0)
+            launch_norm_width<T, full_width<T>>(launch.stream, job, back);
+        else
+            launch_norm_width<T, 1>(launch.stream, job, back);
+    });
 }
 
 __global__ void norm_weight_kernel(int64_t c, const double *stats, float *dgamma, float *dbeta)
@@ -392,30 +403,14 @@ extern "C" cudaError_t ghp_launch_norm_forward(struct ghp_launch launch,
 {
     if (job->stats != NULL)
         enqueue(norm_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-        constexpr int V = full_width<T>;
-
-        if (job->c % V == 0)
-            launch_norm(launch.stream, norm_kernel<T, V>, job->c / V, job);
-        else
-            launch_norm(launch.stream, norm_kernel<T, 1>, job->c, job);
-    });
+    return launch_norm(launch, job, false);
 }
 
 extern "C" cudaError_t ghp_launch_norm_data(struct ghp_launch launch,
                                             const struct ghp_batch_norm_job *job)
 {
     enqueue(norm_data_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-        constexpr int V = full_width<T>;
-
-        if (job->c % V == 0)
-            launch_norm(launch.stream, norm_data_kernel<T, V>, job->c / V, job);
-        else
-            launch_norm(launch.stream, norm_data_kernel<T, 1>, job->c, job);
-    });
+    return launch_norm(launch, job, true);
 }
 
 extern "C" cudaError_t ghp_launch_norm_weight(cudaStream_t stream, int64_t c, const double *stats,
