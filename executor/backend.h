@@ -101,6 +101,12 @@ struct ghp_formats {
     bool add; /* besides, forward: x[1] is added, as by the addition behind it, before the ReLU */
 };
 
+/* Whether anything goes along. */
+static inline bool ghp_formats_fused(struct ghp_formats formats)
+{
+    return formats.bias || formats.relu || formats.stats || formats.add;
+}
+
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
 
 struct

@@ -146,15 +146,10 @@ static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wante
     }
 }
 
-static bool is_nothing(struct ghp_formats along)
-{
-    return !along.bias && !along.relu && !along.stats && !along.add;
-}
-
 /* Whether a pass can take so much along. */
 static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along)
 {
-    if (is_nothing(along)) return true;
+    if (!ghp_formats_fused(along)) return true;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
         return pass == GHP_PASS_FORWARD && !along.stats && !along.add;
     return ghp_cuda_own_takes(op, pass, along);

@@ -30,11 +30,6 @@ static bool is_bf16(const struct ghp_cuda_kernel *kernel)
     return kernel->base.backend->config.element_bytes == 2;
 }
 
-static bool takes_along(const struct ghp_cuda_kernel *kernel)
-{
-    return kernel->along.bias || kernel->along.relu;
-}
-
 static const struct ghp_cudnn *cudnn_of(const struct ghp_cuda_kernel *kernel)
 {
     return ghp_cuda_of(kernel->base.backend)->cudnn;
@@ -103,7 +98,7 @@ static void settle(struct ghp_cuda_kernel *kernel)
     bool fuses = fused->plan != NULL;
     char name[2 * GHP_GRAPH_NAME_BYTES + 4];
 
-    kernel->epilogue = takes_along(kernel) && !fuses;
+    kernel->epilogue = ghp_formats_fused(kernel->along) && !fuses;
     kernel->base.scratch_bytes = ghp_cuda_scratch(
         kernel->workspace_at + (fuses ? fused->workspace_bytes : alone->workspace_bytes));
     snprintf(name, sizeof name, fuses ? "%s & %s" : "%s", alone->name, fused->name);
@@ -228,12 +223,13 @@ static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, 
         *taken = take_named(kernel, ALONE, alone);
     }
     if (*taken) {
-        if (fused != NULL && takes_along(kernel) && open_graph(kernel, FUSED) == GHP_OK)
+        if (fused != NULL && ghp_formats_fused(kernel->along) &&
+            open_graph(kernel, FUSED) == GHP_OK)
             take_named(kernel, FUSED, fused);
         return GHP_OK;
     }
     GHP_TRY(choose_alone(kernel, most, taken));
-    return *taken && takes_along(kernel) && most > 1 ? choose_fused(kernel) : GHP_OK;
+    return *taken && ghp_formats_fused(kernel->along) && most > 1 ? choose_fused(kernel) : GHP_OK;
 }
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

@@ -56,7 +56,7 @@ static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel, const struct g
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel)
 {
     kernel->run = run_direct;
-    kernel->epilogue = kernel->along.bias || kernel->along.relu;
+    kernel->epilogue = ghp_formats_fused(kernel->along);
     kernel->base.scratch_bytes = 0;
     memcpy(kernel->algorithm, GHP_CUDA_DIRECT, sizeof(GHP_CUDA_DIRECT));
 }

@@ -104,7 +104,7 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
                                                  : CUBLASLT_EPILOGUE_RELU;
 
     linear->fuses = fuses;
-    kernel->epilogue = (bias || relu) && !fuses;
+    kernel->epilogue = ghp_formats_fused(kernel->along) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmulDescSetAttribute(linear->how, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof(epilogue)));
@@ -317,14 +317,14 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     const struct ghp_local *local = &kernel->base.local;
     const char *kept = ghp_choices_find(choices, ghp_cuda_chosen(kernel));
     const char *name = kept != NULL ? kept : wanted;
-    bool along = kernel->along.bias || kernel->along.relu, taken = false;
+    bool taken = false;
 
     GHP_TRY(ghp_cuda_need_cublaslt(kernel->base.backend));
     GHP_TRY(describe(kernel));
     kernel->run = run_linear;
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
         kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
-    if (along && !is_bf16(kernel)) {
+    if (ghp_formats_fused(kernel->along) && !is_bf16(kernel)) {
         GHP_TRY(set_epilogue(kernel, true));
         GHP_TRY(choose(kernel, name, &taken));
     }

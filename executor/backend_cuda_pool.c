@@ -1,9 +1,10 @@
 /* executor/backend_cuda_pool.c - pools on a GPU. */
 #include "executor/backend_cuda_own.h"
 
-static struct ghp_pool_job pool_job(const struct ghp_local *l, const struct ghp_call *call,
-                                    bool gated)
+static struct ghp_pool_job pool_job(const struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_call *call)
 {
+    const struct ghp_local *l = &kernel->base.local;
     const struct ghp_window *w = &l->window;
     struct ghp_pool_job job = {.n = l->n,
                                .c = l->c,
@@ -25,7 +26,7 @@ static struct ghp_pool_job pool_job(const struct ghp_local *l, const struct ghp_
                                .y = call->at.y,
                                .dx = call->at.dx[0],
                                .places = call->at.saved,
-                               .gated = gated};
+                               .gated = kernel->along.relu};
 
     if (l->op != GHP_OP_GLOBAL_AVG_POOL) return job;
     job.r = l->h; /* one window over the image */
@@ -41,7 +42,7 @@ typedef cudaError_t pool_fn(struct ghp_launch launch, const struct ghp_pool_job 
 static enum ghp_status pool(const struct ghp_cuda_kernel *kernel, const struct ghp_call *call,
                             pool_fn *run)
 {
-    struct ghp_pool_job job = pool_job(&kernel->base.local, call, kernel->along.relu);
+    struct ghp_pool_job job = pool_job(kernel, call);
 
     return ghp_cuda_own_status(run(ghp_cuda_launch(kernel->base.backend), &job), kernel);
 }

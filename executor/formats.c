@@ -277,11 +277,6 @@ struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
                                 .relu = fused};
 }
 
-bool ghp_formats_fused(struct ghp_formats formats)
-{
-    return formats.bias || formats.relu || formats.stats || formats.add;
-}
-
 bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                        enum ghp_op op, enum ghp_pass pass)
 {

@@ -65,7 +65,6 @@ bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backe
  * bias and a ReLU, for passes that take them along. */
 enum { GHP_FORMATS_MOST = 8 };
 struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i);
-bool ghp_formats_fused(struct ghp_formats formats);
 
 /* That scratch, for the pass by the algorithms that an entry names (NULL: the likeliest).
  *

@@ -142,10 +142,9 @@ extern "C" cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n,
 namespace
 {
 
-// A thread keeps its channels and strides over rows: grid x tiles the channels, y the rows.
 template <typename T, int V> __global__ void bias_kernel(ghp_bias_job job)
 {
-    int64_t c = job.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+    int64_t c = job.c, column = own_column<V>();
     float bias[V];
 
     if (column >= c) return;
@@ -153,8 +152,7 @@ template <typename T, int V> __global__ void bias_kernel(ghp_bias_job job)
     for (int j = 0; j < V; j++)
         bias[j] = 0;
     if (job.b != nullptr) load<float, V>(job.b, column, bias);
-    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < job.rows;
-         row += (int64_t)gridDim.y * blockDim.y) {
+    each_own_row(job.rows, [&](int64_t row) {
         float z[V];
 
         load<T, V>((const T *)job.x, row * c + column, z);
@@ -164,7 +162,7 @@ template <typename T, int V> __global__ void bias_kernel(ghp_bias_job job)
             if (job.relu) z[j] = z[j] > 0 ? z[j] : 0;
         }
         store<T, V>((T *)job.y, row * c + column, z);
-    }
+    });
 }
 
 struct tile { // of [rows][c]: threads and blocks

@@ -110,6 +110,20 @@ __device__ __forceinline__ int64_t item_stride()
     return (int64_t)gridDim.x * blockDim.x;
 }
 
+// Of a grid over [rows][c], x across channels and y down rows: the first of the V channels that a thread keeps, and f(row) for
+// each of its rows.
+template <int V> __device__ __forceinline__ int64_t own_column()
+{
+    return ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+}
+
+template <typename F> __device__ __forceinline__ void each_own_row(int64_t rows, F f)
+{
+    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < rows;
+         row += (int64_t)gridDim.y * blockDim.y)
+        f(row);
+}
+
 // Calls f with a value of the activations' type.
 template <typename F> static inline cudaError_t by_type(struct ghp_launch launch, F f)
 {

@@ -123,7 +123,7 @@ __global__ void sum_kernel(int64_t rows, int64_t c, sum_inputs in, double *parts
 {
     constexpr int SUMS = sums_of(WHAT);
     GHP_DYNAMIC_SHARED(double, shared); // [threads y][SUMS][threads x][V]
-    int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+    int64_t column = own_column<V>();
     bool inside = column < c;
     double total[SUMS][V];
     channel<V> k;
@@ -292,10 +292,10 @@ __global__ void norm_data_prepare_kernel(ghp_batch_norm_job j)
     j.scratch[2 * c + i] = (float)(a * inverse * j.stats[c + i] / j.count);
 }
 
-// Mean and scale of V channels, as y = (x - mean) scale + beta.
+// Of V channels, as y = (x - mean) scale + beta.
 template <int V>
 __device__ __forceinline__ void begin_norm(const ghp_batch_norm_job &j, int64_t column,
-                                           float (&mean)[V], float (&scale)[V])
+                                           float (&mean)[V], float (&scale)[V], float (&beta)[V])
 {
     bool running = j.stats == nullptr;
     float gamma[V];
@@ -303,6 +303,7 @@ __device__ __forceinline__ void begin_norm(const ghp_batch_norm_job &j, int64_t 
     load<float, V>(running ? j.running_mean : j.saved, column, mean);
     load<float, V>(running ? j.running_variance : j.saved + j.c, column, scale);
     load<float, V>(j.gamma, column, gamma);
+    load<float, V>(j.beta, column, beta);
 #pragma unroll
     for (int i = 0; i < V; i++) {
         if (running) scale[i] = (float)(1 / sqrt((double)scale[i] + j.epsilon));
@@ -312,55 +313,49 @@ __device__ __forceinline__ void begin_norm(const ghp_batch_norm_job &j, int64_t 
 
 template <typename T, int V> __global__ void norm_kernel(ghp_batch_norm_job j)
 {
-    int64_t c = j.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+    int64_t c = j.c, column = own_column<V>();
     float mean[V], scale[V], beta[V];
 
     if (column >= c) return;
-    begin_norm<V>(j, column, mean, scale);
-    load<float, V>(j.beta, column, beta);
-    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < j.rows;
-         row += (int64_t)gridDim.y * blockDim.y) {
-        int64_t at = row * c + column;
+    begin_norm<V>(j, column, mean, scale, beta);
+    each_own_row(j.rows, [&](int64_t row) {
         float x[V], other[V];
 
-        load<T, V>((const T *)j.x, at, x);
-        if (j.other != nullptr) load<T, V>((const T *)j.other, at, other);
+        load<T, V>((const T *)j.x, row * c + column, x);
+        if (j.other != nullptr) load<T, V>((const T *)j.other, row * c + column, other);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             x[i] = normed(x[i], mean[i], scale[i], beta[i]);
             if (j.other != nullptr) x[i] = widen(narrow<T>(x[i])) + other[i];
             if (j.relu) x[i] = x[i] > 0 ? x[i] : 0;
         }
-        store<T, V>((T *)j.y, at, x);
-    }
+        store<T, V>((T *)j.y, row * c + column, x);
+    });
 }
 
 // dx = a dy - b - (x - mean) e, by the coefficients in scratch.
 template <typename T, int V> __global__ void norm_data_kernel(ghp_batch_norm_job j)
 {
-    int64_t c = j.c, column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
+    int64_t c = j.c, column = own_column<V>();
     float a[V], b[V], e[V], mean[V], scale[V], beta[V];
 
     if (column >= c) return;
     load<float, V>(j.scratch, column, a);
     load<float, V>(j.scratch + c, column, b);
     load<float, V>(j.scratch + 2 * c, column, e);
-    begin_norm<V>(j, column, mean, scale);
-    load<float, V>(j.beta, column, beta);
-    for (int64_t row = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; row < j.rows;
-         row += (int64_t)gridDim.y * blockDim.y) {
-        int64_t at = row * c + column;
+    begin_norm<V>(j, column, mean, scale, beta);
+    each_own_row(j.rows, [&](int64_t row) {
         float x[V], g[V];
 
-        load<T, V>((const T *)j.x, at, x);
-        load<T, V>((const T *)j.dy, at, g);
+        load<T, V>((const T *)j.x, row * c + column, x);
+        load<T, V>((const T *)j.dy, row * c + column, g);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             if (j.relu) g[i] = let_through<T>(g[i], x[i], mean[i], scale[i], beta[i]);
             x[i] = a[i] * g[i] - b[i] - (x[i] - mean[i]) * e[i];
         }
-        store<T, V>((T *)j.dx, at, x);
-    }
+        store<T, V>((T *)j.dx, row * c + column, x);
+    });
 }
 
 template <typename T, int V>

@@ -22,7 +22,7 @@ struct ghp_opbench {
     int64_t other_bytes;
     char *scratch;         /* of the kernel, in turns too */
     int64_t scratch_bytes; /* there are */
-    char *bias;            /* that the kernel takes along; NULL: none yet */
+    void *bias;            /* that the kernel takes along; NULL: none yet */
     char *others;          /* each call's other half of the sum that it takes along; NULL: none */
 };
 
@@ -209,18 +209,13 @@ fail:
     return status;
 }
 
-static enum ghp_status zeros(struct ghp_opbench *bench, int64_t bytes, char **made)
-{
-    GHP_TRY(block(bench->device, bytes, made));
-    return ghp_device_clear(bench->device, GHP_QUEUE_COMPUTE, *made, bytes);
-}
-
 /* What every bias is at first. */
 static enum ghp_status add_bias(struct ghp_opbench *bench)
 {
     if (bench->bias != NULL) return GHP_OK;
-    GHP_TRY(
-        zeros(bench, bench->set.local.k * ghp_parameter_bytes(bench->element_bytes), &bench->bias));
+    GHP_TRY(ghp_device_allocate(bench->device,
+                                bench->set.local.k * ghp_parameter_bytes(bench->element_bytes),
+                                &bench->bias));
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.w[1] = bench->bias;
     return GHP_OK;
@@ -232,7 +227,9 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
     int64_t bytes = ghp_local_out_elements(&bench->set.local) * bench->element_bytes;
 
     if (bench->others != NULL) return GHP_OK;
-    GHP_TRY(zeros(bench, bench->n_calls * bytes, &bench->others));
+    GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
+    GHP_TRY(
+        ghp_device_clear(bench->device, GHP_QUEUE_COMPUTE, bench->others, bench->n_calls * bytes));
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.x[1] = bench->others + i * bytes;
     return GHP_OK;
@@ -288,7 +285,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench == NULL) return;
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
     unblock(bench->device, bench->scratch);
-    unblock(bench->device, bench->bias);
+    ghp_device_release(bench->device, bench->bias);
     unblock(bench->device, bench->others);
     free(bench->calls);
     unblock(bench->device, bench->copies);
