@@ -1,9 +1,9 @@
-/* bench/chart.c - ghp-chart: points from standard input as a line chart in SVG, drawn by core/chart.
+/* bench/chart.c - ghp-chart: points from standard input as a line chart in SVG, drawn by core/base/chart.
  *
  * A line of input is "SERIES X Y"; lines of a series in ascending X.  Lines that start with # are remarks. */
-#include "core/chart.h"
-#include "core/opts.h"
-#include "core/status.h"
+#include "core/base/chart.h"
+#include "core/base/opts.h"
+#include "core/base/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,17 +3,18 @@
  * For each pass of each convolution and linear layer, every primitive that oneDNN offers - algorithm, layout,
  * implementation - is timed alone, on tensors that lie as it likes best, without reorders, biases or anything between;
  * the best of each, summed over the network, is the floor. Beside it: the optimizer's update of as many weights, and the
- * FMA peak of the cores. It knows oneDNN only through executor/onednn.h and nothing of how ghp chooses.
+ * FMA peak of the cores. It knows oneDNN only through executor/backend/onednn/onednn.h and nothing of how ghp chooses.
  *
  * A sample's time is wall clock, or (--clock cpu) the process' own time over its threads: on a machine that others use
  * at the same time the latter says what the work costs, though not what their traffic in caches and memory does to it. */
 #include "bench/primitives.h"
-#include "core/json.h"
-#include "core/log.h"
-#include "core/lower.h"
-#include "core/opts.h"
-#include "core/table.h"
-#include "executor/backend.h"
+#include "core/base/json.h"
+#include "core/base/log.h"
+#include "core/program/lower.h"
+#include "core/base/opts.h"
+#include "core/base/table.h"
+#include "executor/backend/backend.h"
+#include "onnx/network.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,7 +199,7 @@ static enum ghp_status run(void)
     enum ghp_status status = GHP_OK;
     if (model_path == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "no network given; give one with --model MODEL");
-    GHP_TRY(ghp_model_load(model_path, &model));
+    GHP_TRY(ghp_network_load(model_path, &model));
     GHP_TRY_GOTO(status, collect(&model, &f), done);
     GHP_TRY_GOTO(status, measure(&f), done);
     status = as_json ? print_json(&f, &model) : print_table(&f, &model);

@@ -2,7 +2,7 @@
 #ifndef GHP_BENCH_PRIMITIVES_H
 #define GHP_BENCH_PRIMITIVES_H
 
-#include "core/local.h"
+#include "core/sharding/local.h"
 
 enum { GHP_PRIMITIVE_REPEATS = 99, GHP_PRIMITIVE_NAME_BYTES = 96 };
 

@@ -1,9 +1,9 @@
 /* bench/primitives_time.c - see primitives.h. */
 #include "bench/primitives.h"
-#include "executor/backend.h"
-#include "executor/onednn.h"
-#include "executor/opset.h"
-#include "executor/parallel.h"
+#include "executor/backend/backend.h"
+#include "executor/backend/onednn/onednn.h"
+#include "executor/opbench/operands.h"
+#include "executor/backend/cpu/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
  *
  * Tested  tests/tools/test_published.sh */
 #include "bench/scaling.h"
-#include "core/opts.h"
-#include "core/table.h"
+#include "core/base/opts.h"
+#include "core/base/table.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * without shared memory (messages), and by MPI_Allreduce in place; in turns, each turn's time that of the slowest rank, the
  * least over the turns. Beside them what the memory gives: all ranks at once copying a buffer as large. Nothing computes
  * meanwhile. */
-#include "core/json.h"
-#include "core/log.h"
-#include "core/opts.h"
-#include "core/table.h"
-#include "executor/stopwatch.h"
-#include "executor/transport_mpi_private.h"
+#include "core/base/json.h"
+#include "core/base/log.h"
+#include "core/base/opts.h"
+#include "core/base/table.h"
+#include "executor/engine/step_timer.h"
+#include "executor/transport/mpi/transport_mpi_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* bench/scaling.c - prices of the published plan kinds, the search over group sizes, and the fits. */
 #include "bench/scaling.h"
 
-#include "core/plan.h"
-#include "planner/make.h"
+#include "core/plan/plan.h"
+#include "planner/build/build.h"
+#include "onnx/network.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ enum ghp_status ghp_scaling_open(const char *folder, struct ghp_scaling_case *ca
 
     for (int k = 0; k < n; ++k) {
         GHP_TRY(path_of(folder, cases[k].network, path));
-        GHP_TRY(ghp_model_load(path, &cases[k].model));
+        GHP_TRY(ghp_network_load(path, &cases[k].model));
     }
     return GHP_OK;
 }

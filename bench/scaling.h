@@ -8,7 +8,7 @@
 #ifndef GHP_BENCH_SCALING_H
 #define GHP_BENCH_SCALING_H
 
-#include "core/model.h"
+#include "core/model/model.h"
 
 enum { GHP_SCALING_MOST = 4, GHP_SCALING_PARAMETERS = 2 }; /* cases of one fit; what may be free */
 

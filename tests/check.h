@@ -8,7 +8,7 @@
 #ifndef GHP_TESTS_CHECK_H
 #define GHP_TESTS_CHECK_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,11 +4,11 @@
  *
  * of every instruction, summed over the instructions of a kind (operation and pass). Bytes are what an operation must
  * read and write at least; the copy rate counts both ways too. A phase's gap is what it takes above its floor. */
-#include "core/lower.h"
-#include "core/plan.h"
-#include "core/precision.h"
-#include "core/table.h"
-#include "planner/record.h"
+#include "core/program/lower.h"
+#include "core/plan/plan.h"
+#include "core/model/precision.h"
+#include "core/base/table.h"
+#include "inspect/record.h"
 
 #include <math.h>
 #include <stdio.h>

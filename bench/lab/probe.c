@@ -14,11 +14,11 @@
  * Adding a measurement: a name in test_names, its body in time_once, its calls in measure_size.
  *
  * Tested  tests/tools/test_lab.sh */
-#include "core/json.h"
-#include "core/opts.h"
-#include "core/status.h"
-#include "core/table.h"
-#include "core/units.h"
+#include "core/base/json.h"
+#include "core/base/opts.h"
+#include "core/base/status.h"
+#include "core/base/table.h"
+#include "core/base/units.h"
 
 #include <mpi.h>
 #include <stdlib.h>

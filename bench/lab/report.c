@@ -8,10 +8,10 @@
  * A cell is a folder CLUSTER/NETWORK with all.json and, once measured, pairs.json (both ghp.ab/1).
  *
  * Tested  tests/tools/test_accuracy.sh */
-#include "core/json.h"
-#include "core/opts.h"
-#include "core/status.h"
-#include "core/table.h"
+#include "core/base/json.h"
+#include "core/base/opts.h"
+#include "core/base/status.h"
+#include "core/base/table.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* tests/core/test_chart.c - charts as SVG: where points lie, gaps, texts that XML reserves, and what cannot be drawn. */
-#include "core/chart.h"
+#include "core/base/chart.h"
 #include "tests/check.h"
 
 static const double x[] = {1, 2, 4, 8}, y[] = {1, 10, 100, 1000}, holes[] = {1, NAN, 0, 1000};

@@ -3,7 +3,7 @@
  * With latency 0 and bandwidth p - 1 a collective's law is its bytes by p times the messages that leave a node, all whole
  * numbers but for the last division.  All-to-alls send one for every pair; gathers and sums one for every node, where
  * groups fill their nodes. */
-#include "core/profile.h"
+#include "core/cost/profile.h"
 #include "tests/check.h"
 
 enum { MOST_NODES = 128 };

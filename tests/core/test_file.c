@@ -1,5 +1,5 @@
 /* tests/core/test_file.c - files appear whole or not at all; the hash has FNV-1a's published values. */
-#include "core/file.h"
+#include "core/base/file.h"
 
 #include "tests/check.h"
 

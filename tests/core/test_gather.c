@@ -1,6 +1,6 @@
 /* tests/core/test_gather.c - views and pads: which are refused, which keep channels apart, and their tables. */
-#include "core/gather.h"
-#include "core/model_private.h"
+#include "core/model/index_map.h"
+#include "core/model/model_private.h"
 #include "tests/check.h"
 
 #include <string.h>

@@ -10,26 +10,38 @@ fail() {
     failures=$((failures + 1))
 }
 
-# The folders that files of a folder may include from.
+# The rooms that files of a room may include from.
 allowed_for() {
     case $1 in
     core) echo core ;;
-    planner) echo core planner ;;
-    executor) echo core executor ;;
-    profiler) echo core executor profiler ;;
+    onnx) echo core onnx ;;
+    inspect) echo core onnx inspect ;;
+    planner) echo core onnx inspect planner ;;
+    executor) echo core onnx executor ;;
+    profiler) echo core onnx executor profiler ;;
     esac
 }
 
-# The rooms that may include a foreign header, or "any" for one that is not foreign.
-rooms_of() {
+# The folders that may include a foreign header, or "any" for one that is not foreign.
+folders_of() {
     case $1 in
     glpk.h) echo planner ;;
     mpi.h) echo executor profiler ;;
     hwloc.h | hwloc/*) echo executor profiler ;;
-    dnnl.h | dnnl_*.h | oneapi/* | cuda*.h | cudnn*.h | cublas*.h | nccl.h | zlib.h | Random123/*) echo executor ;;
-    jansson.h | protobuf-c/* | onnx.pb-c.h) echo core ;;
+    cuda*.h | cudnn*.h | cublas*.h | nccl.h) echo executor/backend/cuda executor/transport/nccl ;;
+    dnnl.h | dnnl_*.h | oneapi/* | zlib.h | Random123/*) echo executor ;;
+    protobuf-c/* | onnx.pb-c.h) echo onnx ;;
+    jansson.h) echo core ;;
     *) echo any ;;
     esac
+}
+
+# within FILE FOLDER...: whether the file lies in one of the folders.
+within() {
+    local file=$1 folder
+    shift
+    for folder; do [[ $file == "$folder"/* ]] && return 0; done
+    return 1
 }
 
 contains() { # contains WORD LIST...
@@ -41,9 +53,8 @@ contains() { # contains WORD LIST...
 
 declare -A wrapper # foreign header -> the one header of ghp that shows it
 checked=0
-for room in core planner executor profiler; do
-    for file in "$room"/*.[ch] "$room"/*.cu "$room"/*.cuh; do
-        [ -f "$file" ] || continue
+for room in core onnx inspect planner executor profiler; do
+    while IFS= read -r file; do
         checked=$((checked + 1))
         while IFS= read -r name; do
             [[ $name == */* ]] || fail "$file: includes \"$name\"; write it from the root"
@@ -52,20 +63,20 @@ for room in core planner executor profiler; do
                 fail "$file: $room may not include $name; see the dependency direction in CMakeLists.txt"
         done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file")
         while IFS= read -r name; do
-            rooms=$(rooms_of "$name")
-            [ "$rooms" = any ] && continue
+            folders=$(folders_of "$name")
+            [ "$folders" = any ] && continue
             # shellcheck disable=SC2086
-            contains "$room" $rooms || fail "$file: <$name> belongs to $rooms"
+            within "$file" $folders || fail "$file: <$name> belongs to $folders"
             [[ $file == *.h ]] || continue
-            [ "$name" = jansson.h ] && [ "$file" != core/json.h ] &&
-                fail "$file: include core/json.h, which wraps <$name>"
+            [ "$name" = jansson.h ] && [ "$file" != core/base/json.h ] &&
+                fail "$file: include core/base/json.h, which wraps <$name>"
             [ -n "${wrapper[$name]:-}" ] && fail "$file: <$name> is shown by ${wrapper[$name]} already"
             wrapper[$name]=$file
         done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*<\([^>]*\)>.*/\1/p' "$file")
         grep -nE '\b(atoi|strcpy|strcat|sprintf|vsprintf|strtok|rand|gets)[[:space:]]*\(|[^_[:alnum:]]assert[[:space:]]*\(' \
             "$file" | while IFS= read -r line; do echo "$file:$line"; done | grep . >&2 &&
             fail "$file: uses a function that is never used here"
-    done
+    done < <(find "$room" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 done
 [ "$checked" -gt 0 ] || fail "no source file found in $PWD"
 [ "$failures" -eq 0 ]

@@ -1,7 +1,7 @@
 /* tests/core/test_json.c - JSON is read strictly, with line and column, and written so that it reads back alike. */
-#include "core/json.h"
+#include "core/base/json.h"
 
-#include "core/file.h"
+#include "core/base/file.h"
 
 #include "tests/check.h"
 

@@ -3,7 +3,7 @@
  * Oracles: ghp_program_check (every read has a writer, no live buffers overlap), the pieces' own instruction lists,
  * bytes counted by hand for a small network, and point order. Whether the numbers trained are right is the business of
  * tests/executor/test_equality. */
-#include "core/lower.h"
+#include "core/program/lower.h"
 #include "tests/check.h"
 
 static const char chain[] =

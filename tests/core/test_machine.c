@@ -1,6 +1,6 @@
 /* tests/core/test_machine.c - the machine file, placement of workers, and the law of collectives over its links. */
-#include "core/embed.h"
-#include "core/profile.h"
+#include "core/cost/embed.h"
+#include "core/cost/profile.h"
 #include "tests/check.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* tests/core/test_model.c - networks: published weights and FLOPs, shapes, names, and what the reader refuses. */
-#include "core/json_lines.h"
-#include "core/model.h"
+#include "core/base/json_lines.h"
+#include "core/model/model.h"
 #include "tests/check.h"
 
 #include <time.h>

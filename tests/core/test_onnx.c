@@ -1,9 +1,9 @@
 /* tests/core/test_onnx.c - graphs become the layers they mean; files that are damaged or hostile become errors: cut at
  * every length, with every byte changed, cyclic, of sizes beyond numbers, nested without end. */
-#include "core/model_private.h"
-#include "core/onnx.h"
-#include "core/file.h"
-#include "core/onnx_import.h"
+#include "core/model/model_private.h"
+#include "onnx/onnx.h"
+#include "core/base/file.h"
+#include "onnx/import.h"
 #include "tests/check.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* tests/core/test_onnx_export.c - networks written as ONNX and read back are the same networks, with the same weights. */
-#include "core/model_private.h"
-#include "core/onnx.h"
+#include "core/model/model_private.h"
+#include "onnx/onnx.h"
 #include "tests/check.h"
 
 #include <stdio.h>

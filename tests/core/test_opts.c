@@ -1,5 +1,5 @@
 /* tests/core/test_opts.c - one table parses, refuses, prints --help and dumps the configuration. */
-#include "core/opts.h"
+#include "core/base/opts.h"
 
 #include "tests/check.h"
 

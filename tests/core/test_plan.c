@@ -1,7 +1,7 @@
 /* tests/core/test_plan.c - the plan file: what is saved is loaded, what was edited is refused or does not verify. */
-#include "core/file.h"
-#include "core/json_lines.h"
-#include "core/plan.h"
+#include "core/base/file.h"
+#include "core/base/json_lines.h"
+#include "core/plan/plan.h"
 #include "tests/check.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Names and bytes of the precisions; rounding to bfloat16 against the nearest of its two neighbours, over all exponents. */
-#include "core/precision.h"
+#include "core/model/precision.h"
 #include "tests/check.h"
 
 static void check_names(void)

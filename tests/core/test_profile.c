@@ -1,8 +1,8 @@
 /* tests/core/test_profile.c - the profile file, prices of operations and collectives, and the part a plan carries. */
-#include "core/lower.h"
-#include "core/json_lines.h"
-#include "core/profile_private.h"
-#include "core/simulate.h"
+#include "core/program/lower.h"
+#include "core/base/json_lines.h"
+#include "core/cost/profile_private.h"
+#include "core/cost/simulate.h"
 #include "tests/check.h"
 
 #include <unistd.h>

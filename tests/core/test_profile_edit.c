@@ -1,6 +1,6 @@
 /* tests/core/test_profile_edit.c - scaled links and processors: by the law, entries in proportion, the other link as it
  * was, and refusals. */
-#include "core/profile_edit.h"
+#include "core/plan/profile_edit.h"
 #include "tests/check.h"
 
 static const struct ghp_link intra = {1e-6, 8e9}, inter = {20e-6, 1e9};

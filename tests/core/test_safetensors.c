@@ -1,5 +1,5 @@
 /* The format byte by byte against a file made by hand, a round trip in both precisions, and files that are wrong. */
-#include "core/safetensors.h"
+#include "core/model/safetensors.h"
 #include "tests/check.h"
 
 #include <unistd.h>

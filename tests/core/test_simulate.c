@@ -3,7 +3,7 @@
  * Oracle without contention: a step's period is the greatest of the compute stream's sum, the communication stream's
  * sum, and for every pair of layers l' <= l the cycle "reductions of l down to l', then update(l') ... backward(l)".
  * The oracle enumerates these; the simulation knows nothing of them. Times are whole numbers, so results are exact. */
-#include "core/simulate.h"
+#include "core/cost/simulate.h"
 #include "tests/check.h"
 
 enum { MAX_LAYERS = 8 };

@@ -1,5 +1,5 @@
 /* tests/core/test_space.c - the space holds whatever any plan's whole program asks for, each thing once, and no more. */
-#include "core/space.h"
+#include "core/plan/space.h"
 #include "tests/check.h"
 
 enum { MAX_ITEMS = 4096, MAX_LAYERS = 16, ASSIGNMENTS = 4000 };

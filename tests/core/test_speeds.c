@@ -1,7 +1,7 @@
 /* tests/core/test_speeds.c - speeds beside the slowest, shares in proportion, and what they mean to seats and programs. */
-#include "core/program.h"
-#include "core/speeds.h"
-#include "core/stage.h"
+#include "core/program/program.h"
+#include "core/cost/speeds.h"
+#include "core/sharding/stage.h"
 #include "tests/check.h"
 
 enum { WORKERS = 6 };

@@ -2,7 +2,7 @@
  *
  * The oracle: tensors whose element is its own global (sample, channel) number are laid out by hand for every worker;
  * each change of layout is then carried out step by step on all workers and must end in the layout laid out by hand. */
-#include "core/split.h"
+#include "core/sharding/split.h"
 #include "tests/check.h"
 
 enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };

@@ -1,7 +1,7 @@
 /* tests/core/test_stage.c - who has what: numbers and ranks are one another's inverse, the workers of each stage hold every
  * sample and channel of a micro-batch once in every layout, schedules run each part once and in order, and stagings that cannot
  * be are refused with what would do. */
-#include "core/stage.h"
+#include "core/sharding/stage.h"
 #include "tests/check.h"
 
 enum { LAYERS = 9, CHANNELS = 12 };

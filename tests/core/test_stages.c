@@ -2,7 +2,7 @@
  * tests/core/test_stages.c - programs of stages: random stages, micro-batches, splits, schedules and layers made again give sound
  * programs whose step ends whatever lasts how long; the period is at least each worker's own work, at most everything after
  * everything; memory falls with micro-batches and with layers made again. */
-#include "core/simulate.h"
+#include "core/cost/simulate.h"
 #include "tests/check.h"
 
 enum { MOST_LAYERS = 512, TIMINGS = 6 };

@@ -1,5 +1,5 @@
 /* tests/core/test_table.c - a table is aligned, with its notes and units. */
-#include "core/table.h"
+#include "core/base/table.h"
 
 #include "tests/check.h"
 

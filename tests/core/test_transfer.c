@@ -1,7 +1,7 @@
 /* tests/core/test_transfer.c - who sends which part to whom: with tensors moved by hand every receiver gets each element it
  * holds once (of partial sums each part once) and nothing else, partners are those that share something, both sides count the
  * same traffic, and its price is that of the fullest link. */
-#include "core/profile.h"
+#include "core/cost/profile.h"
 #include "tests/check.h"
 
 enum { LAYERS = 6, CHANNELS = 8 };

@@ -1,6 +1,6 @@
 /* tests/core/test_units.c - quantities as text and back, and the small texts of messages. */
-#include "core/text.h"
-#include "core/units.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
 
 #include "tests/check.h"
 

@@ -1,6 +1,6 @@
 /* tests/emulated/direct.c - on an emulated GPU the plain kernels run convolutions and linear layers: cuDNN and cuBLASLt
- * need a real one. Takes the place of backend_cuda_conv.c and backend_cuda_linear.c. */
-#include "executor/backend_cuda_private.h"
+ * need a real one. Takes the place of cuda/conv.c and cuda/linear.c. */
+#include "executor/backend/cuda/backend_cuda_private.h"
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {

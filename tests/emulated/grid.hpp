@@ -1,4 +1,4 @@
-// tests/emulated/grid.hpp - ghp's own kernels on a processor: what kernels_common.cuh finds in place of CUDA's grids.
+// tests/emulated/grid.hpp - ghp's own kernels on a processor: what kernels/common.cuh finds in place of CUDA's grids.
 //
 // The kernels' sources are compiled as they are. Blocks run one after the other, a block's threads as fibers that change
 // places at barriers and shuffles; a barrier that not all threads of a block reach ends the program, as does a grid that
@@ -13,7 +13,7 @@
 #include <functional>
 #include <utility>
 
-#include "executor/cuda_runtime.h"
+#include "executor/backend/cuda/runtime.h"
 
 #undef __global__
 #undef __device__

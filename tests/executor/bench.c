@@ -1,8 +1,8 @@
 /* tests/executor/bench.c - see bench.h. */
 #include "tests/executor/bench.h"
 
-#include "core/file.h"
-#include "executor/parameters.h"
+#include "core/base/file.h"
+#include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/cases.h"
 

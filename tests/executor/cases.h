@@ -2,7 +2,7 @@
 #ifndef GHP_TESTS_EXECUTOR_CASES_H
 #define GHP_TESTS_EXECUTOR_CASES_H
 
-#include "core/split.h"
+#include "core/sharding/split.h"
 
 enum case_kind {
     CASE_DATA,  /* every layer by data */

@@ -2,8 +2,8 @@
 #ifndef GHP_TESTS_EXECUTOR_FORECAST_CASE_H
 #define GHP_TESTS_EXECUTOR_FORECAST_CASE_H
 
-#include "core/lower.h"
-#include "executor/residual.h"
+#include "core/program/lower.h"
+#include "executor/report/prediction_error.h"
 
 struct forecast_case {
     struct ghp_model model;

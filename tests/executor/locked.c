@@ -1,8 +1,8 @@
 /* tests/executor/locked.c - see locked.h. */
 #include "tests/executor/locked.h"
 
-#include "executor/backend_private.h"
-#include "executor/stopwatch.h"
+#include "executor/backend/backend_private.h"
+#include "executor/engine/step_timer.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * by index, in double. */
 #include "tests/executor/op_case.h"
 
-#include "executor/random.h"
+#include "executor/platform/random.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * Samples that are made ahead are those that are made when they are loaded, to the bit: however far the thread came, whether
  * hints came true or not, with several micro-batches, over an epoch's end and an evaluation, and in a training that begins
  * in the midst. The program's buffer for them counts in its memory. */
-#include "executor/evaluate.h"
+#include "executor/train/evaluate.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

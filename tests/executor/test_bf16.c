@@ -11,9 +11,9 @@
 #include "tests/executor/op_case.h"
 #include "tests/executor/twin_case.h"
 
-#include "executor/backend_private.h"
-#include "executor/formats.h"
-#include "executor/weight_blocks.h"
+#include "executor/backend/backend_private.h"
+#include "executor/engine/memory_format.h"
+#include "executor/state/weight_blocks.h"
 
 static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;
 static struct ghp_backend *reference, *backends[4];

@@ -1,6 +1,6 @@
 /* Binding to the cores a machine names, read back from the kernel; machines that are not this one are left alone. */
-#include "executor/binding.h"
-#include "executor/memory.h"
+#include "executor/platform/binding.h"
+#include "executor/platform/memory.h"
 #include "tests/check.h"
 
 #include <sched.h>

@@ -2,8 +2,8 @@
  *
  * A training that stops half-way under one plan and goes on under another ends where an uninterrupted one does; a
  * checkpoint of another model is refused by the first tensor that differs. */
-#include "executor/checkpoint.h"
-#include "executor/parameters.h"
+#include "executor/state/checkpoint.h"
+#include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

@@ -1,5 +1,5 @@
 /* Orders, quantiles, intervals and winners of small contests, worked out by hand. */
-#include "executor/contest.h"
+#include "executor/compare/candidates.h"
 #include "tests/check.h"
 
 enum { MOST = 3 };

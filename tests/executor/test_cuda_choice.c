@@ -3,7 +3,7 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/backend_cuda_private.h"
+#include "executor/backend/cuda/backend_cuda_private.h"
 
 static void check_best(void)
 {

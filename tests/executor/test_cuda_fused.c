@@ -1,6 +1,6 @@
 /* ghp-test: timeout=600 emulated=yes
  *
- * What the cuda backend's kernels take along (executor/fuse.h) against the reference's passes one by one, in float, tf32 and
+ * What the cuda backend's kernels take along (executor/engine/fuse.h) against the reference's passes one by one, in float, tf32 and
  * bf16: bias and ReLU behind a convolution and a linear layer, a ReLU behind an addition and a batch norm, a batch norm's own
  * sums and the addition behind it, backward passes of all these, a max pool behind a ReLU, a sum of gradients before one; and a
  * batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no tensor but those that the passes
@@ -11,8 +11,8 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/backend_private.h"
-#include "executor/formats.h"
+#include "executor/backend/backend_private.h"
+#include "executor/engine/memory_format.h"
 
 #include <math.h>
 

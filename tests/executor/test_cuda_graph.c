@@ -7,7 +7,7 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/cuda_graph.h"
+#include "executor/backend/cuda/graph.h"
 
 static const struct ghp_cudnn *cudnn;
 

@@ -10,7 +10,7 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/backend_private.h"
+#include "executor/backend/backend_private.h"
 
 static const struct ghp_backend_ops *ops;
 static struct ghp_backend *reference;

@@ -1,6 +1,6 @@
 /* Data sources: files made here, their normalisation, cutting, every way in which they can be wrong; and the generator. */
-#include "core/precision.h"
-#include "executor/data.h"
+#include "core/model/precision.h"
+#include "executor/data/data.h"
 #include "tests/check.h"
 
 #include <sys/stat.h>

@@ -4,11 +4,11 @@
  * tapes, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
  * batch and over ghost batches; on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray
  * access anywhere would end the test. */
-#include "executor/checkpoint.h"
-#include "executor/evaluate.h"
-#include "executor/opset.h"
-#include "executor/parameters.h"
-#include "executor/transport_staged.h"
+#include "executor/state/checkpoint.h"
+#include "executor/train/evaluate.h"
+#include "executor/opbench/operands.h"
+#include "executor/state/parameters.h"
+#include "executor/transport/staged.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
@@ -78,7 +78,7 @@ static void note_loss(struct ghp_worker *worker, struct trained *t, int *n)
     t->losses[(*n)++] = result.loss;
 }
 
-/* Seven steps with an evaluation in their midst, as executor/train.c would. */
+/* Seven steps with an evaluation in their midst, as executor/train/train.c would. */
 static void train(struct bench *b, const struct ghp_split *splits, bool hints, struct trained *t)
 {
     struct ghp_worker *worker = NULL;

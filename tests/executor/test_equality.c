@@ -3,8 +3,8 @@
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits
  * of a plain, a residual (batch norm, dropout), a gated (products, views, pads) and a much joined network, in double on the reference backend and in float on the fast
  * one; a second run gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
-#include "executor/parameters.h"
-#include "executor/verify.h"
+#include "executor/state/parameters.h"
+#include "executor/train/verify.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

@@ -2,7 +2,7 @@
  *
  * Evaluation counts every sample once though the batch does not divide them, gives the same under every plan, and leaves
  * the training as it was. */
-#include "executor/evaluate.h"
+#include "executor/train/evaluate.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

@@ -3,9 +3,9 @@
  * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
  * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares. Tensors
  * lie plain or in blocks of 16 channels, each as it can. */
-#include "core/lower.h"
-#include "executor/call.h"
-#include "executor/exchange.h"
+#include "core/program/lower.h"
+#include "executor/engine/kernel_arguments.h"
+#include "executor/engine/reshard.h"
 #include "tests/check.h"
 
 enum { CHANNELS = 96, HEIGHT = 3, WIDTH = 2, PIXELS = HEIGHT * WIDTH, LANES = GHP_BLOCK_CHANNELS };

@@ -9,8 +9,8 @@
  * Bounds of the first step's gradients: 1e-4 of a tensor's size. Winograd's transforms multiply by up to 25 what cancels
  * again, so its rounding errors are some ten times those of direct sums (3e-7 to 8e-7 of a tensor's size each pass), and a
  * gradient has gone through at most ten such passes; numbers at wrong places err by the tensor's size itself. */
-#include "executor/parameters.h"
-#include "executor/verify.h"
+#include "executor/state/parameters.h"
+#include "executor/train/verify.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

@@ -6,10 +6,10 @@
 #include "tests/check.h"
 #include "tests/executor/op_case.h"
 
-#include "core/lower.h"
-#include "executor/formats.h"
-#include "executor/past_cache.h"
-#include "executor/weight_blocks.h"
+#include "core/program/lower.h"
+#include "executor/engine/memory_format.h"
+#include "executor/backend/cpu/streaming_store.h"
+#include "executor/state/weight_blocks.h"
 
 #include <float.h>
 

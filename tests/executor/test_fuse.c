@@ -1,7 +1,7 @@
 /* tests/executor/test_fuse.c - what one kernel does in place of several: in programs by their operands, in models by
  * their edges. That such kernels compute the same is test_formats.c's and test_fast.c's. */
-#include "executor/fuse.h"
-#include "core/lower.h"
+#include "executor/engine/fuse.h"
+#include "core/program/lower.h"
 #include "tests/check.h"
 #include "tests/executor/cases.h"
 

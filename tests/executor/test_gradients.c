@@ -4,7 +4,7 @@
  *
  * Bound: steps of h = 1e-5 |g| leave h^2 of the third derivative and 1e-16 / h of rounding, some 1e-9 of the slope; a lost or
  * doubled gradient changes it by its own size. */
-#include "executor/parameters.h"
+#include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

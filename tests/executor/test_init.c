@@ -3,10 +3,10 @@
  * First weights from a file: a checkpoint's weights come back bit for bit under another plan and without its momenta; a
  * file that other trainers write is read in half precision and its counters are left out; tensors that are missing, too
  * much or of other dimensions are refused by name. */
-#include "executor/checkpoint.h"
-#include "executor/init.h"
-#include "executor/parameters.h"
-#include "core/safetensors.h"
+#include "executor/state/checkpoint.h"
+#include "executor/state/init.h"
+#include "executor/state/parameters.h"
+#include "core/model/safetensors.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

@@ -1,6 +1,6 @@
 /* A lane in host memory, with its thread and late: jobs in order of posting, all done that are followed; a late one does
  * nothing before, on the thread of who follows; closing finishes what was posted; a failure is every later follow's. */
-#include "executor/lane.h"
+#include "executor/engine/lane.h"
 #include "tests/check.h"
 
 #include <pthread.h>

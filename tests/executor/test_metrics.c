@@ -1,7 +1,7 @@
 /* A resumed run's metrics file: lines of steps that will be trained again and a half-written last line go, what is no
  * metrics file stays as it is. */
-#include "core/file.h"
-#include "executor/metrics.h"
+#include "core/base/file.h"
+#include "executor/train/metrics.h"
 #include "tests/check.h"
 
 #include <unistd.h>

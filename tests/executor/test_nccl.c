@@ -6,11 +6,11 @@
  * NCCL_HOSTID, different on each, says that they are apart. */
 #include "tests/check.h"
 
-#include "core/precision.h"
-#include "executor/backend.h"
-#include "executor/carrier.h"
-#include "executor/transport_nccl.h"
-#include "executor/transport_staged.h"
+#include "core/model/precision.h"
+#include "executor/backend/backend.h"
+#include "executor/transport/device_transport.h"
+#include "executor/transport/nccl/transport_nccl.h"
+#include "executor/transport/staged.h"
 
 static struct ghp_team team;
 static struct ghp_transport *nccl;

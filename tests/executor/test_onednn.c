@@ -8,9 +8,9 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/backend_private.h"
-#include "executor/opbench.h"
-#include "executor/winograd.h"
+#include "executor/backend/backend_private.h"
+#include "executor/opbench/opbench.h"
+#include "executor/backend/cpu/winograd.h"
 
 #include <float.h>
 

@@ -6,8 +6,8 @@
  *
  * Inputs are samples where ghp can take them so; what only works on constants (a Transpose that moves the first axis)
  * is compared as what shape arithmetic folds. */
-#include "core/onnx_import.h"
-#include "executor/backend.h"
+#include "onnx/import.h"
+#include "executor/backend/backend.h"
 #include "tests/check.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* tests/executor/test_pace.c - the two jobs take their time on every backend, and ratios are what they say. */
-#include "executor/pace.h"
+#include "executor/opbench/speed_probe.h"
 #include "tests/check.h"
 
 static void check_backend(const struct ghp_backend_ops *ops, int element_bytes)

@@ -1,6 +1,6 @@
 /* tests/executor/test_pack.c - channel slices against index arithmetic: odd and word-sized blocks; and of tensors of which
  * one side or both lie in blocks of 16 channels, against the way round, packing plain and reordering by itself. */
-#include "executor/pack.h"
+#include "executor/backend/pack.h"
 #include "tests/check.h"
 
 static void check_shape(int64_t rows, int64_t block, int parts)

@@ -2,7 +2,7 @@
  *
  * An exchange's own seconds are those of its last rank to arrive, the rest is waiting; and what is gathered from all
  * workers is what each measured. */
-#include "executor/partners.h"
+#include "executor/report/straggler_wait.h"
 #include "tests/check.h"
 
 enum { STEPS = 8, WORKERS = 4 };

@@ -1,5 +1,5 @@
 /* tests/executor/test_random.c - random numbers: published vectors, slices, moments, independence of the uses. */
-#include "executor/random.h"
+#include "executor/platform/random.h"
 #include "tests/check.h"
 
 /* Random123's known answers for philox4x32-10 (kat_vectors); the first use's key is the seed itself. */

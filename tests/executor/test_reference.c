@@ -3,8 +3,8 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/backend_private.h"
-#include "executor/random.h"
+#include "executor/backend/backend_private.h"
+#include "executor/platform/random.h"
 
 #include <float.h>
 

@@ -1,5 +1,5 @@
-/* Learning rates against the formulas of schedule.h. */
-#include "executor/schedule.h"
+/* Learning rates against the formulas of train/lr_schedule.h. */
+#include "executor/train/lr_schedule.h"
 #include "tests/check.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 /* Parts of parameters: taken by each member and put back, they give the whole; where they lie, by index. */
-#include "executor/shard.h"
+#include "executor/state/shard.h"
 #include "tests/check.h"
 
 static void check_split(struct ghp_split split, int workers)

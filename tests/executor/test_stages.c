@@ -5,8 +5,8 @@
  * reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that one with ghost batches; some in
  * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance and layers made again
  * going backward; memory is the program's. Shares by hand, too, train like one worker. */
-#include "executor/parameters.h"
-#include "executor/verify.h"
+#include "executor/state/parameters.h"
+#include "executor/train/verify.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

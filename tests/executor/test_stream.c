@@ -1,5 +1,5 @@
 /* The communication thread: order, waiting, a full queue, and a failure that every later wait reports. */
-#include "executor/stream.h"
+#include "executor/engine/stream.h"
 #include "tests/check.h"
 
 struct diary {

@@ -3,10 +3,10 @@
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
  * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both streams
  * at once, ranks that come late, equal bits on all ranks, agreement on failures. */
-#include "core/lower.h"
-#include "core/precision.h"
-#include "executor/stream.h"
-#include "executor/transport_mpi_private.h"
+#include "core/program/lower.h"
+#include "core/model/precision.h"
+#include "executor/engine/stream.h"
+#include "executor/transport/mpi/transport_mpi_private.h"
 #include "tests/check.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum {
     WATCHDOG_S = 6,
-    LEVEL_BYTES = 64 << 10 /* transport_mpi_levels.c: sums from here on go by nodes */
+    LEVEL_BYTES = 64 << 10 /* mpi/hierarchy.c: sums from here on go by nodes */
 };
 
 static const struct ghp_transport_ops *const ops = &ghp_transport_mpi;

@@ -1,7 +1,7 @@
 /* tests/executor/twin_case.c - see twin_case.h. */
 #include "tests/executor/twin_case.h"
 
-#include "core/precision.h"
+#include "core/model/precision.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz.c - see fuzz.h. Inputs live in memory (memfd), so that no disk slows the fuzzer down. */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/file.h"
+#include "core/base/file.h"
 
 #include <stdint.h>
 #include <stdio.h>

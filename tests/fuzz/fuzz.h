@@ -8,7 +8,7 @@
 #ifndef GHP_TESTS_FUZZ_H
 #define GHP_TESTS_FUZZ_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 /* Reads one input.
  *

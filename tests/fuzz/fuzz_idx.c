@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_idx.c - the IDX reader. An input is two files: its first two bytes, little-endian, are the bytes of the
  * images' file, which follows; the rest is the labels' file. Both may be gzip. */
-#include "executor/data.h"
+#include "executor/data/data.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

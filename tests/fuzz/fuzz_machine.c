@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_machine.c - the machine reader: what is accepted is written, read and written again to equal bytes. */
-#include "core/machine.h"
+#include "core/cost/machine.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(const char *path, const unsigned char *bytes, size_t n)

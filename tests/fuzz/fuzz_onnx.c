@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_onnx.c - the ONNX reader: what is accepted is a model whose own text says the same, and whose weights
  * can be read; where it can be written as ONNX again, that file is accepted too. */
-#include "core/onnx.h"
+#include "onnx/onnx.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

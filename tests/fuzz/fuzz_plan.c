@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_plan.c - the plan reader: what is accepted is written, read and written again to equal bytes, and can be
  * lowered, simulated and checked (ghp-inspect --verify), whatever the answer. */
-#include "core/plan.h"
+#include "core/plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(const char *path, const unsigned char *bytes, size_t n)

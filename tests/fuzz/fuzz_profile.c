@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_profile.c - the profile reader: what is accepted is written, read and written again to equal bytes. */
-#include "core/profile.h"
+#include "core/cost/profile.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(const char *path, const unsigned char *bytes, size_t n)

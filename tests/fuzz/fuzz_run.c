@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_run.c - the reader of run files, which prints what it reads (start it with stdout closed). */
-#include "planner/inspect.h"
+#include "inspect/inspect.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_read(const char *path, const unsigned char *bytes, size_t n)

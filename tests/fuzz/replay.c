@@ -1,5 +1,5 @@
 /* tests/fuzz/replay.c - the main of a harness without libFuzzer: reads every file of the folders it is given, once. */
-#include "core/file.h"
+#include "core/base/file.h"
 
 #include <dirent.h>
 #include <stdint.h>

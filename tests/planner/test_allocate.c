@@ -1,15 +1,15 @@
 /* ghp-test: timeout=300
  * tests/planner/test_allocate.c - the best of all stages, micro-batches and splits: on random instances every staging
- * that core/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is faster than the
+ * that core/sharding/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is faster than the
  * plan, with and without a limit on memory, and where operations take longer in company; every outer choice's programs end. The plan by rules is never faster, and what it
  * loses is printed. Descriptions of stages are read, or refused. */
-#include "core/profile_edit.h"
-#include "core/simulate.h"
-#include "core/space.h"
-#include "planner/allocate.h"
-#include "planner/staging_text.h"
-#include "planner/heuristic.h"
-#include "planner/make.h"
+#include "core/plan/profile_edit.h"
+#include "core/cost/simulate.h"
+#include "core/plan/space.h"
+#include "planner/pipeline/partition.h"
+#include "core/plan/staging_text.h"
+#include "planner/pipeline/heuristic.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,5 +1,5 @@
 /* tests/planner/test_baselines.c - what the strategies and splits given by hand leave of a domain. */
-#include "planner/baselines.h"
+#include "planner/search/baselines.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,8 +1,8 @@
 /* Runs that are simulated by a profile with known faults give these faults back; runs that differ by chance alone do
  * not pass; runs that do not fit are refused. */
-#include "core/simulate.h"
-#include "core/lower.h"
-#include "planner/calibrate.h"
+#include "core/cost/simulate.h"
+#include "core/program/lower.h"
+#include "planner/calibration/calibrate.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
@@ -225,7 +225,7 @@ static const struct ghp_correction *find(const struct ghp_calibrate_result *r, s
     return NULL;
 }
 
-/* Held back by at most 1 - t2 / (t2 + s2 + r2) of the logarithm (planner/correction.h, one instruction of one run):
+/* Held back by at most 1 - t2 / (t2 + s2 + r2) of the logarithm (planner/calibration/correction.h, one instruction of one run):
  * 0.12; and 0.03 for slowdowns that fall on the seconds beside an instruction too, which the truth's runs have in. */
 static void check_factor(const struct ghp_calibrate_result *r, struct ghp_part part, double truth)
 {

@@ -1,9 +1,9 @@
 /* ghp-test: timeout=60
  * tests/planner/test_closed_form.c - every row of docs/time-model.md's table, to all its digits: by the formulas, and
  * by pricing the lowered program under the table's premises; and that a free choice of splits does no worse. */
-#include "core/simulate.h"
-#include "planner/closed_form.h"
-#include "planner/search.h"
+#include "core/cost/simulate.h"
+#include "planner/pipeline/closed_form.h"
+#include "planner/search/search.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

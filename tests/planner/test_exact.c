@@ -2,8 +2,8 @@
  * tests/planner/test_exact.c - the plan is the best there is: on random instances every combination of splits is
  * lowered and simulated, and nothing is faster, with and without a limit on memory.  A plan that was edited is
  * refused by ghp_plan_verify. */
-#include "core/simulate.h"
-#include "planner/make.h"
+#include "core/cost/simulate.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,10 +1,10 @@
 /* tests/planner/test_formats.c - plans in blocks of channels: what a plan says is what its prices are of, in the file and after
  * it, layers split by channels among them; where stages hand over what would lie blocked, it is made again without.
  * ghp-test: timeout=120 */
-#include "core/file.h"
-#include "core/formats.h"
-#include "core/space.h"
-#include "planner/make.h"
+#include "core/base/file.h"
+#include "core/program/memory_format.h"
+#include "core/plan/space.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 
 #include <unistd.h>

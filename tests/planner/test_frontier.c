@@ -1,5 +1,5 @@
 /* tests/planner/test_frontier.c - least sums and min-marginals of the frontier's tables against every assignment. */
-#include "planner/frontier.h"
+#include "planner/search/frontier.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

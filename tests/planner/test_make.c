@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
  * tests/planner/test_make.c - whole plans: speed and gap of the networks in models/, buckets, memory, groups, ties,
  * data parallelism where nothing is surely faster, runners-up, and slowdowns. */
-#include "planner/make.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,7 +1,7 @@
 /* tests/planner/test_memory.c - the linear live bytes against the lowered program's: equal on chains, never above on
  * any graph, over random plans of random networks and of networks in models/. */
-#include "planner/memory.h"
-#include "planner/rows.h"
+#include "planner/search/memory.h"
+#include "planner/search/constraints.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,5 +1,5 @@
 /* tests/planner/test_page.c - no text from a file becomes markup; long names are cut; pages grow. */
-#include "planner/page.h"
+#include "inspect/report/page.h"
 #include "tests/check.h"
 
 static void check_text(const char *text, const char *expected)

@@ -2,9 +2,9 @@
  * tests/planner/test_remake.c - layers made again where the memory binds: on random instances, plans and limits the set found is as
  * fast as the best of all sets; a whole plan is no slower than with all layers kept, fits, holds when it is read again, and a
  * plan that is refused for its memory names an arena that would do. */
-#include "core/simulate.h"
-#include "planner/make.h"
-#include "planner/remake.h"
+#include "core/cost/simulate.h"
+#include "planner/build/build.h"
+#include "planner/recompute/recompute.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,9 +1,9 @@
 /* tests/planner/test_report.c - what reports are made of: blocks stand apart, lines pass no block, terms sum to the
  * streams' work. */
-#include "planner/report.h"
+#include "inspect/report/report.h"
 
-#include "planner/make.h"
-#include "planner/report_blocks.h"
+#include "planner/build/build.h"
+#include "inspect/report/blocks.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,7 +1,7 @@
 /* tests/planner/test_rows.c - the longest row of a plan is its simulated step where nothing slows down, and never more
  * than it where the streams hinder each other; a mix of rows, charged choice by choice, sums to the mix of values. */
-#include "planner/rows.h"
-#include "planner/search.h"
+#include "planner/search/constraints.h"
+#include "planner/search/search.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,10 +1,10 @@
 /* ghp-test: timeout=180
  * tests/planner/test_sensitivity.c - the range in which a plan stays: planned anew just inside each end the plan is as
  * good as the new one, just outside the new one is better. */
-#include "planner/sensitivity.h"
+#include "planner/sweep/sensitivity.h"
 
-#include "core/profile_edit.h"
-#include "planner/quantity.h"
+#include "core/plan/profile_edit.h"
+#include "planner/sweep/quantity.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

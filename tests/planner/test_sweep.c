@@ -1,5 +1,5 @@
 /* tests/planner/test_sweep.c - ranges of sweeps, and the points of one against plans made one by one. */
-#include "planner/sweep.h"
+#include "planner/sweep/sweep.h"
 
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

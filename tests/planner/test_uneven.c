@@ -3,10 +3,10 @@
  * the one that is chosen by more than the part in a hundred that shares in proportion may cost; a whole plan is no
  * slower than with equal shares, holds when it is read again, and has equal ones where the workers are alike; of many
  * samples shares are in fours. */
-#include "core/simulate.h"
-#include "core/speeds.h"
-#include "planner/make.h"
-#include "planner/uneven.h"
+#include "core/cost/simulate.h"
+#include "core/cost/speeds.h"
+#include "planner/build/build.h"
+#include "planner/pipeline/load_balance.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
@@ -14,7 +14,7 @@
 
 enum { CASES = 120, MOST_WORKERS = 4, MOST_LAYERS = 16, MOST_BATCH = 24 };
 
-static const double worth = 0.01; /* planner/uneven.c: what proportion may cost */
+static const double worth = 0.01; /* planner/pipeline/load_balance.c: what proportion may cost */
 static char model_path[64], plan_path[64];
 
 struct truth {

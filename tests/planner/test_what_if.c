@@ -2,9 +2,9 @@
  * where it changes a link or the nodes, and no measurement is kept that it makes untrue.
  *
  * The measured profile here has 4 workers on 2 nodes; latencies are 0 where ratios are to be exact powers of two. */
-#include "planner/what_if.h"
+#include "core/plan/what_if.h"
 
-#include "planner/make.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

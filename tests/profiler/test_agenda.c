@@ -1,5 +1,5 @@
 /* tests/profiler/test_agenda.c - what is measured: each thing once, the most valuable first, sizes on a grid. */
-#include "profiler/agenda.h"
+#include "profiler/worklist/worklist.h"
 #include "tests/check.h"
 
 static struct ghp_model models[2];

@@ -1,6 +1,6 @@
 /* tests/profiler/test_analytic.c - the law's text, its defaults, its errors, and that equal texts give equal files. */
-#include "profiler/analytic.h"
-#include "core/file.h"
+#include "profiler/worklist/analytic.h"
+#include "core/base/file.h"
 #include "tests/check.h"
 
 #include <unistd.h>

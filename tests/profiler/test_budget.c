@@ -4,10 +4,10 @@
  * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the machine, no
  * more of them may have been started than the budget holds.
  * ghp-test: np=1 timeout=240 */
-#include "core/log.h"
-#include "executor/formats.h"
-#include "profiler/forecast.h"
-#include "profiler/measured.h"
+#include "core/base/log.h"
+#include "executor/engine/memory_format.h"
+#include "profiler/worklist/time_estimate.h"
+#include "profiler/run/run.h"
 #include "tests/check.h"
 
 #include <time.h>

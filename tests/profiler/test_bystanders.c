@@ -4,9 +4,9 @@
  * The backend's kernels only sleep, rank 0's for a third of the others' time: all at once an operation takes as long as
  * the others', among bystanders as long as rank 0's.
  * ghp-test: np=1,2,3 timeout=240 */
-#include "core/log.h"
-#include "profiler/bystanders.h"
-#include "profiler/measured.h"
+#include "core/base/log.h"
+#include "profiler/measure/background_load.h"
+#include "profiler/run/run.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

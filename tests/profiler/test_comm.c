@@ -1,6 +1,6 @@
 /* tests/profiler/test_comm.c - collectives are timed at every rank count, and the fitted law finds the links again.
  * ghp-test: np=1,2,3,4 timeout=60 */
-#include "profiler/measure_comm.h"
+#include "profiler/measure/comm.h"
 #include "tests/check.h"
 
 static struct ghp_measure m;

@@ -1,6 +1,6 @@
 /* tests/profiler/test_held_out.c - collectives that a profile does not have: what is tried, at which price, with which error.
  * ghp-test: np=1,2,3,4 timeout=120 */
-#include "profiler/held_out.h"
+#include "profiler/validate/validation.h"
 #include "tests/check.h"
 
 #include <math.h>

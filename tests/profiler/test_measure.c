@@ -1,6 +1,6 @@
 /* tests/profiler/test_measure.c - samples, means, and that a failure of one rank reaches all of them.
  * ghp-test: np=1,2,3 timeout=60 */
-#include "profiler/measure.h"
+#include "profiler/measure/measure.h"
 #include "tests/check.h"
 
 #include <time.h>

@@ -1,6 +1,6 @@
 /* tests/profiler/test_op_law.c - the law of a kind finds the two rates that made its measurements, stays above nothing,
  * and knows what it does not know. */
-#include "profiler/op_law.h"
+#include "profiler/worklist/analytic_op.h"
 #include "tests/check.h"
 
 static const double flop_s = 1e-11, byte_s = 4e-10;

@@ -1,9 +1,9 @@
 /* tests/profiler/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is there.
  * ghp-test: np=1,2 timeout=120 */
-#include "profiler/measure_overlap.h"
-#include "profiler/measure_pace.h"
-#include "profiler/measure_rates.h"
-#include "executor/opbench.h"
+#include "profiler/measure/overlap.h"
+#include "profiler/measure/speed_probe.h"
+#include "profiler/measure/rates.h"
+#include "executor/opbench/opbench.h"
 #include "tests/check.h"
 
 static struct ghp_measure m;

@@ -1,5 +1,5 @@
 /* tests/profiler/test_resume.c - an earlier file is continued where it fits and refused where it does not. */
-#include "profiler/resume.h"
+#include "profiler/run/resume.h"
 #include "tests/check.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* tests/profiler/test_speed.c - what seconds of one job on all ranks say of their speeds. */
-#include "profiler/measure_speed.h"
+#include "profiler/measure/speed.h"
 #include "tests/check.h"
 
 static struct ghp_speeds speeds_of(const double *seconds, int n)

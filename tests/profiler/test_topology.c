@@ -1,5 +1,5 @@
 /* tests/profiler/test_topology.c - synthetic machines, XML files and bad descriptions; this machine. */
-#include "profiler/topology.h"
+#include "profiler/run/topology.h"
 #include "tests/check.h"
 
 #include <unistd.h>

@@ -1,0 +1,48 @@
+/* core/base/file.h - whole files in, whole files out, and the hash that names their content.
+ *
+ * Not a stream library: a file is read at once or written at once.  A written file appears complete or not at
+ * all (temporary name in the same directory, fsync, rename), so a crash leaves no half of a plan.
+ *
+ * Tested  tests/core/test_file.c */
+#ifndef GHP_CORE_BASE_FILE_H
+#define GHP_CORE_BASE_FILE_H
+
+#include "core/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The seed of a hash that continues no other one (FNV-1a's offset basis). */
+#define GHP_HASH_SEED UINT64_C(0xcbf29ce484222325)
+
+/* Reads a whole file (or pipe).
+ *
+ * path   file name; "-" is no special name
+ * text   receives the bytes and one NUL after them; the caller frees it; NULL on failure
+ * n      receives the bytes read, without the NUL; may be NULL                            [bytes]
+ *
+ * Returns   GHP_OK; GHP_ERR_IO (cannot open or read; a directory); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_file_read(const char *path, char **text, size_t *n);
+
+/* Writes a whole file, replacing an old one only once the new one is safely on disk.
+ *
+ * path    file name; its directory must exist and be writable; a device or pipe (such as /dev/stdout, which cannot
+ *         be renamed over) is written in place
+ * bytes   n bytes, borrowed
+ *
+ * Returns   GHP_OK; GHP_ERR_IO with what to do (nothing is left behind); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_file_write_atomic(const char *path, const void *bytes, size_t n);
+
+/* Makes a rename within the folder of `path` durable; a file system that cannot is no reason to fail. */
+void ghp_file_sync_folder(const char *path);
+
+/* FNV-1a, 64 bits: h = (h xor byte) * 0x100000001b3 for each byte, from h = seed.  To hash pieces as one text,
+ * give each result as the next seed.  Names content; no protection against forgery.
+ *
+ * Source   Fowler, Noll, Vo: http://www.isthe.com/chongo/tech/comp/fnv/ */
+uint64_t ghp_hash(const void *bytes, size_t n, uint64_t seed);
+
+/* The hash as 16 lower-case hexadecimal digits and a NUL. */
+void ghp_hash_text(uint64_t h, char out[17]);
+
+#endif

@@ -1,0 +1,382 @@
+/* core/base/json.c - loading, saving, and the readers of values.  Where an error sits is found in base/json_position.c. */
+#include "core/base/json.h"
+
+#include "core/base/file.h"
+#include "core/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE_SIZE = 1024, NAMES_SIZE = 512 };
+
+/* What the user can do about a syntax error. */
+static const char *syntax_remedy(enum json_error_code code)
+{
+    switch (code) {
+    case json_error_premature_end_of_input: return "the file is cut short; write it again";
+    case json_error_duplicate_key: return "keep one of the two keys";
+    case json_error_numeric_overflow: return "use a number that a double or int64 can hold";
+    case json_error_end_of_input_expected: return "remove the text after the document";
+    case json_error_invalid_utf8: return "store the file as UTF-8";
+    default: return "correct the JSON there";
+    }
+}
+
+static enum ghp_status fail_syntax(const char *path, const json_error_t *error)
+{
+    char text[JSON_ERROR_TEXT_LENGTH];
+    enum json_error_code code = json_error_code(error);
+    int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
+
+    if (code == json_error_out_of_memory) return GHP_NO_MEMORY();
+    snprintf(text, sizeof text, "%s", error->text);
+    for (char *c = text; *c != '\0'; ++c)
+        if ((unsigned char)*c < ' ') *c = ' ';
+    return GHP_FAIL(GHP_ERR_FORMAT, "%s:%d:%d: %s; %s", path, line, column, text,
+                    syntax_remedy(code));
+}
+
+/* Checks that the root is an object that names the format. */
+static enum ghp_status check_format(const struct ghp_json *doc, const char *format)
+{
+    struct ghp_node root = ghp_json_root(doc), node;
+    const char *found;
+
+    if (!json_is_object(doc->root))
+        return ghp_json_fail(&root, GHP_ERR_FORMAT, "the document is no object; put it in { }");
+    if (!ghp_json_has(&root, "format"))
+        return ghp_json_fail(&root, GHP_ERR_FORMAT,
+                             "key 'format' is missing; a file for this place has \"format\": \"%s\"",
+                             format);
+    GHP_TRY(ghp_json_get(&root, "format", &node));
+    found = json_string_value(node.value);
+    if (found == NULL || strcmp(found, format) != 0)
+        return ghp_json_fail(&node, GHP_ERR_FORMAT, "the format is '%s'; give a file of format '%s'",
+                             found != NULL ? found : "not a text", format);
+    return GHP_OK;
+}
+
+/* Parses doc->text, which doc owns already; releases doc on failure. */
+static enum ghp_status parse_owned(const char *name, const char *format, struct ghp_json *doc)
+{
+    enum ghp_status status = GHP_OK;
+    json_error_t error;
+
+    doc->path = strdup(name);
+    if (doc->path == NULL) {
+        ghp_json_release(doc);
+        return GHP_NO_MEMORY();
+    }
+    if (memchr(doc->text, '\0', doc->n) !=
+        NULL) { /* Jansson takes one behind a number for a space */
+        ghp_json_release(doc);
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "%s:1:1: there is a zero byte in the file; store it as UTF-8", name);
+    }
+    doc->root = json_loadb(doc->text, doc->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (doc->root == NULL)
+        status = fail_syntax(name, &error);
+    else if (format != NULL)
+        status = check_format(doc, format);
+    if (status != GHP_OK) ghp_json_release(doc);
+    return status;
+}
+
+enum ghp_status ghp_json_load(const char *path, const char *format, struct ghp_json *doc)
+{
+    *doc = (struct ghp_json){0};
+    GHP_TRY(ghp_file_read(path, &doc->text, &doc->n));
+    return parse_owned(path, format, doc);
+}
+
+enum ghp_status ghp_json_parse(const char *text, const char *name, const char *format,
+                               struct ghp_json *doc)
+{
+    *doc = (struct ghp_json){0};
+    doc->text = strdup(text);
+    if (doc->text == NULL) return GHP_NO_MEMORY();
+    doc->n = strlen(text);
+    return parse_owned(name, format, doc);
+}
+
+void ghp_json_release(struct ghp_json *doc)
+{
+    if (doc == NULL) return;
+    json_decref(doc->root);
+    free(doc->path);
+    free(doc->text);
+    *doc = (struct ghp_json){0};
+}
+
+struct ghp_node ghp_json_root(const struct ghp_json *doc)
+{
+    return (struct ghp_node){.doc = doc, .value = doc->root};
+}
+
+/* What a value is, for messages. */
+static const char *type_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a text";
+    case JSON_INTEGER: return "a whole number";
+    case JSON_REAL: return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE: return "true or false";
+    case JSON_NULL: return "null";
+    }
+    return "unknown";
+}
+
+static enum ghp_status fail_type(const struct ghp_node *at, const char *wanted)
+{
+    return ghp_json_fail(at, GHP_ERR_FORMAT, "this is %s; write %s", type_name(at->value), wanted);
+}
+
+enum ghp_status ghp_json_only_keys(const struct ghp_node *object, const char *const *keys)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(object->value)) return fail_type(object, "an object");
+    json_object_foreach(object->value, key, value) {
+        char names[NAMES_SIZE];
+        struct ghp_node at;
+        const char *nearest;
+        size_t i = 0;
+
+        while (keys[i] != NULL && strcmp(keys[i], key) != 0) ++i;
+        if (keys[i] != NULL) continue;
+        GHP_TRY(ghp_json_get(object, key, &at));
+        nearest = ghp_text_nearest(key, keys);
+        if (nearest != NULL)
+            return ghp_json_fail(&at, GHP_ERR_FORMAT, "unknown key '%s'; did you mean '%s'?", key,
+                                 nearest);
+        return ghp_json_fail(&at, GHP_ERR_FORMAT, "unknown key '%s'; use one of %s", key,
+                             ghp_text_join(keys, names, sizeof names));
+    }
+    return GHP_OK;
+}
+
+bool ghp_json_has(const struct ghp_node *object, const char *key)
+{
+    return json_object_get(object->value, key) != NULL;
+}
+
+enum ghp_status ghp_json_get(const struct ghp_node *object, const char *key, struct ghp_node *child)
+{
+    struct ghp_node found = {.doc = object->doc};
+
+    if (!json_is_object(object->value)) return fail_type(object, "an object");
+    found.value = json_object_get(object->value, key);
+    if (found.value == NULL)
+        return ghp_json_fail(object, GHP_ERR_FORMAT, "key '%s' is missing; add it", key);
+    /* a place too deep for `where` is cut: its errors then point at the part that fits */
+    snprintf(found.where, sizeof found.where, "%s%s%s", object->where,
+                    object->where[0] != '\0' ? "." : "", key);
+    *child = found;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_array(const struct ghp_node *object, const char *key,
+                               struct ghp_node *child, size_t *n)
+{
+    struct ghp_node found;
+
+    GHP_TRY(ghp_json_get(object, key, &found));
+    if (!json_is_array(found.value)) return fail_type(&found, "an array");
+    if (n != NULL) *n = json_array_size(found.value);
+    *child = found;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_item(const struct ghp_node *array, size_t i, struct ghp_node *child)
+{
+    struct ghp_node found = {.doc = array->doc};
+
+    if (!json_is_array(array->value)) return fail_type(array, "an array");
+    found.value = json_array_get(array->value, i);
+    if (found.value == NULL)
+        return ghp_json_fail(array, GHP_ERR_FORMAT, "there are %zu items; give at least %zu",
+                             json_array_size(array->value), i + 1);
+    snprintf(found.where, sizeof found.where, "%s[%zu]", array->where, i);
+    *child = found;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_int(const struct ghp_node *object, const char *key, int64_t min,
+                             int64_t max, int64_t *out)
+{
+    char range[80];
+    struct ghp_node at;
+    int64_t value;
+
+    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!json_is_integer(at.value)) return fail_type(&at, "a whole number");
+    value = (int64_t)json_integer_value(at.value);
+    if (value < min || value > max)
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "%lld is out of range; use a whole number %s",
+                             (long long)value,
+                             ghp_text_range((double)min, (double)max, range, sizeof range));
+    *out = value;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_real(const struct ghp_node *object, const char *key, double min,
+                              double max, double *out)
+{
+    char range[80], number[32];
+    struct ghp_node at;
+    double value;
+
+    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!json_is_number(at.value)) return fail_type(&at, "a number");
+    value = json_number_value(at.value);
+    if (!(value >= min && value <= max))
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "%s is out of range; use a number %s",
+                             ghp_text_number(value, number, sizeof number),
+                             ghp_text_range(min, max, range, sizeof range));
+    *out = value;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_bool(const struct ghp_node *object, const char *key, bool *out)
+{
+    struct ghp_node at;
+
+    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!json_is_boolean(at.value)) return fail_type(&at, "true or false");
+    *out = json_is_true(at.value);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_text(const struct ghp_node *object, const char *key, char **out)
+{
+    struct ghp_node at;
+    char *copy;
+
+    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!json_is_string(at.value)) return fail_type(&at, "a text");
+    copy = strdup(json_string_value(at.value));
+    if (copy == NULL) return GHP_NO_MEMORY();
+    *out = copy;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_text_n(const struct ghp_node *object, const char *key, char *buf, size_t n)
+{
+    struct ghp_node at;
+
+    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!json_is_string(at.value)) return fail_type(&at, "a text");
+    if (json_string_length(at.value) >= n)
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "the text has %zu bytes; use at most %zu",
+                             json_string_length(at.value), n > 0 ? n - 1 : 0);
+    memcpy(buf, json_string_value(at.value), json_string_length(at.value) + 1);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
+                                const char *const *names, int *out)
+{
+    char list[NAMES_SIZE];
+    struct ghp_node at;
+    const char *text;
+
+    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!json_is_string(at.value)) return fail_type(&at, "a text");
+    text = json_string_value(at.value);
+    for (int i = 0; names[i] != NULL; ++i) {
+        if (strcmp(names[i], text) != 0) continue;
+        *out = i;
+        return GHP_OK;
+    }
+    return ghp_json_fail(&at, GHP_ERR_FORMAT, "unknown name '%s'; use one of %s", text,
+                         ghp_text_join(names, list, sizeof list));
+}
+
+/* The optional readers: absent keys leave *out alone.  A value that is no object is the plain reader's error. */
+static bool absent(const struct ghp_node *object, const char *key)
+{
+    return json_is_object(object->value) && !ghp_json_has(object, key);
+}
+
+enum ghp_status ghp_json_opt_int(const struct ghp_node *object, const char *key, int64_t min,
+                                 int64_t max, int64_t *out)
+{
+    return absent(object, key) ? GHP_OK : ghp_json_int(object, key, min, max, out);
+}
+
+enum ghp_status ghp_json_opt_real(const struct ghp_node *object, const char *key, double min,
+                                  double max, double *out)
+{
+    return absent(object, key) ? GHP_OK : ghp_json_real(object, key, min, max, out);
+}
+
+enum ghp_status ghp_json_opt_bool(const struct ghp_node *object, const char *key, bool *out)
+{
+    return absent(object, key) ? GHP_OK : ghp_json_bool(object, key, out);
+}
+
+enum ghp_status ghp_json_opt_text(const struct ghp_node *object, const char *key, char **out)
+{
+    return absent(object, key) ? GHP_OK : ghp_json_text(object, key, out);
+}
+
+enum ghp_status ghp_json_opt_text_n(const struct ghp_node *object, const char *key, char *buf,
+                                    size_t n)
+{
+    return absent(object, key) ? GHP_OK : ghp_json_text_n(object, key, buf, n);
+}
+
+enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *key,
+                                    const char *const *names, int *out)
+{
+    return absent(object, key) ? GHP_OK : ghp_json_choice(object, key, names, out);
+}
+
+enum ghp_status ghp_json_text_of(json_t *root, char **text)
+{
+    char *dumped, *line;
+    size_t n;
+
+    *text = NULL;
+    if (root == NULL) return GHP_FAIL(GHP_ERR_INTERNAL, "no JSON value to write; report this");
+    dumped = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
+    if (dumped == NULL) return GHP_NO_MEMORY();
+    n = strlen(dumped);
+    line = realloc(dumped, n + 2);
+    if (line == NULL) {
+        free(dumped);
+        return GHP_NO_MEMORY();
+    }
+    memcpy(line + n, "\n", 2);
+    *text = line;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_json_save(const char *path, json_t *root)
+{
+    enum ghp_status status;
+    char *text;
+
+    GHP_TRY(ghp_json_text_of(root, &text));
+    status = ghp_file_write_atomic(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+enum ghp_status ghp_json_print(json_t *root, FILE *out)
+{
+    char *text = NULL;
+    enum ghp_status status = root != NULL ? ghp_json_text_of(root, &text) : GHP_NO_MEMORY();
+
+    if (status == GHP_OK && (fputs(text, out) == EOF || fflush(out) != 0))
+        status = GHP_FAIL(GHP_ERR_IO, "cannot write the result; make room, or see where it goes");
+    free(text);
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,137 @@
+/* core/base/json.h - JSON files with errors that name the line, and readers that refuse what they do not know.
+ *
+ * The one header that shows Jansson: other files include this one.  Not a schema language: each noun's reader asks
+ * for its keys by name, type and range, and calls ghp_json_only_keys so that a misspelt key is an error.
+ *
+ *     struct ghp_json doc = {0};
+ *     GHP_TRY(ghp_json_load(path, "ghp.plan/1", &doc));
+ *     struct ghp_node root = ghp_json_root(&doc);
+ *     status = ghp_json_int(&root, "workers", 1, 65536, &workers);      ... and so on ...
+ *     ghp_json_release(&doc);
+ *
+ * Every message reads `path:line:column: problem; remedy`.  The line is looked up only when an error is made.
+ * Duplicate keys, text after the document and numbers beyond double's range are refused when loading.
+ *
+ * Tested  tests/core/test_json.c */
+#ifndef GHP_CORE_BASE_JSON_H
+#define GHP_CORE_BASE_JSON_H
+
+#include "core/base/status.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A loaded document; owns everything in it. */
+struct ghp_json {
+    json_t *root; /* the value of the whole document */
+    char *path;   /* file name, or the name given to ghp_json_parse; used in messages */
+    char *text;   /* the document's own bytes, NUL-terminated: where an error looks up its line */
+    size_t n;     /* bytes of text without the NUL */
+};
+
+/* A place in a document; borrows from it, needs no release. */
+struct ghp_node {
+    const struct ghp_json *doc;
+    json_t *value;   /* borrowed from doc->root */
+    char where[256]; /* for example layers[3].kernel; "" is the root */
+};
+
+/* Loads a document from a file.
+ *
+ * path     file name
+ * format   what the root's "format" key must say, for example "ghp.plan/1"; NULL: any value, not checked
+ * doc      filled on success, zeroed on failure; released by the caller
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (syntax, not an object, other format); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_json_load(const char *path, const char *format, struct ghp_json *doc);
+
+/* The same from a NUL-terminated text; name stands in messages where a path would. */
+enum ghp_status ghp_json_parse(const char *text, const char *name, const char *format,
+                               struct ghp_json *doc);
+
+/* Frees the document; accepts a zeroed one and NULL. */
+void ghp_json_release(struct ghp_json *doc);
+
+/* The place that is the whole document. */
+struct ghp_node ghp_json_root(const struct ghp_json *doc);
+
+/* Makes a failure at a place: `path:line:column: 'where': ` and the formatted problem; remedy.
+ *
+ * Returns   code */
+enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)
+    GHP_PRINTF(3, 4);
+
+/* Refuses a key of the object that is not in the NULL-terminated list; names the nearest key that is.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT (also where the place is no object) */
+enum ghp_status ghp_json_only_keys(const struct ghp_node *object, const char *const *keys);
+
+/* Whether the object has the key; null counts as a value. */
+bool ghp_json_has(const struct ghp_node *object, const char *key);
+
+/* The value of a key, of any type.
+ *
+ * child may be the same struct as object.
+ * Returns   GHP_OK; GHP_ERR_FORMAT (key absent, or the place is no object) */
+enum ghp_status ghp_json_get(const struct ghp_node *object, const char *key,
+                             struct ghp_node *child);
+
+/* The value of a key that must be an array, and its length in *n (n may be NULL). */
+enum ghp_status ghp_json_array(const struct ghp_node *object, const char *key,
+                               struct ghp_node *child, size_t *n);
+
+/* Item i of an array; GHP_ERR_FORMAT where the place is no array or has no item i.  child may be the same as array. */
+enum ghp_status ghp_json_item(const struct ghp_node *array, size_t i, struct ghp_node *child);
+
+/* Readers of one value of an object.  Each checks the type and the range and leaves *out untouched on failure.
+ *
+ * object   an object; key is one of its keys
+ * min,max  smallest and largest value allowed, both included
+ * out      receives the value
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT (absent, wrong type); GHP_ERR_INPUT (outside the range); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_json_int(const struct ghp_node *object, const char *key, int64_t min,
+                             int64_t max, int64_t *out);
+/* Whole numbers are accepted too. */
+enum ghp_status ghp_json_real(const struct ghp_node *object, const char *key, double min,
+                              double max, double *out);
+enum ghp_status ghp_json_bool(const struct ghp_node *object, const char *key, bool *out);
+/* *out is malloc'd; the caller frees it. */
+enum ghp_status ghp_json_text(const struct ghp_node *object, const char *key, char **out);
+/* Copies into buf of n bytes; a text that does not fit is GHP_ERR_INPUT. */
+enum ghp_status ghp_json_text_n(const struct ghp_node *object, const char *key, char *buf,
+                                size_t n);
+/* A text that is one of the NULL-terminated names; *out receives its index. */
+enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
+                                const char *const *names, int *out);
+
+/* The same readers for keys that may be absent: then GHP_OK and *out stays as it is.  null is not absent. */
+enum ghp_status ghp_json_opt_int(const struct ghp_node *object, const char *key, int64_t min,
+                                 int64_t max, int64_t *out);
+enum ghp_status ghp_json_opt_real(const struct ghp_node *object, const char *key, double min,
+                                  double max, double *out);
+enum ghp_status ghp_json_opt_bool(const struct ghp_node *object, const char *key, bool *out);
+enum ghp_status ghp_json_opt_text(const struct ghp_node *object, const char *key, char **out);
+enum ghp_status ghp_json_opt_text_n(const struct ghp_node *object, const char *key, char *buf,
+                                    size_t n);
+enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *key,
+                                    const char *const *names, int *out);
+
+/* Writes a value as a file, atomically: indented, keys in the order they were set, numbers that read back to the
+ * same double, a newline at the end.  root is borrowed.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY; GHP_ERR_INTERNAL (root is NULL or cannot be written) */
+enum ghp_status ghp_json_save(const char *path, json_t *root);
+
+/* The same text in memory; *text is malloc'd, with the newline, and freed by the caller. */
+enum ghp_status ghp_json_text_of(json_t *root, char **text);
+
+/* Prints the same text and flushes.  root is released; NULL: there was no memory for it.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_json_print(json_t *root, FILE *out);
+
+#endif

@@ -1,0 +1,93 @@
+/* core/base/opts.h - command lines: one table of options drives the parser, --help and the dump of the configuration.
+ *
+ * A tool lists its options once, with the variables they set; the variables' values before parsing are the
+ * defaults that --help shows.
+ *
+ *     static const char *plan_path = "plan.json";
+ *     static const struct ghp_opt options[] = {
+ *         {.kind = GHP_OPT_HEADING, .help = "Output"},
+ *         {.name = "output", .letter = 'o', .kind = GHP_OPT_TEXT, .target = &plan_path,
+ *          .argument = "PLAN", .help = "where the plan goes"},
+ *     };
+ *
+ * --help and --version belong to every tool; they print to stdout, and then ghp_opts_done() tells main to end.
+ * --help=man prints the man page and --help=bash the completions, from the same table.
+ * Options and positional arguments may be mixed; "--" ends the options; "-" alone is positional.  As in
+ * getopt_long, which is underneath, a long name may be shortened where that is unambiguous.
+ * A default outside an option's own range means "not set", and --help does not show it.
+ *
+ * Tested  tests/core/test_opts.c */
+#ifndef GHP_CORE_BASE_OPTS_H
+#define GHP_CORE_BASE_OPTS_H
+
+#include "core/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GHP_OPT_LIST_MAX 16
+
+enum ghp_opt_kind {
+    GHP_OPT_FLAG,   /* bool *          set to true; takes no value */
+    GHP_OPT_INT,    /* int64_t *       */
+    GHP_OPT_REAL,   /* double *        finite */
+    GHP_OPT_TEXT,   /* const char **   points into argv */
+    GHP_OPT_CHOICE, /* int *           index into choices */
+    GHP_OPT_BYTES,  /* int64_t *       [bytes]; read by ghp_bytes_parse */
+    GHP_OPT_LIST,   /* struct ghp_opt_list *; may be given several times */
+    GHP_OPT_HEADING /* no option: help is a heading in --help */
+};
+
+/* The target of GHP_OPT_LIST. */
+struct ghp_opt_list {
+    const char *item[GHP_OPT_LIST_MAX]; /* point into argv */
+    int n;                              /* items given */
+};
+
+/* One option (or heading). */
+struct ghp_opt {
+    const char *name;           /* long name without the dashes; NULL: the letter only */
+    char letter;                /* short name, 0 for none */
+    enum ghp_opt_kind kind;
+    void *target;               /* as enum ghp_opt_kind says */
+    const char *argument;       /* what --help calls the value, for example "N"; NULL: by kind */
+    const char *help;           /* one sentence, lower case, no full stop */
+    double min, max;            /* allowed range of INT, REAL, BYTES, both included; both 0: unbounded */
+    const char *const *choices; /* CHOICE: NULL-terminated names */
+};
+
+/* Takes a library's name and the version that is linked. */
+typedef void ghp_opts_say(const char *name, const char *version);
+
+/* A tool's command line. */
+struct ghp_tool {
+    const char *name;           /* "ghp-plan" */
+    const char *purpose;        /* one sentence */
+    const char *usage;          /* what follows "usage: ", may have several lines */
+    const char *example;        /* a command that works in the source tree */
+    const struct ghp_opt *opts; /* n_opts entries */
+    int n_opts;
+    const char *notes;          /* further help text, may be NULL */
+    void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
+};
+
+/* Parses a command line into the targets.
+ *
+ * argc, argv       as main got them; the targets may point into argv
+ * positional       receives the arguments that are no options, max_positional entries; may be NULL where that is 0
+ * n_positional     receives how many; may be NULL
+ *
+ * Returns   GHP_OK (after --help or --version too: see ghp_opts_done); GHP_ERR_USAGE (unknown option with the nearest
+ *           match, value missing, outside its range or malformed, option given twice, too many arguments) */
+enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **argv,
+                               const char **positional, int max_positional, int *n_positional);
+
+/* Whether the last ghp_opts_parse answered --help or --version: main then returns 0. */
+bool ghp_opts_done(void);
+
+/* Calls fn for every option with its present value as text: numbers so that they read back alike, flags "true" and
+ * "false", a list's items separated by commas; value_text is NULL where a TEXT is NULL. */
+void ghp_opts_each(const struct ghp_tool *tool,
+                   void (*fn)(const char *name, const char *value_text, void *ctx), void *ctx);
+
+#endif

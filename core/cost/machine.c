@@ -1,0 +1,263 @@
+/* core/cost/machine.c - the machine file, and which worker runs on which node and cores.
+ *
+ * Reads no hardware (profiler/ does, through hwloc).  The law of collectives over the links is in profile_comm.c. */
+#include "core/cost/machine.h"
+
+#include "core/cost/embed.h"
+#include "core/base/file.h"
+#include "core/base/json_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "ghp.machine/1"
+
+enum { MAX_NODES = 1 << 20, MAX_CORES = 1 << 16 };
+
+enum ghp_status ghp_embed_format(const struct ghp_node *at, const char *format)
+{
+    const char *const formats[] = {format, NULL};
+    int choice;
+
+    return ghp_json_choice(at, "format", formats, &choice);
+}
+
+enum ghp_status ghp_embed_hash(const struct ghp_node *at, const char *key, uint64_t *hash)
+{
+    struct ghp_node node;
+    char text[17];
+
+    GHP_TRY(ghp_json_text_n(at, key, text, sizeof text));
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) {
+        GHP_TRY(ghp_json_get(at, key, &node));
+        return ghp_json_fail(&node, GHP_ERR_FORMAT, "'%s' is no hash; write 16 hexadecimal digits",
+                             text);
+    }
+    *hash = strtoull(text, NULL, 16);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_embed_hash_of(json_t *value, uint64_t *hash)
+{
+    char *text = NULL;
+    enum ghp_status status = ghp_json_compact(value, &text);
+
+    if (status == GHP_OK) *hash = ghp_hash(text, strlen(text), GHP_HASH_SEED);
+    free(text);
+    json_decref(value);
+    return status;
+}
+
+static json_t *link_json(const struct ghp_link *link)
+{
+    return json_pack("{s:f, s:f}", "latency_s", link->latency_s, "bandwidth_Bps",
+                     link->bandwidth_Bps);
+}
+
+/* Written only where there are any. */
+static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
+{
+    if (gpus->count == 0) return 0;
+    return json_object_set_new(
+        root, "gpus",
+        json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
+                  gpus->name != NULL ? gpus->name : "", "memory_bytes",
+                  (json_int_t)gpus->memory_bytes, "nvlink_Bps", gpus->nvlink_Bps, "pcie_Bps",
+                  gpus->pcie_Bps));
+}
+
+json_t *ghp_machine_json(const struct ghp_machine *machine)
+{
+    json_t *pus = json_array(), *root;
+
+    if (pus == NULL) return NULL;
+    for (int i = 0; i < machine->n_pus; ++i) {
+        if (json_array_append_new(pus, json_integer(machine->pus[i])) == 0) continue;
+        json_decref(pus);
+        return NULL;
+    }
+    root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I}", "format", FORMAT, "name",
+                     machine->name != NULL ? machine->name : "", "nodes", machine->nodes,
+                     "packages", machine->packages, "cores", machine->cores, "threads",
+                     machine->threads, "memory_bytes", (json_int_t)machine->memory_bytes);
+    if (root == NULL) {
+        json_decref(pus);
+        return NULL;
+    }
+    if ((json_object_set_new(root, "pus", pus) | set_gpus(root, &machine->gpus) |
+         json_object_set_new(root, "intra", link_json(&machine->intra)) |
+         json_object_set_new(root, "inter", link_json(&machine->inter))) == 0)
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+static enum ghp_status read_link(const struct ghp_node *at, const char *key, struct ghp_link *link)
+{
+    static const char *const keys[] = {"latency_s", "bandwidth_Bps", NULL};
+    struct ghp_node node;
+
+    GHP_TRY(ghp_json_get(at, key, &node));
+    GHP_TRY(ghp_json_only_keys(&node, keys));
+    GHP_TRY(ghp_json_real(&node, "latency_s", 0, 1e6, &link->latency_s));
+    return ghp_json_real(&node, "bandwidth_Bps", 0, 1e18, &link->bandwidth_Bps);
+}
+
+/* A whole number that fits int. */
+static enum ghp_status read_count(const struct ghp_node *at, const char *key, int min, int max,
+                                  int *out)
+{
+    int64_t value = 0;
+
+    GHP_TRY(ghp_json_int(at, key, min, max, &value));
+    *out = (int)value;
+    return GHP_OK;
+}
+
+static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *machine)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(at, "pus", &array, &n));
+    if (n != (size_t)machine->cores)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu numbers, but %d cores; give one for each core", n,
+                             machine->cores);
+    machine->pus = ghp_alloc(n, sizeof *machine->pus);
+    if (machine->pus == NULL) return GHP_NO_MEMORY();
+    machine->n_pus = (int)n;
+    for (size_t i = 0; i < n; ++i) {
+        json_int_t value;
+
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        value = json_integer_value(item.value);
+        if (!json_is_integer(item.value) || value < 0 || value > MAX_CORES)
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "this is no processor; use a whole number from 0 to %d",
+                                 MAX_CORES);
+        machine->pus[i] = (int)value;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpus)
+{
+    static const char *const keys[] = {"count", "name", "memory_bytes", "nvlink_Bps", "pcie_Bps",
+                                       NULL};
+    struct ghp_node node;
+
+    if (!ghp_json_has(at, "gpus")) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "gpus", &node));
+    GHP_TRY(ghp_json_only_keys(&node, keys));
+    GHP_TRY(read_count(&node, "count", 1, MAX_CORES, &gpus->count));
+    GHP_TRY(ghp_json_text(&node, "name", &gpus->name));
+    GHP_TRY(ghp_json_int(&node, "memory_bytes", 0, INT64_MAX, &gpus->memory_bytes));
+    GHP_TRY(ghp_json_real(&node, "nvlink_Bps", 0, 1e18, &gpus->nvlink_Bps));
+    return ghp_json_real(&node, "pcie_Bps", 0, 1e18, &gpus->pcie_Bps);
+}
+
+static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine *machine)
+{
+    static const char *const keys[] = {"format", "name",         "nodes", "packages", "cores", "threads",
+                                       "pus",    "memory_bytes", "gpus",  "intra",    "inter", NULL};
+
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_embed_format(at, FORMAT));
+    GHP_TRY(ghp_json_text(at, "name", &machine->name));
+    GHP_TRY(read_count(at, "nodes", 1, MAX_NODES, &machine->nodes));
+    GHP_TRY(read_count(at, "cores", 1, MAX_CORES, &machine->cores));
+    GHP_TRY(read_count(at, "packages", 1, machine->cores, &machine->packages));
+    GHP_TRY(read_count(at, "threads", machine->cores, MAX_CORES, &machine->threads));
+    GHP_TRY(read_pus(at, machine));
+    GHP_TRY(ghp_json_int(at, "memory_bytes", 0, INT64_MAX, &machine->memory_bytes));
+    GHP_TRY(read_gpus(at, &machine->gpus));
+    GHP_TRY(read_link(at, "intra", &machine->intra));
+    return read_link(at, "inter", &machine->inter);
+}
+
+enum ghp_status ghp_machine_read(const struct ghp_node *at, struct ghp_machine *machine)
+{
+    enum ghp_status status;
+
+    *machine = (struct ghp_machine){0};
+    status = read_fields(at, machine);
+    if (status != GHP_OK) ghp_machine_release(machine);
+    return status;
+}
+
+enum ghp_status ghp_machine_load(const char *path, struct ghp_machine *machine)
+{
+    enum ghp_status status;
+    struct ghp_node root;
+    struct ghp_json doc;
+
+    *machine = (struct ghp_machine){0};
+    GHP_TRY(ghp_json_load(path, FORMAT, &doc));
+    root = ghp_json_root(&doc);
+    status = ghp_machine_read(&root, machine);
+    ghp_json_release(&doc);
+    return status;
+}
+
+enum ghp_status ghp_machine_save(const char *path, const struct ghp_machine *machine)
+{
+    return ghp_json_lines_save(path, ghp_machine_json(machine));
+}
+
+enum ghp_status ghp_machine_hash(const struct ghp_machine *machine, uint64_t *hash)
+{
+    return ghp_embed_hash_of(ghp_machine_json(machine), hash);
+}
+
+enum ghp_status ghp_machine_copy(const struct ghp_machine *from, struct ghp_machine *to)
+{
+    struct ghp_machine copy = *from;
+
+    *to = (struct ghp_machine){0};
+    copy.name = strdup(from->name != NULL ? from->name : "");
+    copy.gpus.name = from->gpus.name != NULL ? strdup(from->gpus.name) : NULL;
+    copy.pus = ghp_alloc((size_t)from->n_pus, sizeof *copy.pus);
+    if (copy.name == NULL || copy.pus == NULL ||
+        (from->gpus.name != NULL && copy.gpus.name == NULL)) {
+        ghp_machine_release(&copy);
+        return GHP_NO_MEMORY();
+    }
+    if (from->n_pus > 0) memcpy(copy.pus, from->pus, (size_t)from->n_pus * sizeof *copy.pus);
+    *to = copy;
+    return GHP_OK;
+}
+
+void ghp_machine_release(struct ghp_machine *machine)
+{
+    if (machine == NULL) return;
+    free(machine->name);
+    free(machine->gpus.name);
+    free(machine->pus);
+    *machine = (struct ghp_machine){0};
+}
+
+int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers)
+{
+    int nodes = machine->nodes > 0 ? machine->nodes : 1;
+
+    return (workers + nodes - 1) / nodes;
+}
+
+struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank)
+{
+    int per_node = ghp_machine_workers_per_node(machine, workers);
+    int node = rank / per_node, local = rank % per_node;
+    int here = workers - node * per_node < per_node ? workers - node * per_node : per_node;
+    struct ghp_place place = {.node = node, .n_cores = 1};
+
+    GHP_ASSERT(rank >= 0 && rank < workers);
+    if (per_node <= machine->cores) {
+        place.n_cores = machine->cores / per_node;
+        place.first_core = (int)((int64_t)local * machine->cores / per_node);
+    } else {
+        place.first_core = local % machine->cores;
+        place.oversubscribed = local >= machine->cores || local + machine->cores < here;
+    }
+    return place;
+}

@@ -1,0 +1,55 @@
+/* core/cost/machine.h - the cluster: equal nodes of cores, and the two links a message can cross.
+ *
+ * Read through hwloc by ghp-profile (on the real thing, from XML or from a synthetic string); everything else reads the
+ * JSON file. "128 such nodes" is an edit of one line. */
+#ifndef GHP_CORE_COST_MACHINE_H
+#define GHP_CORE_COST_MACHINE_H
+
+#include "core/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ghp_link {         /* seconds for one message = latency_s + bytes / bandwidth_Bps */
+    double latency_s;     /* >= 0 */
+    double bandwidth_Bps; /* > 0, per direction */
+};
+
+struct ghp_gpus {         /* of one node */
+    int count;            /* 0: none */
+    char *name;           /* free text; NULL where there are none */
+    int64_t memory_bytes; /* of each; 0: unknown */
+    double nvlink_Bps;    /* between two of them, per direction; 0: none or unknown */
+    double pcie_Bps;      /* of each to the host, per direction; 0: unknown */
+};
+
+struct ghp_machine {
+    char *name;                   /* free text: processor model or synthetic string */
+    int nodes;                    /* >= 1 */
+    int packages, cores, threads; /* per node */
+    int n_pus;
+    /* operating-system index of the first hardware thread of each core, in topology order; `cores` entries */
+    int *pus;
+    int64_t memory_bytes;  /* per node */
+    struct ghp_gpus gpus;  /* per node */
+    struct ghp_link intra; /* between two workers of one node */
+    struct ghp_link inter; /* one node's link to the others, shared by its workers */
+};
+
+struct ghp_place { /* where one worker runs */
+    int node;
+    int first_core, n_cores; /* indices into machine->pus */
+    bool oversubscribed;     /* shares its core with other workers */
+};
+
+enum ghp_status ghp_machine_load(const char *path, struct ghp_machine *machine);
+enum ghp_status ghp_machine_save(const char *path, const struct ghp_machine *machine);
+enum ghp_status ghp_machine_copy(const struct ghp_machine *from, struct ghp_machine *to);
+void ghp_machine_release(struct ghp_machine *machine);
+
+/* Workers on one node: the first nodes fill up with ceil(N / nodes) consecutive ranks each. */
+int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers);
+/* Cores are dealt in blocks; more workers than cores share round robin. */
+struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank);
+
+#endif

@@ -1,0 +1,436 @@
+/* core/cost/profile_comm.c - seconds of collectives: the law over the machine's links, and the measured table.
+ *
+ * The law is what a table is continued by; it never replaces a measurement.  Between two measured sizes the seconds are
+ * interpolated over the bytes: exact for latency + bytes / bandwidth.  Where short messages pass in a burst and a rate
+ * holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a factor f apart: 17 % at
+ * 2, a third at 4. */
+#include "core/cost/profile_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MOST_BYTES 0x1p60
+
+/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. With held > 0
+ * these are numbers of a stage's workers, and the map of struct ghp_ranks says where they are. */
+struct kind {
+    int count, stride, workers;
+    int held, group, from;
+    int apart; /* distance between a group's first two ranks: what tables know groups by */
+};
+
+static struct kind kind_of(struct ghp_ranks ranks, int workers)
+{
+    int apart = ranks.held == 0 || ranks.count < 2
+                    ? ranks.stride
+                    : ghp_ranks_at(ranks, 1) - ghp_ranks_at(ranks, 0);
+
+    return (struct kind){ranks.count, ranks.stride, workers, ranks.held,
+                         ranks.group, ranks.from,   apart};
+}
+
+/* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q members
+ * inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a block. */
+static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t b)
+{
+    int64_t end = base + (int64_t)kind.count * kind.stride, p = kind.count;
+    int64_t here = (end < b ? end : b) - (base > a ? base : a);
+    int64_t q = here / kind.stride,
+            more = here % kind.stride; /* `more` groups have q + 1 members here */
+
+    if (end > kind.workers) return 0; /* too few ranks are left for a group */
+    return more * (q + 1) * (p - q - 1) + (kind.stride - more) * q * (p - q);
+}
+
+/* The rank with a number. */
+static int64_t rank_of(struct kind kind, int64_t number)
+{
+    return number / kind.held * kind.group + kind.from + number % kind.held;
+}
+
+/* Members of the number's group in ranks a .. b - 1, itself included: on both sides as far as the node reaches. */
+static int64_t members_here(struct kind kind, int64_t number, int64_t a, int64_t b)
+{
+    int64_t block = (int64_t)kind.count * kind.stride, base = number / block * block, n = 1;
+
+    for (int64_t k = number - kind.stride; k >= base && rank_of(kind, k) >= a; k -= kind.stride)
+        ++n;
+    for (int64_t k = number + kind.stride; k < base + block && rank_of(kind, k) < b;
+         k += kind.stride)
+        ++n;
+    return n;
+}
+
+/* leaving_node of a stage's groups: every member of a node sends to those of its group that are elsewhere; by levels, to one in
+ * each other node. */
+static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind, bool levels)
+{
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    int64_t numbers = (int64_t)kind.workers / kind.group * kind.held, most = 0, sum = 0, node = -1;
+    int64_t block = (int64_t)kind.count * kind.stride;
+
+    for (int64_t k = 0; k < numbers; ++k) {
+        int64_t rank = rank_of(kind, k), a = rank / per_node * per_node;
+
+        if (rank / per_node != node) sum = 0;
+        node = rank / per_node;
+        if (k / block * block + block <= numbers) {
+            int64_t q = members_here(kind, k, a, a + per_node);
+
+            sum += levels && kind.count % q == 0 ? kind.count / q - 1 : kind.count - q;
+        }
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+/* Messages that leave the node where most do, of all groups of the kind at once, when they exchange in pairs; 0: each
+ * group lies in one node.
+ *
+ * Tested   tests/core/test_crossing.c, against a walk over all members */
+static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
+{
+    int64_t block = (int64_t)kind.count * kind.stride, most = 0;
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+
+    if (per_node >= kind.workers) return 0;
+    if (per_node == 1) return kind.count - 1;
+    if (kind.held > 0) return leaving_stage(machine, kind, false);
+    for (int64_t a = 0; a < kind.workers; a += per_node) {
+        int64_t b = a + per_node < kind.workers ? a + per_node : kind.workers;
+        int64_t first = a / block * block,
+                last = (b - 1) / block * block; /* those between lie inside */
+        int64_t leaving = leaving_block(kind, first, a, b);
+
+        if (last != first) leaving += leaving_block(kind, last, a, b);
+        if (leaving > most) most = leaving;
+        if ((b % block == 0 || block % per_node == 0) && kind.workers % block == 0 &&
+            kind.workers % per_node == 0)
+            break; /* from here on it repeats */
+    }
+    return (int)most;
+}
+
+/* Sums and gathers go by levels where each group has as many members in every node that it touches: how many, else 1.  Only
+ * groups that fill their nodes are looked at; others that come out even are taken for pairs. */
+static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machine, struct kind kind)
+{
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    int64_t span = (int64_t)kind.count * kind.stride;
+    bool fills = per_node % kind.stride == 0 && span % per_node == 0 && span > per_node;
+
+    if (kind.held > 0) return 1; /* leaving_stage looks at each member */
+    return op != GHP_COMM_ALL_TO_ALL && fills ? per_node / kind.stride : 1;
+}
+
+/* The link that bounds the groups of a kind, with the part of it that one rank's messages to its p - 1 peers get. */
+static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *machine,
+                               struct kind kind)
+{
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    bool staged = kind.held > 0 && per_node > 1 && per_node < kind.workers;
+    int64_t leaving = staged ? leaving_stage(machine, kind, op != GHP_COMM_ALL_TO_ALL)
+                             : leaving_node(machine, kind);
+    struct ghp_link link = leaving > 0 ? machine->inter : machine->intra;
+    double p = kind.count, q = members_in_node(op, machine, kind), inside;
+
+    if (q <= 1) {
+        if (leaving > 0) link.bandwidth_Bps /= (double)leaving / (p - 1);
+        return link;
+    }
+    /* between the nodes each of q members sends p / q - 1 messages, inside its node (q - 1) p / q */
+    link.bandwidth_Bps /= kind.stride * (p - q) / (p - 1);
+    inside = machine->intra.bandwidth_Bps / ((q - 1) * p / q / (p - 1));
+    if (inside < link.bandwidth_Bps) link.bandwidth_Bps = inside;
+    return link;
+}
+
+/* Source   docs/time-model.md 3 */
+static double law_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_link link)
+{
+    double n = count, volume = (double)bytes;
+
+    if (count <= 1 || op == GHP_COMM_NONE) return 0;
+    if (op == GHP_COMM_TRANSFER) return volume / link.bandwidth_Bps + link.latency_s;
+    if (op == GHP_COMM_ALL_REDUCE)
+        return 2 * (n - 1) / n * volume / link.bandwidth_Bps + 2 * (n - 1) * link.latency_s;
+    return (n - 1) / n * volume / link.bandwidth_Bps + (n - 1) * link.latency_s;
+}
+
+double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
+                          struct ghp_ranks ranks, int workers)
+{
+    struct kind kind = kind_of(ranks, workers);
+
+    return ranks.count <= 1 ? 0 : law_of(op, bytes, ranks.count, link_of(op, machine, kind));
+}
+
+/* The workers that ran when an entry of this kind was measured. */
+static struct kind measured_kind(const struct ghp_profile *profile,
+                                 const struct ghp_comm_entry *entry, int workers)
+{
+    int64_t span = (int64_t)entry->count * entry->stride;
+
+    return (struct kind){.count = entry->count,
+                         .stride = entry->stride,
+                         .workers = profile->workers >= span ? profile->workers : workers,
+                         .apart = entry->stride};
+}
+
+bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers)
+{
+    return leaving_node(machine, (struct kind){.count = count,
+                                               .stride = stride,
+                                               .workers = workers,
+                                               .apart = stride}) > 0;
+}
+
+bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry)
+{
+    struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
+
+    return leaving_node(&profile->machine, kind) > 0;
+}
+
+double ghp_profile_entry_law_s(const struct ghp_profile *profile,
+                               const struct ghp_comm_entry *entry)
+{
+    struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
+
+    return law_of(entry->op, entry->bytes, entry->count,
+                  link_of(entry->op, &profile->machine, kind));
+}
+
+/* First entry of the table of (op, count, stride), or of any later one. */
+static int table_start(const struct ghp_profile *profile, enum ghp_comm_op op, int count,
+                       int stride)
+{
+    int low = 0, high = profile->n_comms;
+
+    while (low < high) {
+        int mid = low + (high - low) / 2;
+        const struct ghp_comm_entry *e = &profile->comms[mid];
+        bool before = e->op != op         ? e->op < op
+                      : e->count != count ? e->count < count
+                                          : e->stride < stride;
+
+        if (before)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static bool in_table(const struct ghp_profile *profile, int i, const struct ghp_comm_entry *like)
+{
+    const struct ghp_comm_entry *e = &profile->comms[i];
+
+    return i < profile->n_comms && e->op == like->op && e->count == like->count &&
+           e->stride == like->stride;
+}
+
+/* The entries around pick->bytes in the table that starts at `start`; beyond its end the last two. */
+static void pick_around(const struct ghp_profile *profile, int start, struct ghp_pick_comm *pick)
+{
+    const struct ghp_comm_entry *like = &profile->comms[start], *at;
+    int i = start, last = start;
+
+    while (in_table(profile, last + 1, like))
+        ++last;
+    while (i < last && profile->comms[i + 1].bytes <= pick->bytes)
+        ++i;
+    at = &profile->comms[i];
+    if (i == last && i > start && at->bytes < pick->bytes) at = &profile->comms[--i];
+    pick->n = i == last || at->bytes >= pick->bytes ? 1 : 2;
+    pick->entry[0] = at;
+    pick->entry[1] = pick->n == 2 ? at + 1 : NULL;
+}
+
+/* Tables that can stand for an operation's own, the likest first.  Gathers, scatters and all-to-alls exchange the same
+ * messages; a reduction does so twice. */
+static const enum ghp_comm_op stand_ins[] = {GHP_COMM_REDUCE_SCATTER, GHP_COMM_ALL_GATHER,
+                                             GHP_COMM_ALL_TO_ALL, GHP_COMM_ALL_REDUCE};
+enum { N_STAND_INS = sizeof stand_ins / sizeof stand_ins[0] };
+
+/* How often an operation exchanges a message with each other rank. */
+static int exchanges_of(enum ghp_comm_op op)
+{
+    return op == GHP_COMM_ALL_REDUCE ? 2 : 1;
+}
+
+/* Between tables, in doublings of a group's ranks.  A stride matters little where the same link is crossed as often.  A
+ * reduction's second exchange follows without its ranks having to be awaited: where messages are short it takes 1.5 times
+ * as long as one exchange, not twice. */
+static const double stride_distance = 0.25, halves_distance = 0.5;
+
+/* The table of `op` over the groups that are most like those asked for: first by the link that is crossed, then by the
+ * ratios of counts and strides; of equals the first.  `start` is added to every distance.  Lowers *least where it finds one
+ * nearer. */
+static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind,
+                        double start, double *least)
+{
+    bool inter = leaving_node(&profile->machine, kind) > 0;
+    int best = -1;
+
+    for (int i = table_start(profile, op, 0, 0);
+         i < profile->n_comms && profile->comms[i].op == op;) {
+        const struct ghp_comm_entry *e = &profile->comms[i];
+        struct kind theirs = measured_kind(profile, e, kind.workers);
+        double distance = start + fabs(log2((double)e->count / kind.count)) +
+                          stride_distance * fabs(log2((double)e->stride / kind.apart));
+
+        if ((leaving_node(&profile->machine, theirs) > 0) != inter) distance += 1e3;
+        if (distance < *least) {
+            *least = distance;
+            best = i;
+        }
+        while (i < profile->n_comms && in_table(profile, i, e))
+            ++i;
+    }
+    return best;
+}
+
+/* Start of the table to read, or -1: of the same groups rather than of the same operation, but of others rather than of an
+ * operation that exchanges more or fewer times. */
+static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind)
+{
+    struct ghp_comm_entry wanted = {.op = op, .count = kind.count, .stride = kind.apart};
+    int own = table_start(profile, op, kind.count, kind.apart), best;
+    double least = INFINITY;
+
+    if (in_table(profile, own, &wanted)) return own;
+    best = nearer_table(profile, op, kind, 0, &least);
+    for (int i = 0; i < N_STAND_INS; ++i) {
+        bool alike = exchanges_of(stand_ins[i]) == exchanges_of(op);
+        int other = stand_ins[i] == op ? -1
+                                       : nearer_table(profile, stand_ins[i], kind,
+                                                      alike ? 0 : halves_distance, &least);
+
+        if (other >= 0) best = other;
+    }
+    return best;
+}
+
+/* Seconds a byte by the law, without latency. */
+static double per_byte_s(enum ghp_comm_op op, int count, struct ghp_link link)
+{
+    link.latency_s = 0;
+    return law_of(op, 1 << 20, count, link) / (1 << 20);
+}
+
+struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+                                           int64_t bytes, struct ghp_ranks ranks, int workers)
+{
+    struct kind kind = kind_of(ranks, workers);
+    int start = choose_table(profile, op, kind);
+    struct ghp_pick_comm pick = {.bytes = bytes, .factor = 1};
+    const struct ghp_comm_entry *e;
+
+    GHP_ASSERT(profile->sealed);
+    if (start < 0) return pick;
+    e = &profile->comms[start];
+    pick.own =
+        e->op == op && e->count == ranks.count && e->stride == ranks.stride && ranks.held == 0;
+    if (!pick.own) {
+        struct ghp_link theirs =
+            link_of(e->op, &profile->machine, measured_kind(profile, e, kind.workers));
+        double load = per_byte_s(op, ranks.count, link_of(op, &profile->machine, kind)) /
+                      per_byte_s(e->op, e->count, theirs);
+
+        pick.factor = (double)exchanges_of(op) / exchanges_of(e->op);
+        load *= (double)bytes / pick.factor;
+        if (!isfinite(load)) return (struct ghp_pick_comm){.bytes = bytes, .factor = 1};
+        pick.bytes = load < 1 ? 1 : load < MOST_BYTES ? llround(load) : (int64_t)MOST_BYTES;
+    }
+    pick_around(profile, start, &pick);
+    return pick;
+}
+
+/* Seconds at `bytes` on the line through two entries. */
+static double between_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
+                        int64_t bytes)
+{
+    double part = (double)(bytes - a->bytes) / (double)(b->bytes - a->bytes);
+
+    return a->seconds + part * (b->seconds - a->seconds);
+}
+
+/* Seconds beyond the table's end b: on the straight line through its last two entries, which is the link's rate as it
+ * was measured; never less than at the end, never more than in proportion to it. */
+static double beyond_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
+                       int64_t bytes)
+{
+    double rise = (b->seconds - a->seconds) / (double)(b->bytes - a->bytes);
+    double line = b->seconds + rise * (double)(bytes - b->bytes);
+
+    return fmin(fmax(line, b->seconds), b->seconds * (double)bytes / (double)b->bytes);
+}
+
+static enum ghp_source worse(enum ghp_source a, enum ghp_source b)
+{
+    return a > b ? a : b;
+}
+
+static enum ghp_status fail_link(enum ghp_comm_op op, struct ghp_ranks ranks)
+{
+    return GHP_FAIL(
+        GHP_ERR_MISSING,
+        "the profile cannot price %s over %d ranks at stride %d: no entry fits and the machine's "
+        "link has no "
+        "bandwidth; measure it with ghp-profile --workers, or set bandwidth_Bps in the machine",
+        ghp_comm_name(op), ranks.count, ranks.stride);
+}
+
+/* Seconds at pick->bytes in the picked table; NAN where only a law without bandwidth could say. */
+static double read_table(const struct ghp_profile *profile, const struct ghp_pick_comm *pick,
+                         int workers)
+{
+    const struct ghp_comm_entry *a = pick->entry[0], *b = pick->entry[1];
+    struct ghp_link link;
+
+    if (pick->n == 2)
+        return b->bytes < pick->bytes ? beyond_s(a, b, pick->bytes) : between_s(a, b, pick->bytes);
+    if (a->bytes == pick->bytes) return a->seconds;
+    link = link_of(a->op, &profile->machine, measured_kind(profile, a, workers));
+    if (!(link.bandwidth_Bps > 0)) return NAN;
+    return a->seconds * law_of(a->op, pick->bytes, a->count, link) /
+           law_of(a->op, a->bytes, a->count, link);
+}
+
+static void price_by_table(const struct ghp_pick_comm *pick, double seconds,
+                           struct ghp_price *price)
+{
+    const struct ghp_comm_entry *a = pick->entry[0], *b = pick->entry[1];
+
+    price->seconds = seconds * pick->factor;
+    price->spread = b != NULL ? fmax(a->spread, b->spread) : a->spread;
+    price->source =
+        b != NULL ? worse(GHP_SOURCE_INTERPOLATED, worse(a->source, b->source)) : a->source;
+    if (!pick->own || (b != NULL ? b->bytes < pick->bytes : a->bytes != pick->bytes))
+        price->source = GHP_SOURCE_LAW;
+}
+
+enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+                                 int64_t bytes, struct ghp_ranks ranks, int workers,
+                                 struct ghp_price *price)
+{
+    struct kind kind = kind_of(ranks, workers);
+    struct ghp_pick_comm pick;
+    double seconds;
+
+    *price = (struct ghp_price){.source = GHP_SOURCE_MEASURED};
+    if (ranks.count <= 1 || bytes <= 0 || op == GHP_COMM_NONE) return GHP_OK;
+    pick = ghp_profile_pick_comm(profile, op, bytes, ranks, workers);
+    if (pick.n > 0) {
+        seconds = read_table(profile, &pick, workers);
+        if (!isfinite(seconds)) return fail_link(op, ranks);
+        price_by_table(&pick, seconds, price);
+        return GHP_OK;
+    }
+    price->source = GHP_SOURCE_LAW;
+    if (!(link_of(op, &profile->machine, kind).bandwidth_Bps > 0)) return fail_link(op, ranks);
+    price->seconds = law_of(op, bytes, ranks.count, link_of(op, &profile->machine, kind));
+    return GHP_OK;
+}

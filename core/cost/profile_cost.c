@@ -1,0 +1,446 @@
+/* core/cost/profile_cost.c - seconds of local operations and instructions, and the part of a profile that a program needs.
+ *
+ * Without an entry of its own an operation is priced by its family: the entries whose keys differ in the samples
+ * only.  The nearest two make a line in the samples (compute cost is affine in the batch, not proportional).  Outside
+ * their range the line is kept within what two entries allow: never below proportional to the smallest, never above
+ * the smallest when extrapolating down, never below the largest when extrapolating up. */
+#include "core/cost/profile_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A key cut at its samples: "conv2d n16 c64 ..." is prefix "conv2d n", 16 samples, rest " c64 ...". */
+struct family {
+    char prefix[GHP_KEY_BYTES];
+    size_t n_prefix;
+    char rest[GHP_KEY_BYTES];
+};
+
+static bool cut_key(const char *key, struct family *family)
+{
+    const char *space = strchr(key, ' ');
+
+    if (space == NULL || space[1] != 'n') return false;
+    family->n_prefix = (size_t)(space - key) + 2;
+    memcpy(family->prefix, key, family->n_prefix);
+    family->prefix[family->n_prefix] = '\0';
+    key += family->n_prefix;
+    key += strspn(key, "0123456789");
+    snprintf(family->rest, sizeof family->rest, "%s", key);
+    return true;
+}
+
+/* First operation whose key is not less than `key`. */
+static int first_from(const struct ghp_profile *profile, const char *key)
+{
+    int low = 0, high = profile->n_ops;
+
+    while (low < high) {
+        int mid = low + (high - low) / 2;
+
+        if (strcmp(profile->ops[mid].key, key) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* The two nearest entries on each side of the samples asked for. */
+struct around {
+    const struct ghp_op_entry *below[2], *above[2]; /* [0] is the nearest */
+    int64_t below_n[2], above_n[2];
+};
+
+static void note_entry(struct around *around, const struct ghp_op_entry *entry, int64_t samples,
+                       int64_t wanted)
+{
+    bool under = samples < wanted;
+    const struct ghp_op_entry **side = under ? around->below : around->above;
+    int64_t *n = under ? around->below_n : around->above_n;
+
+    if (side[0] == NULL || llabs(samples - wanted) < llabs(n[0] - wanted)) {
+        side[1] = side[0];
+        n[1] = n[0];
+        side[0] = entry;
+        n[0] = samples;
+    } else if (side[1] == NULL || llabs(samples - wanted) < llabs(n[1] - wanted)) {
+        side[1] = entry;
+        n[1] = samples;
+    }
+}
+
+/* Visits each number of samples that the operation has entries for; all keys of one number are skipped at once. */
+static void look_around(const struct ghp_profile *profile, const struct family *family,
+                        enum ghp_pass pass, int64_t wanted, struct around *around)
+{
+    int i = first_from(profile, family->prefix);
+
+    while (i < profile->n_ops &&
+           strncmp(profile->ops[i].key, family->prefix, family->n_prefix) == 0) {
+        const char *digits = profile->ops[i].key + family->n_prefix;
+        int width = (int)strspn(digits, "0123456789");
+        char key[GHP_KEY_BYTES + 32];
+
+        if (width > 0 && width < 19) {
+            const struct ghp_op_entry *entry;
+
+            snprintf(key, sizeof key, "%s%.*s%s", family->prefix, width, digits, family->rest);
+            entry = ghp_profile_find(profile, key, pass);
+            if (entry != NULL) note_entry(around, entry, strtoll(digits, NULL, 10), wanted);
+        }
+        /* '!' follows ' ' in the order of keys */
+        snprintf(key, sizeof key, "%s%.*s!", family->prefix, width, digits);
+        i = first_from(profile, key) > i ? first_from(profile, key) : i + 1;
+    }
+}
+
+struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
+                                       const struct ghp_local *local, enum ghp_pass pass)
+{
+    struct ghp_pick_op pick = {0};
+    struct around around = {0};
+    struct family family;
+    char key[GHP_KEY_BYTES];
+
+    GHP_ASSERT(profile->sealed);
+    if (profile->n_ops == 0) return pick;
+    ghp_local_key(local, key);
+    pick.entry[0] = ghp_profile_find(profile, key, pass);
+    if (pick.entry[0] != NULL) {
+        pick.n = 1;
+        pick.samples[0] = local->n;
+        return pick;
+    }
+    if (!cut_key(key, &family)) return pick;
+    look_around(profile, &family, pass, local->n, &around);
+    if (around.below[0] != NULL && around.above[0] != NULL)
+        return (struct ghp_pick_op){
+            2, {around.below[0], around.above[0]}, {around.below_n[0], around.above_n[0]}};
+    if (around.below[1] != NULL)
+        return (struct ghp_pick_op){
+            2, {around.below[1], around.below[0]}, {around.below_n[1], around.below_n[0]}};
+    if (around.above[1] != NULL)
+        return (struct ghp_pick_op){
+            2, {around.above[0], around.above[1]}, {around.above_n[0], around.above_n[1]}};
+    if (around.below[0] != NULL)
+        return (struct ghp_pick_op){1, {around.below[0]}, {around.below_n[0]}};
+    if (around.above[0] != NULL)
+        return (struct ghp_pick_op){1, {around.above[0]}, {around.above_n[0]}};
+    return pick;
+}
+
+/* The value at `n` samples of the line through a at na and b at nb > na, kept as the file's head says. */
+static double on_line(int64_t n, const int64_t at[2], double a, double b)
+{
+    double line = a + (b - a) * ((double)(n - at[0]) / (double)(at[1] - at[0]));
+
+    if (n < at[0]) return fmin(a, fmax(line, a * (double)n / (double)at[0]));
+    return n > at[1] ? fmax(line, b) : line;
+}
+
+/* A value of the picked entries at `n` samples. */
+static double picked(const struct ghp_pick_op *pick, int64_t n, double a, double b)
+{
+    if (pick->n == 2) return on_line(n, pick->samples, a, b);
+    return pick->samples[0] == n || pick->samples[0] == 0
+               ? a
+               : a * (double)n / (double)pick->samples[0];
+}
+
+/* The seconds of the company, of the picked entries. */
+static double picked_company(const struct ghp_pick_op *pick, int64_t n, double seconds)
+{
+    const struct ghp_op_entry *a = pick->entry[0], *b = pick->entry[1];
+    double alone;
+
+    if (pick->n == 1) return seconds * a->company;
+    alone = picked(pick, n, a->seconds * (1 - a->company), b->seconds * (1 - b->company));
+    return fmax(seconds - alone, -seconds);
+}
+
+static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass)
+{
+    char key[GHP_KEY_BYTES];
+
+    ghp_local_key(local, key);
+    return GHP_FAIL(GHP_ERR_MISSING,
+                    "the profile has no entry for '%s' (%s) and no law; measure it with "
+                    "ghp-profile --model, --workers "
+                    "and --batch as in this plan, into the same profile",
+                    key, ghp_pass_name(pass));
+}
+
+/* Seconds by the law alone: flops at the rate that so many samples reach, or traffic.
+ *
+ *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
+ *
+ * Source   docs/time-model.md 3 */
+static enum ghp_status law_price(const struct ghp_profile *profile, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_price *price)
+{
+    const struct ghp_law *law = &profile->law;
+    double flops_s, memory_s = 0;
+
+    if (!(law->flops_per_s > 0)) return fail_op(local, pass);
+    flops_s = (double)ghp_local_flops(local, pass) / law->flops_per_s;
+    if (law->batch_half > 0) flops_s *= 1 + law->batch_half / (double)local->n;
+    if (law->memory_Bps > 0)
+        memory_s = (double)ghp_local_bytes(local, pass, profile->element_bytes) / law->memory_Bps;
+    *price = (struct ghp_price){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_LAW};
+    return GHP_OK;
+}
+
+const struct ghp_op_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
+                                            struct ghp_blocked blocked)
+{
+    for (int i = 0; i < entry->n_formats && blocked.said; ++i)
+        if (entry->formats[i].x == blocked.x && entry->formats[i].y == blocked.y)
+            return &entry->formats[i];
+    return NULL;
+}
+
+void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor)
+{
+    entry->seconds *= factor;
+    for (int i = 0; i < entry->n_formats; ++i)
+        entry->formats[i].seconds *= factor;
+}
+
+static bool all_know(const struct ghp_pick_op *pick, struct ghp_blocked blocked)
+{
+    for (int i = 0; i < pick->n; ++i)
+        if (ghp_op_entry_in(pick->entry[i], blocked) == NULL) return false;
+    return pick->n > 0;
+}
+
+bool ghp_profile_has_formats(const struct ghp_profile *profile)
+{
+    for (int i = 0; i < profile->n_ops; ++i)
+        if (profile->ops[i].n_formats > 0) return true;
+    return false;
+}
+
+bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
+                       enum ghp_pass pass, struct ghp_blocked blocked)
+{
+    const struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+
+    return all_know(&pick, blocked);
+}
+
+enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
+                               enum ghp_pass pass, struct ghp_price *price)
+{
+    return ghp_profile_op_in(profile, local, pass, (struct ghp_blocked){0}, price);
+}
+
+enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struct ghp_local *local,
+                                  enum ghp_pass pass, struct ghp_blocked blocked,
+                                  struct ghp_price *price)
+{
+    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+    struct ghp_op_entry in[2];
+    const struct ghp_op_entry *a = &in[0], *b = &in[1];
+    bool known = all_know(&pick, blocked);
+    enum ghp_source source;
+
+    for (int i = 0; i < pick.n; ++i) {
+        in[i] = *pick.entry[i];
+        if (known) in[i].seconds = ghp_op_entry_in(pick.entry[i], blocked)->seconds;
+        pick.entry[i] = &in[i];
+    }
+
+    if (pick.n == 0) return law_price(profile, local, pass, price);
+    if (pick.n == 1) {
+        bool exact = pick.samples[0] == local->n;
+
+        *price = (struct ghp_price){picked(&pick, local->n, a->seconds, 0), a->spread,
+                                    exact ? a->source : GHP_SOURCE_LAW, 0};
+        price->company_s = picked_company(&pick, local->n, price->seconds);
+        return GHP_OK;
+    }
+    source = local->n > pick.samples[0] && local->n < pick.samples[1] ? GHP_SOURCE_INTERPOLATED
+                                                                      : GHP_SOURCE_LAW;
+    if (a->source > source) source = a->source;
+    if (b->source > source) source = b->source;
+    *price = (struct ghp_price){picked(&pick, local->n, a->seconds, b->seconds),
+                                fmax(a->spread, b->spread), source, 0};
+    price->company_s = picked_company(&pick, local->n, price->seconds);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
+                                    const struct ghp_local *local, enum ghp_pass pass,
+                                    int64_t *bytes)
+{
+    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+    double a, b;
+
+    *bytes = 0;
+    if (pick.n == 0) return profile->law.flops_per_s > 0 ? GHP_OK : fail_op(local, pass);
+    a = (double)pick.entry[0]->scratch_bytes;
+    b = pick.n == 2 ? (double)pick.entry[1]->scratch_bytes : a;
+    *bytes = (int64_t)ceil(picked(&pick, local->n, a, b));
+    return GHP_OK;
+}
+
+static struct ghp_price rate_price(const struct ghp_rate *rate, int64_t bytes)
+{
+    struct ghp_price price = {.spread = rate->spread, .source = rate->source};
+
+    if (bytes > 0 && rate->bandwidth_Bps > 0)
+        price.seconds = rate->latency_s + (double)bytes / rate->bandwidth_Bps;
+    return price;
+}
+
+/* One price after the other; their errors are independent. */
+static struct ghp_price sum_prices(struct ghp_price a, struct ghp_price b)
+{
+    struct ghp_price sum = {.seconds = a.seconds + b.seconds};
+
+    if (!(b.seconds > 0)) return a;
+    if (!(a.seconds > 0)) return b;
+    sum.spread = hypot(a.seconds * a.spread, b.seconds * b.spread) / sum.seconds;
+    sum.source = a.source > b.source ? a.source : b.source;
+    return sum;
+}
+
+/* How often a kernel is run: once for each ghost batch, but weight gradients are made of all sums at once. */
+static double runs_of(const struct ghp_instr *instr)
+{
+    return instr->pass == GHP_PASS_BACKWARD_WEIGHT ? 1 : ghp_local_repeat(&instr->local);
+}
+
+/* The instruction itself. */
+static enum ghp_status own_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                 int workers, struct ghp_price *price)
+{
+    switch (instr->kind) {
+    case GHP_INSTR_COMPUTE:
+        GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->blocked, price));
+        price->seconds *= runs_of(instr);
+        price->company_s *= runs_of(instr);
+        return GHP_OK;
+    case GHP_INSTR_LOAD: *price = rate_price(&profile->load, instr->bytes); return GHP_OK;
+    case GHP_INSTR_UPDATE: *price = rate_price(&profile->update, instr->bytes); return GHP_OK;
+    case GHP_INSTR_ACCUMULATE:
+        *price = rate_price(&profile->accumulate, instr->bytes);
+        return GHP_OK;
+    case GHP_INSTR_SEND:
+        GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, price));
+        *price = sum_prices(*price, rate_price(&profile->copy, instr->copy_bytes));
+        return GHP_OK;
+    case GHP_INSTR_RECEIVE: *price = rate_price(&profile->copy, instr->copy_bytes); return GHP_OK;
+    case GHP_INSTR_WAIT: *price = (struct ghp_price){0}; return GHP_OK;
+    default:
+        GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, price));
+        if (instr->kind == GHP_INSTR_RESHARD)
+            *price = sum_prices(*price, rate_price(&profile->copy, instr->copy_bytes));
+        return GHP_OK;
+    }
+}
+
+enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_price *price)
+{
+    GHP_TRY(own_price(profile, instr, workers, price));
+    price->seconds += ghp_calibration_between_s(profile->calibration, instr) +
+                      ghp_calibration_partners_s(profile->calibration, instr);
+    return GHP_OK;
+}
+
+struct ghp_company ghp_company_of(const struct ghp_program *program)
+{
+    return (struct ghp_company){program->seat.extent.workers, program->extent.workers,
+                                program->seat.speed};
+}
+
+double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *price,
+                      struct ghp_company company)
+{
+    int others = company.workers - 1;
+    double apart = others > 0 ? (double)(company.workers - company.at_once) / others : 0;
+
+    return (price->seconds - apart * price->company_s) / ghp_instr_speed(instr, company.speed);
+}
+
+enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to)
+{
+    struct ghp_profile head = *from;
+
+    *to = (struct ghp_profile){0};
+    head.n_ops = head.max_ops = head.n_comms = head.max_comms = 0;
+    head.ops = NULL;
+    head.comms = NULL;
+    head.sealed = false;
+    head.hash = 0;
+    head.backend = strdup(from->backend != NULL ? from->backend : "");
+    head.numerics = strdup(from->numerics != NULL ? from->numerics : "");
+    head.created = strdup(from->created != NULL ? from->created : "");
+    head.host = strdup(from->host != NULL ? from->host : "");
+    head.machine = (struct ghp_machine){0};
+    head.speeds = (struct ghp_speeds){0};
+    if (ghp_speeds_copy(&from->speeds, &head.speeds) != GHP_OK ||
+        ghp_calibration_copy(from->calibration, &head.calibration) != GHP_OK ||
+        ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
+        head.numerics == NULL || head.created == NULL || head.host == NULL) {
+        ghp_profile_release(&head);
+        return GHP_NO_MEMORY();
+    }
+    *to = head;
+    return GHP_OK;
+}
+
+/* Adds the entries that price one instruction. */
+static enum ghp_status add_needed(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_profile *subset)
+{
+    if (instr->kind == GHP_INSTR_COMPUTE) {
+        struct ghp_pick_op pick = ghp_profile_pick_op(profile, &instr->local, instr->pass);
+
+        for (int i = 0; i < pick.n; ++i)
+            GHP_TRY(ghp_profile_add_op(subset, pick.entry[i]));
+    } else if (instr->kind == GHP_INSTR_SEND) {
+        struct ghp_pick_comm pick;
+
+        GHP_TRY(ghp_profile_pick_transfer(profile, &instr->transfer, &pick));
+        for (int i = 0; i < pick.n; ++i)
+            GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
+    } else if (ghp_instr_sends(instr) && instr->bytes > 0) {
+        struct ghp_pick_comm pick =
+            ghp_profile_pick_comm(profile, instr->comm, instr->bytes, instr->ranks, workers);
+
+        for (int i = 0; i < pick.n; ++i)
+            GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,
+                                   const struct ghp_program *program, struct ghp_profile *subset)
+{
+    return ghp_profile_subset_of(profile, program, 1, subset);
+}
+
+enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
+                                      const struct ghp_program *programs, int n,
+                                      struct ghp_profile *subset)
+{
+    enum ghp_status status;
+
+    GHP_TRY(ghp_profile_copy_head(profile, subset));
+    for (int k = 0; k < n; ++k)
+        for (int i = 0; i < programs[k].n_instrs; ++i)
+            GHP_TRY_GOTO(
+                status,
+                add_needed(profile, &programs[k].instrs[i], programs[k].extent.workers, subset),
+                out);
+    status = ghp_profile_seal(subset);
+
+out:
+    if (status != GHP_OK) ghp_profile_release(subset);
+    return status;
+}

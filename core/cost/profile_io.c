@@ -1,0 +1,508 @@
+/* core/cost/profile_io.c - the profile file: one measurement a line, every number with its spread and source.
+ *
+ * The hash of a profile is that of this file's canonical text (no spaces), with entries in sorted order. */
+#include "core/cost/profile.h"
+
+#include "core/cost/embed.h"
+#include "core/base/json_lines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "ghp.profile/1"
+
+enum { MAX_WORKERS = 1 << 20 };
+
+#define MAX_SECONDS 1e9
+#define MAX_RATE 1e18
+#define MAX_SAMPLES 1e9
+
+/* The names of `read_rates`, in the order of rate_of. */
+static const char *const rate_names[] = {"copy", "update", "load", "accumulate", NULL};
+
+static const struct ghp_rate *rate_of(const struct ghp_profile *profile, int i)
+{
+    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
+                                            &profile->accumulate};
+
+    return rates[i];
+}
+
+static const char *const format_names[] = {"plain", "blocked", NULL};
+
+static const char *text_of(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+static json_t *rates_json(const struct ghp_profile *profile)
+{
+    json_t *rates = json_object();
+
+    for (int i = 0; rates != NULL && rate_names[i] != NULL; ++i) {
+        const struct ghp_rate *rate = rate_of(profile, i);
+        json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
+                                 "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
+                                 "source", ghp_source_text(rate->source, rate->calibrated));
+
+        if (json_object_set_new(rates, rate_names[i], item) == 0) continue;
+        json_decref(rates);
+        return NULL;
+    }
+    return rates;
+}
+
+static json_t *formats_json(const struct ghp_op_entry *op)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; array != NULL && i < op->n_formats; ++i) {
+        const struct ghp_op_format *f = &op->formats[i];
+        json_t *item =
+            json_pack("{s:s, s:s, s:f, s:s}", "x", format_names[f->x], "y", format_names[f->y],
+                      "mean_s", f->seconds, "algorithm", f->algorithm);
+
+        if (json_array_append_new(array, item) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+static json_t *ops_json(const struct ghp_profile *profile)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; array != NULL && i < profile->n_ops; ++i) {
+        const struct ghp_op_entry *op = &profile->ops[i];
+        json_t *item =
+            json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
+                      ghp_pass_name(op->pass), "mean_s", op->seconds, "spread", op->spread,
+                      "source", ghp_source_text(op->source, op->calibrated), "scratch_bytes",
+                      (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
+
+        if (op->company > 0 || op->company < 0)
+            json_object_set_new(item, "company", json_real(op->company));
+        if (op->n_formats > 0) json_object_set_new(item, "formats", formats_json(op));
+        if (json_array_append_new(array, item) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+static json_t *comms_json(const struct ghp_profile *profile)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; array != NULL && i < profile->n_comms; ++i) {
+        const struct ghp_comm_entry *comm = &profile->comms[i];
+        json_t *item =
+            json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
+                      comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes,
+                      "mean_s", comm->seconds, "spread", comm->spread, "source",
+                      ghp_source_text(comm->source, comm->calibrated));
+
+        if (json_array_append_new(array, item) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+/* `batch_half` is written only where it says something. */
+static json_t *law_json(const struct ghp_law *law)
+{
+    json_t *object =
+        json_pack("{s:f, s:f}", "flops_per_s", law->flops_per_s, "memory_Bps", law->memory_Bps);
+
+    if (object == NULL || !(law->batch_half > 0)) return object;
+    if (json_object_set_new(object, "batch_half", json_real(law->batch_half)) == 0) return object;
+    json_decref(object);
+    return NULL;
+}
+
+static json_t *speeds_json(const struct ghp_speeds *speeds)
+{
+    json_t *array = json_array();
+
+    for (int r = 0; array != NULL && r < speeds->n; ++r) {
+        if (json_array_append_new(array, json_real(speeds->of[r])) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+static json_t *overlap_json(const struct ghp_overlap *overlap)
+{
+    json_t *json = json_pack("{s:f, s:f, s:f}", "compute", overlap->compute, "comm", overlap->comm,
+                             "link", overlap->link);
+    int failed = json == NULL;
+
+    if (!failed && overlap->comm_long > 0)
+        failed |= json_object_set_new(json, "comm_long", json_real(overlap->comm_long));
+    if (!failed && overlap->queue_s > 0)
+        failed |= json_object_set_new(json, "queue_s", json_real(overlap->queue_s));
+    if (!failed) return json;
+    json_decref(json);
+    return NULL;
+}
+
+json_t *ghp_profile_json(const struct ghp_profile *profile)
+{
+    json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
+                             text_of(profile->backend), "numerics", text_of(profile->numerics),
+                             "element_bytes", profile->element_bytes, "workers", profile->workers,
+                             "created", text_of(profile->created), "host", text_of(profile->host));
+    int failed = root == NULL;
+
+    if (failed) return NULL;
+    if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
+    if (profile->samples_ahead) failed |= json_object_set_new(root, "samples_ahead", json_true());
+    if (profile->beside_bytes > 0)
+        failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->beside_bytes));
+    failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
+    failed |= json_object_set_new(root, "law", law_json(&profile->law));
+    failed |= json_object_set_new(root, "overlap", overlap_json(&profile->overlap));
+    if (profile->pace.compute_s > 0)
+        failed |= json_object_set_new(root, "pace",
+                                      json_pack("{s:f, s:f}", "compute_s", profile->pace.compute_s,
+                                                "memory_s", profile->pace.memory_s));
+    if (profile->speeds.n > 0)
+        failed |= json_object_set_new(root, "worker_speed", speeds_json(&profile->speeds));
+    if (profile->calibration != NULL)
+        failed |=
+            json_object_set_new(root, "calibration", ghp_calibration_json(profile->calibration));
+    failed |= json_object_set_new(root, "rates", rates_json(profile));
+    failed |= json_object_set_new(root, "operations", ops_json(profile));
+    failed |= json_object_set_new(root, "collectives", comms_json(profile));
+    if (!failed) return root;
+    json_decref(root);
+    return NULL;
+}
+
+/* A calibrated number is a measured one, corrected: it counts as measured where shares are summed. */
+static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *source,
+                                   bool *calibrated)
+{
+    const char *names[GHP_SOURCE_COUNT + 2] = {NULL};
+    int choice = 0;
+
+    for (int i = 0; i < GHP_SOURCE_COUNT; ++i)
+        names[i] = ghp_source_name((enum ghp_source)i);
+    names[GHP_SOURCE_COUNT] = ghp_source_text(GHP_SOURCE_MEASURED, true);
+    GHP_TRY(ghp_json_choice(at, "source", names, &choice));
+    *calibrated = choice == GHP_SOURCE_COUNT;
+    *source = *calibrated ? GHP_SOURCE_MEASURED : (enum ghp_source)choice;
+    return GHP_OK;
+}
+
+static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const keys[] = {"latency_s", "bandwidth_Bps", "spread", "source", NULL};
+    struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
+                                      &profile->accumulate};
+    struct ghp_node group, node;
+
+    GHP_TRY(ghp_json_get(at, "rates", &group));
+    GHP_TRY(ghp_json_only_keys(&group, rate_names));
+    for (int i = 0; rate_names[i] != NULL; ++i) {
+        GHP_TRY(ghp_json_get(&group, rate_names[i], &node));
+        GHP_TRY(ghp_json_only_keys(&node, keys));
+        GHP_TRY(ghp_json_real(&node, "latency_s", 0, MAX_SECONDS, &rates[i]->latency_s));
+        GHP_TRY(ghp_json_real(&node, "bandwidth_Bps", 0, MAX_RATE, &rates[i]->bandwidth_Bps));
+        GHP_TRY(ghp_json_real(&node, "spread", 0, MAX_SECONDS, &rates[i]->spread));
+        GHP_TRY(read_source(&node, &rates[i]->source, &rates[i]->calibrated));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
+    static const char *const overlap_keys[] = {"compute",   "comm",    "link",
+                                               "comm_long", "queue_s", NULL};
+    struct ghp_node node;
+
+    GHP_TRY(ghp_json_get(at, "law", &node));
+    GHP_TRY(ghp_json_only_keys(&node, law_keys));
+    GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->law.flops_per_s));
+    GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->law.memory_Bps));
+    GHP_TRY(ghp_json_opt_real(&node, "batch_half", 0, MAX_SAMPLES, &profile->law.batch_half));
+    GHP_TRY(ghp_json_get(at, "overlap", &node));
+    GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
+    GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
+    GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
+    GHP_TRY(ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link));
+    profile->overlap.comm_long = profile->overlap.queue_s = 0;
+    GHP_TRY(ghp_json_opt_real(&node, "comm_long", 1, 1e3, &profile->overlap.comm_long));
+    return ghp_json_opt_real(&node, "queue_s", 0, MAX_SECONDS, &profile->overlap.queue_s);
+}
+
+static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const keys[] = {"compute_s", "memory_s", NULL};
+    struct ghp_node node;
+
+    if (!ghp_json_has(at, "pace")) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "pace", &node));
+    GHP_TRY(ghp_json_only_keys(&node, keys));
+    GHP_TRY(ghp_json_real(&node, "compute_s", 1e-12, MAX_SECONDS, &profile->pace.compute_s));
+    return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->pace.memory_s);
+}
+
+static enum ghp_status read_speed(const struct ghp_node *item, double *speed)
+{
+    *speed = json_is_number(item->value) ? json_number_value(item->value) : 0;
+    if (*speed >= 1 && *speed <= GHP_MOST_SPEED) return GHP_OK;
+    return ghp_json_fail(item, GHP_ERR_INPUT,
+                         "a worker's speed is how many times as fast as the slowest it is: give a "
+                         "number from 1 to %g",
+                         GHP_MOST_SPEED);
+}
+
+static enum ghp_status read_speeds(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    double least = GHP_MOST_SPEED;
+    size_t n;
+
+    if (!ghp_json_has(at, "worker_speed")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "worker_speed", &array, &n));
+    if (n < 2 || n > MAX_WORKERS)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu speeds; give one for each worker, or leave the key out",
+                             n);
+    profile->speeds = (struct ghp_speeds){.n = (int)n, .of = ghp_alloc(n, sizeof(double))};
+    if (profile->speeds.of == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(read_speed(&item, &profile->speeds.of[i]));
+        if (profile->speeds.of[i] < least) least = profile->speeds.of[i];
+    }
+    if (least > 1)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "no worker has speed 1, but the slowest one has; divide all by %g",
+                             least);
+    return GHP_OK;
+}
+
+/* Earlier files have medians. */
+static enum ghp_status read_seconds(const struct ghp_node *at, double *seconds)
+{
+    const char *key = ghp_json_has(at, "median_s") ? "median_s" : "mean_s";
+
+    return ghp_json_real(at, key, 0, MAX_SECONDS, seconds);
+}
+
+static enum ghp_status read_format(const struct ghp_node *at, struct ghp_op_format *format)
+{
+    static const char *const keys[] = {"x", "y", "mean_s", "algorithm", NULL};
+    struct ghp_node name;
+    int x = 0, y = 0;
+
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_choice(at, "x", format_names, &x));
+    GHP_TRY(ghp_json_choice(at, "y", format_names, &y));
+    format->x = x > 0;
+    format->y = y > 0;
+    GHP_TRY(ghp_json_real(at, "mean_s", 0, MAX_SECONDS, &format->seconds));
+    GHP_TRY(ghp_json_get(at, "algorithm", &name));
+    if (!json_is_string(name.value) || json_string_length(name.value) >= sizeof format->algorithm)
+        return ghp_json_fail(&name, GHP_ERR_FORMAT,
+                             "the name of an algorithm is a text of fewer than %zu characters",
+                             sizeof format->algorithm);
+    snprintf(format->algorithm, sizeof format->algorithm, "%s", json_string_value(name.value));
+    return GHP_OK;
+}
+
+/* Each pair of formats at most once. */
+static enum ghp_status read_formats(const struct ghp_node *at, struct ghp_op_entry *op)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    if (!ghp_json_has(at, "formats")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "formats", &array, &n));
+    if (n < 1 || n > GHP_OP_FORMATS)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu pairs of formats; give 1 to %d, or leave the key out",
+                             n, GHP_OP_FORMATS);
+    for (size_t i = 0; i < n; ++i) {
+        struct ghp_op_format *format = &op->formats[i];
+
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(read_format(&item, format));
+        if (ghp_op_entry_in(op, (struct ghp_blocked){true, format->x, format->y}) != NULL)
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "these formats were there before; give each pair once");
+        op->n_formats = (int)i + 1;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
+{
+    static const char *const keys[] = {
+        "key",           "pass",      "mean_s",  "median_s", "spread", "source",
+        "scratch_bytes", "algorithm", "company", "formats",  NULL};
+    const char *passes[GHP_PASS_COUNT + 1] = {NULL};
+    int pass = 0;
+
+    for (int i = 0; i < GHP_PASS_COUNT; ++i)
+        passes[i] = ghp_pass_name((enum ghp_pass)i);
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_text(at, "key", &op->key));
+    GHP_TRY(ghp_json_choice(at, "pass", passes, &pass));
+    op->pass = (enum ghp_pass)pass;
+    GHP_TRY(read_seconds(at, &op->seconds));
+    GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
+    GHP_TRY(read_source(at, &op->source, &op->calibrated));
+    GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
+    if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->company));
+    GHP_TRY(read_formats(at, op));
+    return ghp_json_text(at, "algorithm", &op->algorithm);
+}
+
+static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(at, "operations", &array, &n));
+    if (n > INT32_MAX / 2)
+        return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
+    profile->ops = ghp_alloc(n, sizeof *profile->ops);
+    if (profile->ops == NULL) return GHP_NO_MEMORY();
+    profile->max_ops = (int)n;
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        profile->n_ops = (int)i + 1; /* what is read so far is released after a failure */
+        GHP_TRY(read_op(&item, &profile->ops[i]));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entry *comm)
+{
+    static const char *const keys[] = {"op",       "count",  "stride", "bytes", "mean_s",
+                                       "median_s", "spread", "source", NULL};
+    const char *ops[GHP_COMM_COUNT] = {NULL};
+    int64_t count = 0, stride = 0;
+    int op = 0;
+
+    for (int i = 1; i < GHP_COMM_COUNT; ++i)
+        ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_choice(at, "op", ops, &op));
+    GHP_TRY(ghp_json_int(at, "count", 2, MAX_WORKERS, &count));
+    GHP_TRY(ghp_json_int(at, "stride", 1, MAX_WORKERS, &stride));
+    comm->op = (enum ghp_comm_op)(op + 1);
+    comm->count = (int)count;
+    comm->stride = (int)stride;
+    GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &comm->bytes));
+    GHP_TRY(read_seconds(at, &comm->seconds));
+    GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &comm->spread));
+    return read_source(at, &comm->source, &comm->calibrated);
+}
+
+static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(at, "collectives", &array, &n));
+    if (n > INT32_MAX / 2)
+        return ghp_json_fail(&array, GHP_ERR_INPUT, "there are %zu entries; keep 2^30", n);
+    profile->comms = ghp_alloc(n, sizeof *profile->comms);
+    if (profile->comms == NULL) return GHP_NO_MEMORY();
+    profile->max_comms = profile->n_comms = (int)n;
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(read_comm(&item, &profile->comms[i]));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    static const char *const keys[] = {
+        "format",  "backend",    "numerics",    "element_bytes", "tf32",
+        "workers", "created",    "host",        "beside_bytes",  "machine",
+        "law",     "overlap",    "pace",        "worker_speed",  "calibration",
+        "rates",   "operations", "collectives", "samples_ahead", NULL};
+    int64_t element_bytes = 0, workers = 0;
+    struct ghp_node node;
+
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_embed_format(at, FORMAT));
+    GHP_TRY(ghp_json_text(at, "backend", &profile->backend));
+    GHP_TRY(ghp_json_text(at, "numerics", &profile->numerics));
+    GHP_TRY(ghp_json_int(at, "element_bytes", 2, 8, &element_bytes));
+    if (element_bytes != 2 && element_bytes != 4 && element_bytes != 8) {
+        GHP_TRY(ghp_json_get(at, "element_bytes", &node));
+        return ghp_json_fail(&node, GHP_ERR_INPUT, "no number has %d bytes; use 2, 4 or 8",
+                             (int)element_bytes);
+    }
+    GHP_TRY(ghp_json_opt_bool(at, "tf32", &profile->tf32));
+    if (profile->tf32 && element_bytes != 4) {
+        GHP_TRY(ghp_json_get(at, "tf32", &node));
+        return ghp_json_fail(&node, GHP_ERR_INPUT,
+                             "tf32 rounds numbers of 4 bytes, not of %d; use false",
+                             (int)element_bytes);
+    }
+    GHP_TRY(ghp_json_opt_int(at, "beside_bytes", 0, INT64_MAX, &profile->beside_bytes));
+    GHP_TRY(ghp_json_opt_bool(at, "samples_ahead", &profile->samples_ahead));
+    GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
+    profile->element_bytes = (int)element_bytes;
+    profile->workers = (int)workers;
+    GHP_TRY(ghp_json_text(at, "created", &profile->created));
+    GHP_TRY(ghp_json_text(at, "host", &profile->host));
+    GHP_TRY(ghp_json_get(at, "machine", &node));
+    GHP_TRY(ghp_machine_read(&node, &profile->machine));
+    GHP_TRY(read_law(at, profile));
+    GHP_TRY(read_pace(at, profile));
+    GHP_TRY(read_speeds(at, profile));
+    if (ghp_json_has(at, "calibration")) {
+        GHP_TRY(ghp_json_get(at, "calibration", &node));
+        GHP_TRY(ghp_calibration_read(&node, &profile->calibration));
+    }
+    GHP_TRY(read_rates(at, profile));
+    GHP_TRY(read_ops(at, profile));
+    return read_comms(at, profile);
+}
+
+enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    enum ghp_status status;
+
+    *profile = (struct ghp_profile){0};
+    status = read_fields(at, profile);
+    if (status == GHP_OK) {
+        status = ghp_profile_seal(profile);
+        if (status != GHP_OK) status = ghp_json_fail(at, status, "%s", ghp_status_message());
+    }
+    if (status != GHP_OK) ghp_profile_release(profile);
+    return status;
+}
+
+enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile)
+{
+    enum ghp_status status;
+    struct ghp_node root;
+    struct ghp_json doc;
+
+    *profile = (struct ghp_profile){0};
+    GHP_TRY(ghp_json_load(path, FORMAT, &doc));
+    root = ghp_json_root(&doc);
+    status = ghp_profile_read(&root, profile);
+    ghp_json_release(&doc);
+    return status;
+}
+
+enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile)
+{
+    return ghp_json_lines_save(path, ghp_profile_json(profile));
+}

@@ -1,0 +1,511 @@
+/* core/cost/simulate.c - fluid event simulation of the streams, step after step, until the period repeats.
+ *
+ * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
+ * slowdowns; a blocking exchange beside a reduction shares the link, and waits for what is queued there.
+ * Several workers (one a stage) wait for each other through their sends and receives alone; every rule here only asks that
+ * certain other instructions are done, so whether all can go on does not depend on how long anything takes. */
+#include "core/cost/simulate_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_STEPS = 64, RECORDED_AFTER = 3, SPARE_STEPS = 8 };
+
+static const double same_period = 1e-13; /* relative: rounding of sums, not physics */
+
+struct lane {        /* one stream, in list order */
+    const int *list; /* its instructions, program order */
+    int n;
+    int step, at; /* next or running instruction: list[at] of step `step` */
+    bool running;
+    double left_s; /* undelayed seconds still to run */
+    double start_s;
+};
+
+/* Sends and receives: each is posted when the compute stream passes it; of the posted sends whose receive is posted too,
+ * the first is carried, with the joining at its other end. */
+struct mail {
+    const int *list; /* program order */
+    int n, at;       /* next to be posted */
+    int carried;     /* the send under way, -1: none */
+    double left_s, start_s;
+    int arriving; /* sends under way to this worker */
+};
+
+struct actor { /* one worker */
+    const struct ghp_program *program;
+    struct ghp_instr_time *times;
+    struct lane lanes[2]; /* compute, communication */
+    struct mail mail;
+    double step_end_s[MAX_STEPS + SPARE_STEPS]; /* end of the compute stream of each step */
+    double step_start_s;                        /* of the recorded step */
+    int *done_step;   /* per instruction: last step in which it finished, -1: none */
+    int *posted_step; /* per send and receive: last step in which it was posted, -1: none */
+    int64_t *turn;    /* per send: when it was posted, among all */
+    int *match;       /* per send: its receive; others -1 */
+    int *match_actor;
+};
+
+struct machine_state {
+    const struct ghp_overlap *overlap;
+    int n_actors;
+    struct actor *actors;
+    double now_s;
+    int recorded_step;
+    int64_t turns;
+};
+
+/* Whether the lane's next instruction may start now. */
+static bool ready(const struct actor *a, enum ghp_stream stream)
+{
+    const struct lane *lane = &a->lanes[stream];
+    const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
+    if (lane->at >= lane->n) return false;
+    int index = lane->list[lane->at];
+    const struct ghp_instr *instr = &a->program->instrs[index];
+    if (stream == GHP_STREAM_COMPUTE) {
+        if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < lane->step) return false;
+        return instr->wait < 0 || lane->step == 0 || a->done_step[instr->wait] >= lane->step - 1;
+    }
+    if (compute->step != lane->step) return compute->step > lane->step;
+    return compute->at >= compute->n || compute->list[compute->at] > index;
+}
+
+/* How much the compute stream's running instruction slows a reduction or transfer of so many bytes, and is slowed. */
+struct friction {
+    double compute, other;
+};
+
+static struct friction friction_of(const struct machine_state *s, const struct actor *a,
+                                   int64_t bytes)
+{
+    const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
+    if (!compute->running) return (struct friction){1.0, 1.0};
+    int index = compute->list[compute->at];
+    if (ghp_instr_sends(&a->program->instrs[index])) {
+        struct ghp_sharing sharing = ghp_overlap_sharing(s->overlap, a->times[index].price.seconds);
+        return (struct friction){sharing.exchange, sharing.reduction};
+    }
+    return (struct friction){s->overlap->compute, ghp_overlap_comm(s->overlap, bytes)};
+}
+
+static bool transfers(const struct actor *a)
+{
+    return a->mail.carried >= 0 || a->mail.arriving > 0;
+}
+
+/* Slowdown of each lane's running instruction. */
+static void slowdowns(const struct machine_state *s, const struct actor *a, double slow[2])
+{
+    const struct lane *reduction = &a->lanes[GHP_STREAM_COMM];
+    bool comm = reduction->running, mail = transfers(a);
+    struct friction f =
+        friction_of(s, a, comm ? a->program->instrs[reduction->list[reduction->at]].bytes : 0);
+    slow[GHP_STREAM_COMPUTE] = comm || mail ? f.compute : 1.0;
+    slow[GHP_STREAM_COMM] = mail ? fmax(f.other, s->overlap->link) : f.other;
+}
+
+/* Of the send that a worker has under way: by both ends. */
+static double mail_slowdown(const struct machine_state *s, const struct actor *a)
+{
+    const struct actor *ends[2] = {a, &s->actors[a->match_actor[a->mail.carried]]};
+    int64_t bytes = a->program->instrs[a->mail.carried].bytes;
+    double slow = 1.0;
+    for (int i = 0; i < 2; i++) {
+        slow = fmax(slow, friction_of(s, ends[i], bytes).other);
+        if (ends[i]->lanes[GHP_STREAM_COMM].running) slow = fmax(slow, s->overlap->link);
+    }
+    return slow;
+}
+
+/* Posts what the compute stream has passed. */
+static void post(struct machine_state *s, struct actor *a)
+{
+    const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
+    int next = compute->at < compute->n ? compute->list[compute->at] : a->program->n_instrs;
+    while (a->mail.at < a->mail.n && a->mail.list[a->mail.at] < next) {
+        int index = a->mail.list[a->mail.at++];
+        a->posted_step[index] = compute->step;
+        a->turn[index] = s->turns++;
+    }
+}
+
+/* The send that was posted first among those that can go, -1: none. */
+static int next_send(const struct machine_state *s, const struct actor *a)
+{
+    int best = -1;
+    for (int i = 0; i < a->mail.n; i++) {
+        int index = a->mail.list[i];
+        if (a->match[index] < 0 || a->posted_step[index] <= a->done_step[index]) continue;
+        const struct actor *to = &s->actors[a->match_actor[index]];
+        if (to->posted_step[a->match[index]] < a->posted_step[index]) continue;
+        if (best < 0 || a->turn[index] < a->turn[best]) best = index;
+    }
+    return best;
+}
+
+static void start_send(struct machine_state *s, struct actor *a)
+{
+    if (a->mail.n == 0 || a->mail.carried >= 0) return;
+    int index = next_send(s, a);
+    if (index < 0) return;
+    struct actor *to = &s->actors[a->match_actor[index]];
+    a->mail.carried = index;
+    a->mail.start_s = s->now_s;
+    a->mail.left_s = a->times[index].price.seconds + to->times[a->match[index]].price.seconds;
+    to->mail.arriving++;
+}
+
+static void start_ready(struct machine_state *s)
+{
+    for (int k = 0; k < s->n_actors; k++) {
+        struct actor *a = &s->actors[k];
+        for (int i = 0; i < 2; i++) {
+            struct lane *lane = &a->lanes[i];
+            if (lane->running || !ready(a, (enum ghp_stream)i)) continue;
+            lane->running = true;
+            lane->left_s = a->times[lane->list[lane->at]].price.seconds;
+            lane->start_s = s->now_s;
+        }
+    }
+    for (int k = 0; k < s->n_actors; k++)
+        start_send(s, &s->actors[k]);
+}
+
+static void record(struct machine_state *s, struct actor *a, int index, double start_s)
+{
+    if (a->done_step[index] != s->recorded_step) return;
+    a->times[index].start_s = start_s;
+    a->times[index].finish_s = s->now_s;
+}
+
+static void finish(struct machine_state *s, struct actor *a, struct lane *lane)
+{
+    int index = lane->list[lane->at];
+    lane->running = false;
+    a->done_step[index] = lane->step;
+    record(s, a, index, lane->start_s);
+    lane->at++;
+    bool compute = lane == &a->lanes[GHP_STREAM_COMPUTE];
+    if (compute) post(s, a);
+    if (lane->at < lane->n) return;
+    if (compute && lane->step < MAX_STEPS + SPARE_STEPS) a->step_end_s[lane->step] = s->now_s;
+    lane->at = 0;
+    lane->step++;
+    if (!compute) return;
+    a->mail.at = 0;
+    post(s, a);
+}
+
+static void finish_send(struct machine_state *s, struct actor *a)
+{
+    int index = a->mail.carried, received = a->match[index];
+    struct actor *to = &s->actors[a->match_actor[index]];
+    a->mail.carried = -1;
+    to->mail.arriving--;
+    a->done_step[index] = a->posted_step[index];
+    to->done_step[received] = a->posted_step[index];
+    record(s, a, index, a->mail.start_s);
+    record(s, to, received, a->mail.start_s);
+}
+
+/* Seconds until the first of all running things ends; INFINITY: nothing runs. */
+static double next_end(const struct machine_state *s)
+{
+    double advance = INFINITY, slow[2];
+    for (int k = 0; k < s->n_actors; k++) {
+        const struct actor *a = &s->actors[k];
+        slowdowns(s, a, slow);
+        for (int i = 0; i < 2; i++)
+            if (a->lanes[i].running && a->lanes[i].left_s * slow[i] < advance)
+                advance = a->lanes[i].left_s * slow[i];
+        if (a->mail.carried >= 0) advance = fmin(advance, a->mail.left_s * mail_slowdown(s, a));
+    }
+    return advance;
+}
+
+/* What is left of something after `advance` seconds at a slowdown; 0: it ends. */
+static double rest_of(double left_s, double slow, double advance)
+{
+    return left_s * slow <= advance ? 0.0 : left_s - advance / slow;
+}
+
+/* All rates are those before anything ends: first everything advances, then what is over ends. */
+static void advance_all(struct machine_state *s, double advance)
+{
+    for (int k = 0; k < s->n_actors; k++) {
+        struct actor *a = &s->actors[k];
+        double slow[2];
+        slowdowns(s, a, slow);
+        for (int i = 0; i < 2; i++)
+            if (a->lanes[i].running)
+                a->lanes[i].left_s = rest_of(a->lanes[i].left_s, slow[i], advance);
+        if (a->mail.carried >= 0)
+            a->mail.left_s = rest_of(a->mail.left_s, mail_slowdown(s, a), advance);
+    }
+    s->now_s += advance;
+    for (int k = 0; k < s->n_actors; k++) {
+        struct actor *a = &s->actors[k];
+        for (int i = 0; i < 2; i++)
+            if (a->lanes[i].running && a->lanes[i].left_s <= 0.0) finish(s, a, &a->lanes[i]);
+        if (a->mail.carried >= 0 && a->mail.left_s <= 0.0) finish_send(s, a);
+    }
+}
+
+/* Whether some worker has not done so many steps. */
+static bool lacks(const struct machine_state *s, int steps)
+{
+    for (int k = 0; k < s->n_actors; k++)
+        if (s->actors[k].lanes[GHP_STREAM_COMPUTE].step < steps) return true;
+    return false;
+}
+
+/* Runs until all have done `steps` steps; false if nothing can go on. */
+static bool run_until(struct machine_state *s, int steps)
+{
+    while (lacks(s, steps)) {
+        double advance;
+        start_ready(s);
+        advance = next_end(s);
+        if (!(advance < INFINITY)) return false;
+        advance_all(s, advance);
+    }
+    return true;
+}
+
+/* When the last worker ended a step. */
+static double end_of(const struct machine_state *s, int step)
+{
+    double end_s = s->actors[0].step_end_s[step];
+    for (int k = 1; k < s->n_actors; k++)
+        end_s = fmax(end_s, s->actors[k].step_end_s[step]);
+    return end_s;
+}
+
+/* Mean period once it repeats twice, else over the second half of MAX_STEPS. A lone worker's last step is recorded. */
+static bool find_period(struct machine_state *s, double *period_s, int *steps)
+{
+    for (int k = 1; k <= MAX_STEPS; k++) {
+        if (s->n_actors == 1) {
+            s->recorded_step = k - 1;
+            s->actors[0].step_start_s = k > 1 ? s->actors[0].step_end_s[k - 2] : 0.0;
+        }
+        if (!run_until(s, k)) return false;
+        *steps = k;
+        if (k < RECORDED_AFTER + 2) continue;
+        double a = end_of(s, k - 1) - end_of(s, k - 2);
+        double b = end_of(s, k - 2) - end_of(s, k - 3);
+        double c = end_of(s, k - 3) - end_of(s, k - 4);
+        *period_s = a;
+        if (fabs(a - b) <= same_period * s->now_s && fabs(b - c) <= same_period * s->now_s)
+            return true;
+    }
+    *period_s =
+        (end_of(s, MAX_STEPS - 1) - end_of(s, MAX_STEPS / 2 - 1)) / (MAX_STEPS - MAX_STEPS / 2);
+    return true;
+}
+
+/* Several workers are in different steps at once: a step that none has begun is recorded. */
+static bool record_step(struct machine_state *s, int steps)
+{
+    if (s->n_actors == 1) return run_until(s, steps + 1);
+    for (int k = 0; k < s->n_actors; k++)
+        if (s->actors[k].lanes[GHP_STREAM_COMPUTE].step >= steps)
+            steps = s->actors[k].lanes[GHP_STREAM_COMPUTE].step + 1;
+    s->recorded_step = steps;
+    if (!run_until(s, steps + 1)) return false;
+    for (int k = 0; k < s->n_actors; k++)
+        s->actors[k].step_start_s = s->actors[k].step_end_s[steps - 1];
+    return run_until(s, steps + 2);
+}
+
+/* ---- opening ---- */
+
+static void actor_close(struct actor *a)
+{
+    free((void *)(uintptr_t)a->lanes[0].list);
+    free(a->turn);
+}
+
+/* Lists of the streams and tables of an actor, in two blocks. */
+static enum ghp_status actor_open(struct actor *a, const struct ghp_program *program,
+                                  const struct ghp_price *prices, struct ghp_timing *timing)
+{
+    size_t n = (size_t)program->n_instrs;
+    int *block = ghp_alloc(7 * n + 1, sizeof *block), *fill[GHP_STREAM_COUNT], count[3] = {0};
+    *a = (struct actor){.program = program, .mail = {.carried = -1}};
+    *timing = (struct ghp_timing){.n_instrs = program->n_instrs};
+    timing->instrs = ghp_alloc(n + 1, sizeof *timing->instrs);
+    a->lanes[0].list = block;
+    a->turn = ghp_alloc(n + 1, sizeof *a->turn);
+    if (block == NULL || timing->instrs == NULL || a->turn == NULL) return GHP_NO_MEMORY();
+    a->times = timing->instrs;
+    for (int i = 0; i < GHP_STREAM_COUNT; i++)
+        fill[i] = block + (size_t)i * n;
+    a->done_step = block + 3 * n;
+    a->posted_step = block + 4 * n;
+    a->match = block + 5 * n;
+    a->match_actor = block + 6 * n;
+    memset(a->done_step, 0xff, 4 * n * sizeof *a->done_step); /* all -1 */
+    for (int i = 0; i < program->n_instrs; i++) {
+        enum ghp_stream stream = program->instrs[i].stream;
+        timing->instrs[i].price = prices[i];
+        fill[stream][count[stream]++] = i;
+    }
+    a->lanes[GHP_STREAM_COMM].list = fill[GHP_STREAM_COMM];
+    a->mail.list = fill[GHP_STREAM_TRANSFER];
+    a->lanes[GHP_STREAM_COMPUTE].n = count[GHP_STREAM_COMPUTE];
+    a->lanes[GHP_STREAM_COMM].n = count[GHP_STREAM_COMM];
+    a->mail.n = count[GHP_STREAM_TRANSFER];
+    ghp_timing_sum_prices(program, timing);
+    return GHP_OK;
+}
+
+static bool matches(const struct ghp_instr *send, const struct ghp_instr *receive)
+{
+    return receive->kind == GHP_INSTR_RECEIVE && receive->edge == send->edge &&
+           receive->micro == send->micro && receive->backward == send->backward;
+}
+
+/* Finds each send's receive. */
+static enum ghp_status match_all(struct machine_state *s)
+{
+    for (int k = 0; k < s->n_actors; k++) {
+        struct actor *a = &s->actors[k];
+        for (int m = 0; m < a->mail.n; m++) {
+            int index = a->mail.list[m], found = -1;
+            const struct ghp_instr *send = &a->program->instrs[index];
+            if (send->kind != GHP_INSTR_SEND) continue;
+            int to = send->transfer.to_stage;
+            const struct actor *other = to < s->n_actors ? &s->actors[to] : NULL;
+            for (int i = 0; other != NULL && i < other->mail.n && found < 0; i++)
+                if (matches(send, &other->program->instrs[other->mail.list[i]]))
+                    found = other->mail.list[i];
+            if (found < 0)
+                return GHP_FAIL(GHP_ERR_INTERNAL,
+                                "instruction %d of stage %d sends what stage %d does not receive; "
+                                "report this",
+                                index, k, to);
+            a->match[index] = found;
+            a->match_actor[index] = to;
+        }
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status fail_stuck(const struct machine_state *s)
+{
+    for (int k = 0; k < s->n_actors; k++) {
+        const struct lane *compute = &s->actors[k].lanes[GHP_STREAM_COMPUTE];
+        if (compute->n == 0 || compute->running) continue;
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "the program of stage %d waits for itself at instruction %d; report this",
+                        k, compute->list[compute->at < compute->n ? compute->at : 0]);
+    }
+    return GHP_FAIL(GHP_ERR_INTERNAL, "the programs wait for each other; report this");
+}
+
+static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
+{
+    double step_s = 0.0;
+    int steps = 0;
+    for (int k = 0; k < s->n_actors; k++) {
+        if (s->actors[k].lanes[GHP_STREAM_COMPUTE].n == 0) return GHP_OK;
+        post(s, &s->actors[k]);
+    }
+    if (!find_period(s, &step_s, &steps)) return fail_stuck(s);
+    for (int k = 0; k < s->n_actors; k++)
+        timings[k].step_s = step_s;
+    if (!record_step(s, steps)) return GHP_OK; /* reductions that outlast the step are included */
+    for (int k = 0; k < s->n_actors; k++) {
+        timings[k].origin_s = s->actors[k].step_start_s - s->actors[0].step_start_s;
+        ghp_timing_sum_phases(s->actors[k].program, s->actors[k].step_start_s, &timings[k]);
+    }
+    return GHP_OK;
+}
+
+/* `programs` and `prices`: n of them. */
+static enum ghp_status simulate(int n, const struct ghp_program *programs,
+                                const struct ghp_overlap *overlap,
+                                const struct ghp_price *const *prices, struct ghp_timing *timings)
+{
+    struct actor *actors = ghp_alloc((size_t)n, sizeof *actors);
+    struct machine_state s = {.overlap = overlap, .n_actors = n, .actors = actors};
+    enum ghp_status status = actors == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    int opened = 0;
+
+    for (; opened < n && status == GHP_OK; opened++)
+        status = actor_open(&actors[opened], &programs[opened], prices[opened], &timings[opened]);
+    if (status == GHP_OK) status = match_all(&s);
+    s.recorded_step = -2;
+    if (status == GHP_OK) status = play(&s, timings);
+    for (int k = 0; k < opened; k++) {
+        actor_close(&actors[k]);
+        if (status != GHP_OK) ghp_timing_release(&timings[k]);
+    }
+    free(actors);
+    return status;
+}
+
+enum ghp_status ghp_simulate_priced(const struct ghp_program *program,
+                                    const struct ghp_overlap *overlap,
+                                    const struct ghp_price *prices, struct ghp_timing *timing)
+{
+    *timing = (struct ghp_timing){0};
+    return simulate(1, program, overlap, &prices, timing);
+}
+
+enum ghp_status ghp_simulate_all_priced(const struct ghp_programs *programs,
+                                        const struct ghp_overlap *overlap,
+                                        const struct ghp_price *const *prices,
+                                        struct ghp_timing *timings)
+{
+    memset(timings, 0, (size_t)programs->n * sizeof *timings);
+    return simulate(programs->n, programs->of, overlap, prices, timings);
+}
+
+static enum ghp_status price_program(const struct ghp_program *program,
+                                     const struct ghp_profile *profile, struct ghp_price **prices)
+{
+    const struct ghp_company company = ghp_company_of(program);
+
+    *prices = ghp_alloc((size_t)program->n_instrs, sizeof **prices);
+    if (*prices == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+
+        GHP_TRY(ghp_profile_price(profile, instr, program->extent.workers, &(*prices)[i]));
+        (*prices)[i].seconds = ghp_price_here(instr, &(*prices)[i], company);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
+                             struct ghp_timing *timing)
+{
+    struct ghp_price *prices = NULL;
+    enum ghp_status status = price_program(program, profile, &prices);
+    *timing = (struct ghp_timing){0};
+    if (status == GHP_OK) status = ghp_simulate_priced(program, &profile->overlap, prices, timing);
+    free(prices);
+    return status;
+}
+
+enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
+                                 const struct ghp_profile *profile, struct ghp_timing *timings)
+{
+    struct ghp_price *prices[GHP_MAX_STAGES] = {NULL};
+    const struct ghp_price *borrowed[GHP_MAX_STAGES];
+    enum ghp_status status = GHP_OK;
+    memset(timings, 0, (size_t)programs->n * sizeof *timings);
+    for (int k = 0; k < programs->n && status == GHP_OK; k++) {
+        status = price_program(&programs->of[k], profile, &prices[k]);
+        borrowed[k] = prices[k];
+    }
+    if (status == GHP_OK)
+        status = ghp_simulate_all_priced(programs, &profile->overlap, borrowed, timings);
+    for (int k = 0; k < programs->n; k++)
+        free(prices[k]);
+    return status;
+}

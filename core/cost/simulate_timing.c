@@ -1,0 +1,75 @@
+/* core/cost/simulate_timing.c - what a simulation says: the phases of instructions, and sums over them. */
+#include "core/cost/simulate_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *ghp_phase_name(enum ghp_phase phase)
+{
+    static const char *const names[GHP_PHASE_COUNT] = {
+        "forward", "backward_data", "backward_weight", "reshard", "update", "load", "exposed"};
+    return names[phase];
+}
+
+enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
+{
+    switch (instr->kind) {
+    case GHP_INSTR_LOAD: return GHP_PHASE_LOAD;
+    case GHP_INSTR_UPDATE: return GHP_PHASE_UPDATE;
+    case GHP_INSTR_RESHARD:
+    case GHP_INSTR_STAT_REDUCE: return GHP_PHASE_RESHARD;
+    case GHP_INSTR_ALL_REDUCE:
+    case GHP_INSTR_METRIC_REDUCE:
+    case GHP_INSTR_SEND:
+    case GHP_INSTR_RECEIVE:
+    case GHP_INSTR_WAIT: return GHP_PHASE_EXPOSED;
+    case GHP_INSTR_ACCUMULATE:
+        return instr->edge < 0 ? GHP_PHASE_BACKWARD_WEIGHT : GHP_PHASE_BACKWARD_DATA;
+    case GHP_INSTR_COMPUTE:
+    case GHP_INSTR_COUNT: break;
+    }
+    if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) return GHP_PHASE_BACKWARD_WEIGHT;
+    return instr->backward ? GHP_PHASE_BACKWARD_DATA : GHP_PHASE_FORWARD;
+}
+
+void ghp_timing_release(struct ghp_timing *timing)
+{
+    if (timing == NULL) return;
+    free(timing->instrs);
+    memset(timing, 0, sizeof *timing);
+}
+
+void ghp_timing_sum_prices(const struct ghp_program *program, struct ghp_timing *timing)
+{
+    double measured_s = 0.0, all_s = 0.0, square_s = 0.0;
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        const struct ghp_price *price = &timing->instrs[i].price;
+        all_s += price->seconds;
+        measured_s += price->source == GHP_SOURCE_MEASURED ? price->seconds : 0.0;
+        double half = price->spread * price->seconds / 2.0;
+        square_s += half * half;
+        *(instr->stream == GHP_STREAM_COMPUTE ? &timing->compute_s
+          : instr->stream == GHP_STREAM_COMM  ? &timing->comm_s
+                                              : &timing->transfer_s) += price->seconds;
+    }
+    timing->serial_s = timing->compute_s + timing->comm_s + timing->transfer_s;
+    timing->measured_share = all_s > 0.0 ? measured_s / all_s : 0.0;
+    timing->error_s = sqrt(square_s);
+}
+
+void ghp_timing_sum_phases(const struct ghp_program *program, double start_s,
+                           struct ghp_timing *timing)
+{
+    double busy_s = 0.0;
+    for (int i = 0; i < program->n_instrs; i++) {
+        struct ghp_instr_time *t = &timing->instrs[i];
+        t->start_s -= start_s;
+        t->finish_s -= start_s;
+        if (program->instrs[i].stream != GHP_STREAM_COMPUTE) continue;
+        timing->phase_s[ghp_instr_phase(&program->instrs[i])] += t->finish_s - t->start_s;
+        busy_s += t->finish_s - t->start_s;
+    }
+    timing->phase_s[GHP_PHASE_EXPOSED] = fmax(0.0, timing->step_s - busy_s);
+}

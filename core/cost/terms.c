@@ -1,0 +1,90 @@
+/* core/cost/terms.c - one pass over the instructions. */
+#include "core/cost/terms.h"
+
+static const double rounding = 1e-12; /* of a step: what sums of some thousand doubles may be off */
+
+/* Shares out one bucket's reduction. */
+static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr,
+                          double seconds, struct ghp_term *terms)
+{
+    int buffer = program->buckets[instr->bucket].buffer;
+    double sent = (double)ghp_instr_sent_bytes(instr);
+    int64_t sum = 0;
+
+    for (int i = 0; i < program->n_buffers; ++i)
+        if (program->buffers[i].storage == buffer && i != buffer) sum += program->buffers[i].bytes;
+    for (int i = 0; i < program->n_buffers && sum > 0; ++i) {
+        const struct ghp_buffer *b = &program->buffers[i];
+        double share = (double)b->bytes / (double)sum;
+
+        if (b->storage != buffer || i == buffer || b->layer < 0) continue;
+        terms[b->layer].reduce_s += seconds * share;
+        terms[b->layer].sent_bytes += sent * share;
+    }
+}
+
+static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
+                      double seconds, int n_layers, struct ghp_term *terms)
+{
+    /* the metrics are the loss's */
+    struct ghp_term *term = &terms[instr->layer >= 0 ? instr->layer : n_layers - 1];
+
+    if (instr->kind == GHP_INSTR_ALL_REDUCE) {
+        add_reduction(program, instr, seconds, terms);
+        return;
+    }
+    term->sent_bytes += (double)ghp_instr_sent_bytes(instr);
+    switch (instr->kind) {
+    case GHP_INSTR_RESHARD:
+    case GHP_INSTR_STAT_REDUCE: term->exchange_s += seconds; break;
+    case GHP_INSTR_METRIC_REDUCE: term->reduce_s += seconds; break;
+    case GHP_INSTR_UPDATE: term->update_s += seconds; break;
+    case GHP_INSTR_LOAD: term->forward_s += seconds; break;
+    case GHP_INSTR_ACCUMULATE: term->backward_s += seconds; break;
+    default:
+        if (instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_STATS)
+            term->forward_s += seconds;
+        else
+            term->backward_s += seconds;
+    }
+}
+
+/* Waiting of the compute stream, to the layers that waited. */
+static void add_waiting(const struct ghp_program *program, const struct ghp_timing *timing,
+                        int n_layers, struct ghp_term *terms)
+{
+    double before_s = 0; /* end of the compute instruction before */
+
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        double gap_s = timing->instrs[i].start_s - before_s;
+
+        if (instr->stream != GHP_STREAM_COMPUTE) continue;
+        before_s = timing->instrs[i].finish_s;
+        if (instr->wait >= 0 && gap_s > rounding * timing->step_s)
+            terms[instr->layer >= 0 ? instr->layer : n_layers - 1].exposed_s += gap_s;
+    }
+}
+
+void ghp_terms_of(const struct ghp_program *program, const struct ghp_timing *timing, int n_layers,
+                  struct ghp_term *terms)
+{
+    for (int i = 0; i < program->n_instrs; ++i)
+        add_instr(program, &program->instrs[i], timing->instrs[i].price.seconds, n_layers, terms);
+    add_waiting(program, timing, n_layers, terms);
+}
+
+double ghp_terms_around(const struct ghp_program *program, const struct ghp_timing *timing,
+                        const struct ghp_model *model, int layer)
+{
+    double sum_s = 0;
+
+    for (int i = 0; i < program->n_instrs; ++i) {
+        const struct ghp_instr *instr = &program->instrs[i];
+
+        if (instr->kind != GHP_INSTR_RESHARD) continue;
+        if (model->edges[instr->edge].from == layer || model->edges[instr->edge].to == layer)
+            sum_s += timing->instrs[i].price.seconds;
+    }
+    return sum_s;
+}

@@ -1,0 +1,153 @@
+/* core/model/connect.c - what follows for a network whose layers are complete: edges, consumers, names in order. */
+#include "core/model/model_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Refuses two tensors of one name: they would meet in a checkpoint. */
+static enum ghp_status check_names(const struct ghp_model *model)
+{
+    enum { PER_LAYER = GHP_MAX_PARAMS + GHP_MAX_STATES };
+    const char **names = ghp_alloc((size_t)model->n_layers * PER_LAYER, sizeof *names);
+    enum ghp_status status = GHP_OK;
+    size_t n = 0;
+
+    if (names == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < model->n_layers; ++i) {
+        const struct ghp_layer *layer = &model->layers[i];
+
+        for (int j = 0; j < layer->n_params; ++j)
+            names[n++] = layer->params[j].name;
+        for (int j = 0; j < layer->n_states; ++j)
+            names[n++] = layer->states[j].name;
+    }
+    qsort(names, n, sizeof *names, compare_names);
+    for (size_t i = 1; i < n && status == GHP_OK; ++i)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            status =
+                GHP_FAIL(GHP_ERR_INPUT, "two tensors are called '%s'; rename a layer", names[i]);
+    free(names);
+    return status;
+}
+
+static enum ghp_status make_edges(struct ghp_model *model)
+{
+    int n = 0;
+
+    for (int i = 0; i < model->n_layers; ++i) {
+        model->layers[i].first_edge = n;
+        n += model->layers[i].n_inputs;
+    }
+    model->edges = ghp_alloc((size_t)n, sizeof *model->edges);
+    if (model->edges == NULL) return GHP_NO_MEMORY();
+    model->n_edges = n;
+    for (int i = 0; i < model->n_layers; ++i) {
+        struct ghp_layer *layer = &model->layers[i];
+
+        for (int j = 0; j < layer->n_inputs; ++j) {
+            model->edges[layer->first_edge + j] = (struct ghp_edge){layer->inputs[j], i, j};
+            ++model->layers[layer->inputs[j]].n_consumers;
+        }
+    }
+    return GHP_OK;
+}
+
+/* The lists of edges that leave each layer. */
+static enum ghp_status make_consumers(struct ghp_model *model)
+{
+    for (int i = 0; i < model->n_layers; ++i) {
+        struct ghp_layer *layer = &model->layers[i];
+
+        layer->out_edges = ghp_alloc((size_t)layer->n_consumers, sizeof *layer->out_edges);
+        if (layer->out_edges == NULL) return GHP_NO_MEMORY();
+        layer->n_consumers = 0;
+    }
+    for (int e = 0; e < model->n_edges; ++e) {
+        struct ghp_layer *from = &model->layers[model->edges[e].from];
+
+        from->out_edges[from->n_consumers++] = e;
+    }
+    return GHP_OK;
+}
+
+/* Refuses layers whose output is read by none, and a loss that is not the last layer. */
+static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
+{
+    for (int i = 0; i < model->n_layers; ++i) {
+        const struct ghp_layer *layer = &model->layers[i];
+        bool last = i == model->n_layers - 1;
+
+        *wrong = i;
+        if ((layer->op == GHP_OP_SOFTMAX_CE) != last)
+            return ghp_model_fail(
+                layer, last ? "ends the network; end it with a softmax_cross_entropy layer"
+                            : "is the loss, but not the last layer; move it to the end");
+        if (!last && layer->n_consumers == 0)
+            return ghp_model_fail(
+                layer, "is read by no layer; name it in the inputs of one, or remove it");
+    }
+    *wrong = -1;
+    return GHP_OK;
+}
+
+static int compare_layers(const void *a, const void *b, void *data)
+{
+    const struct ghp_layer *layers = data;
+    int x = *(const int *)a, y = *(const int *)b, order = strcmp(layers[x].name, layers[y].name);
+
+    return order != 0 ? order : x - y;
+}
+
+/* The layers in order of their names; refuses two of one name. */
+static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
+{
+    int *by_name = ghp_alloc((size_t)model->n_layers, sizeof *by_name);
+
+    if (by_name == NULL) return GHP_NO_MEMORY();
+    model->by_name = by_name;
+    for (int i = 0; i < model->n_layers; ++i)
+        by_name[i] = i;
+    qsort_r(by_name, (size_t)model->n_layers, sizeof *by_name, compare_layers, model->layers);
+    for (int i = 1; i < model->n_layers; ++i) {
+        const struct ghp_layer *layer = &model->layers[by_name[i]];
+
+        if (strcmp(model->layers[by_name[i - 1]].name, layer->name) != 0) continue;
+        *wrong = by_name[i];
+        return ghp_model_fail(layer, "has the name of an earlier layer; rename it");
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
+{
+    int layer = -1;
+    enum ghp_status status;
+
+    if (wrong == NULL) wrong = &layer;
+    *wrong = -1;
+    free(model->edges);
+    free(model->by_name);
+    model->edges = NULL;
+    model->by_name = NULL;
+    model->n_edges = 0;
+    if (model->n_layers < 2)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the network has no layers; give it at least softmax_cross_entropy");
+    for (int i = 0; i < model->n_layers; ++i) {
+        free(model->layers[i].out_edges);
+        model->layers[i].out_edges = NULL;
+        model->layers[i].n_consumers = 0;
+    }
+    GHP_TRY(make_edges(model));
+    status = check_ends(model, wrong);
+    if (status == GHP_OK) status = sort_names(model, wrong);
+    if (status == GHP_OK) status = check_names(model);
+    if (status == GHP_OK) status = make_consumers(model);
+    if (status == GHP_OK) model->classes = (int)model->layers[model->n_layers - 1].in.c;
+    return status;
+}

@@ -1,0 +1,142 @@
+/* core/model/model.c - a network and its operations: names, sizes, the end.
+ *
+ * Reads no file (model/read.c does). What follows from what a reader fills in: model/shape.c, model/connect.c. */
+#include "core/model/model_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *ghp_op_name(enum ghp_op op)
+{
+    static const char *const names[] = {
+#define OP_NAME(id, text) text,
+        GHP_OP_LIST(OP_NAME)
+#undef OP_NAME
+    };
+
+    GHP_ASSERT((int)op >= 0 && op < GHP_OP_COUNT);
+    return names[op];
+}
+
+const char *ghp_function_name(enum ghp_function function)
+{
+    static const char *const names[] = {
+#define FUNCTION_NAME(id, text) text,
+        GHP_FUNCTION_LIST(FUNCTION_NAME)
+#undef FUNCTION_NAME
+    };
+
+    return names[function];
+}
+
+const char *ghp_fill_name(enum ghp_fill fill)
+{
+    static const char *const names[] = {
+#define FILL_NAME(id, text) text,
+        GHP_FILL_LIST(FILL_NAME)
+#undef FILL_NAME
+    };
+
+    return names[fill];
+}
+
+int64_t ghp_shape_elements(struct ghp_shape shape)
+{
+    return shape.c * shape.h * shape.w;
+}
+
+int64_t ghp_layer_weights(const struct ghp_layer *layer)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < layer->n_params; ++i)
+        sum += layer->params[i].elements;
+    return sum;
+}
+
+int64_t ghp_layer_flops(const struct ghp_layer *layer)
+{
+    if (layer->op != GHP_OP_CONV2D && layer->op != GHP_OP_LINEAR) return 0;
+    return 2 * layer->params[0].elements * layer->out.h * layer->out.w;
+}
+
+bool ghp_op_needs_input(enum ghp_op op)
+{
+    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR || op == GHP_OP_BATCH_NORM ||
+           op == GHP_OP_LRN || op == GHP_OP_MUL;
+}
+
+bool ghp_op_needs_output(enum ghp_op op)
+{
+    return op == GHP_OP_RELU || op == GHP_OP_ACTIVATION || op == GHP_OP_SOFTMAX_CE;
+}
+
+bool ghp_op_in_place(const struct ghp_layer *layer)
+{
+    switch (layer->op) {
+    case GHP_OP_BIAS:
+    case GHP_OP_RELU:
+    case GHP_OP_ACTIVATION:
+    case GHP_OP_DROPOUT: return true;
+    case GHP_OP_FLATTEN: return layer->in.h * layer->in.w == 1;
+    default: return false;
+    }
+}
+
+int ghp_model_find(const struct ghp_model *model, const char *layer)
+{
+    int first = 0, last = model->by_name != NULL ? model->n_layers - 1 : -1;
+
+    while (first <= last) {
+        int middle = first + (last - first) / 2, index = model->by_name[middle];
+        int order = strcmp(layer, model->layers[index].name);
+
+        if (order == 0) return index;
+        if (order < 0)
+            last = middle - 1;
+        else
+            first = middle + 1;
+    }
+    return -1;
+}
+
+enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *problem)
+{
+    return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) %s", layer->name, ghp_op_name(layer->op),
+                    problem);
+}
+
+void ghp_model_drop_derived(struct ghp_layer *layer)
+{
+    for (int i = 0; i < GHP_MAX_PARAMS; ++i)
+        free(layer->params[i].name);
+    for (int i = 0; i < GHP_MAX_STATES; ++i)
+        free(layer->states[i].name);
+    memset(layer->params, 0, sizeof layer->params);
+    memset(layer->states, 0, sizeof layer->states);
+    free(layer->out_edges);
+    layer->out_edges = NULL;
+    layer->n_params = layer->n_states = layer->n_consumers = 0;
+}
+
+enum ghp_status ghp_model_complete(struct ghp_model *model)
+{
+    for (int i = 0; i < model->n_layers; ++i)
+        GHP_TRY(ghp_model_complete_layer(model, i));
+    return ghp_model_connect(model, NULL);
+}
+
+void ghp_model_release(struct ghp_model *model)
+{
+    if (model == NULL) return;
+    for (int i = 0; i < model->n_layers; ++i) {
+        ghp_model_drop_derived(&model->layers[i]);
+        free(model->layers[i].name);
+    }
+    free(model->layers);
+    free(model->edges);
+    free(model->by_name);
+    free(model->name);
+    free(model->text);
+    *model = (struct ghp_model){0};
+}

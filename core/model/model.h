@@ -1,0 +1,212 @@
+/* core/model/model.h - the network: a DAG of layers in topological order.
+ *
+ * A model holds what is true of the network alone: operations, shapes per sample, parameters. It knows nothing of
+ * workers, batches or splits. Layer 0 is the input, the last layer is the loss (softmax cross-entropy), and every
+ * layer's inputs come before it.
+ *
+ * Call order: ghp_model_load -> read fields -> ghp_model_release.
+ * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model/attributes.c, its shape rule in model/shape.c,
+ * its splits in split.c, its instructions in lower_layer.c, its loops in each backend, its keys in model/write.c, and what it
+ * is in ONNX in onnx/export.c.
+ *
+ * Activations are stored N,H,W,C (channels innermost) everywhere; `flatten` reorders to the C,H,W feature order, so
+ * weights keep the field's canonical order. */
+#ifndef GHP_CORE_MODEL_MODEL_H
+#define GHP_CORE_MODEL_MODEL_H
+
+#include "core/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* name, JSON text */
+#define GHP_OP_LIST(X)                                                                             \
+    X(INPUT, "input")                                                                              \
+    X(CONV2D, "conv2d")                                                                            \
+    X(LINEAR, "linear")                                                                            \
+    X(BIAS, "bias")                                                                                \
+    X(RELU, "relu")                                                                                \
+    X(ACTIVATION, "activation")                                                                    \
+    X(MAX_POOL, "max_pool")                                                                        \
+    X(AVG_POOL, "avg_pool")                                                                        \
+    X(GLOBAL_AVG_POOL, "global_avg_pool")                                                          \
+    X(BATCH_NORM, "batch_norm")                                                                    \
+    X(LRN, "lrn")                                                                                  \
+    X(DROPOUT, "dropout")                                                                          \
+    X(ADD, "add")                                                                                  \
+    X(MUL, "mul")                                                                                  \
+    X(CONCAT, "concat")                                                                            \
+    X(FLATTEN, "flatten")                                                                          \
+    X(VIEW, "view")                                                                                \
+    X(PAD, "pad")                                                                                  \
+    X(SOFTMAX_CE, "softmax_cross_entropy")
+
+enum ghp_op {
+#define GHP_OP_ENUM(id, text) GHP_OP_##id,
+    GHP_OP_LIST(GHP_OP_ENUM)
+#undef GHP_OP_ENUM
+        GHP_OP_COUNT
+};
+
+/* activation: name, JSON text. alpha and beta are of struct ghp_activation. */
+#define GHP_FUNCTION_LIST(X)                                                                       \
+    X(LEAKY_RELU, "leaky_relu") /* x > 0 ? x : alpha x, alpha >= 0 */                              \
+    X(SIGMOID, "sigmoid")                                                                          \
+    X(TANH, "tanh")                                                                                \
+    X(CLIP, "clip")     /* min(max(x, alpha), beta), alpha < beta */                               \
+    X(AFFINE, "affine") /* alpha x + beta; not trained */
+
+enum ghp_function {
+#define GHP_FUNCTION_ENUM(id, text) GHP_FUNCTION_##id,
+    GHP_FUNCTION_LIST(GHP_FUNCTION_ENUM)
+#undef GHP_FUNCTION_ENUM
+        GHP_FUNCTION_COUNT
+};
+
+/* pad: name, JSON text. */
+#define GHP_FILL_LIST(X)                                                                           \
+    X(CONSTANT, "constant") /* `value` */                                                          \
+    X(REFLECT, "reflect")   /* mirrored about the edge, which is not repeated */                   \
+    X(EDGE, "edge")         /* the edge repeated */
+
+enum ghp_fill {
+#define GHP_FILL_ENUM(id, text) GHP_FILL_##id,
+    GHP_FILL_LIST(GHP_FILL_ENUM)
+#undef GHP_FILL_ENUM
+        GHP_FILL_COUNT
+};
+
+enum {
+    GHP_MAX_INPUTS = 16,
+    GHP_MAX_PARAMS = 2,
+    GHP_MAX_STATES = 2,
+    GHP_MAX_DIMS = 4,
+    GHP_MAX_VIEW = 8
+};
+
+struct ghp_shape { /* per sample; vectors have h = w = 1 */
+    int64_t c, h, w;
+};
+
+struct ghp_window {                                   /* conv2d and pools */
+    int64_t r, s;                                     /* kernel height, width */
+    int64_t stride_h, stride_w;                       /* >= 1 */
+    int64_t pad_top, pad_left, pad_bottom, pad_right; /* >= 0 */
+    int64_t dilation_h, dilation_w;                   /* >= 1 */
+    int64_t groups;                                   /* conv2d; divides both channel counts */
+    bool count_pad;                                   /* avg_pool: padding counts in the mean */
+};
+
+struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes */
+    double epsilon;  /* batch_norm */
+    double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
+    /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
+    bool local_stats;
+    /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
+    int64_t ghost;
+    int64_t size;          /* lrn: channels in the window, odd */
+    double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
+    double ratio;          /* dropout: probability of zero, [0, 1) */
+};
+
+struct ghp_activation {
+    enum ghp_function function;
+    double alpha, beta; /* see GHP_FUNCTION_LIST; 0 where not used */
+};
+
+/* view: which input element each output element is. Both count c, h, w, the last fastest (whatever memory does):
+ * output element (i_0, i_1, ...) of the sizes is input element offset + sum i_j strides[j]. The sizes' products fall on
+ * the bounds between channels, rows and columns of the output. */
+struct ghp_view {
+    int n; /* dimensions; 0: one element */
+    int64_t offset;
+    int64_t sizes[GHP_MAX_VIEW];   /* >= 1 */
+    int64_t strides[GHP_MAX_VIEW]; /* of any sign; 0 repeats */
+};
+
+struct ghp_border { /* pad: elements added, by channel, row and column */
+    int64_t before[3], after[3];
+    enum ghp_fill fill;
+    double value; /* CONSTANT */
+};
+
+/* KAIMING: normal, variance gain / fan_in; the gain is in executor/state/parameters.c. */
+enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_KAIMING };
+
+/* One tensor: weight, bias, gamma, beta (trained) or running mean, variance (state). */
+struct ghp_param {
+    char *name; /* checkpoint name, e.g. "conv1.weight" */
+    int n_dims;
+    int64_t dims[GHP_MAX_DIMS]; /* conv2d [K][C/groups][R][S], linear [K][C], others [C] */
+    int64_t elements;
+    int64_t fan_in; /* KAIMING */
+    enum ghp_init init;
+};
+
+struct ghp_layer {
+    char *name;
+    enum ghp_op op;
+    int n_inputs;
+    int inputs[GHP_MAX_INPUTS]; /* layer indices, each < own index */
+    int first_edge;             /* edge of input slot i is first_edge + i */
+    struct ghp_shape in;        /* of input 0, per sample */
+    struct ghp_shape out;       /* per sample */
+    struct ghp_window window;
+    struct ghp_norm norm;
+    struct ghp_activation activation;
+    struct ghp_view view;
+    struct ghp_border border;
+    bool learns; /* it or a layer before it has parameters: gradients flow into its output */
+    int n_params, n_states;
+    struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
+    struct ghp_param states[GHP_MAX_STATES]; /* running_mean, running_var */
+    int n_consumers;
+    int *out_edges; /* edge indices, ascending by consumer; owned */
+};
+
+struct ghp_edge { /* tensor of layer `from` read by layer `to` as input `slot` */
+    int from, to, slot;
+};
+
+struct ghp_model {
+    char *name;
+    char *text;    /* the description as canonical JSON text; what plans embed */
+    uint64_t hash; /* of `text` */
+    int classes;
+    int n_layers;
+    struct ghp_layer *layers;
+    int n_edges;
+    struct ghp_edge *edges;
+    /* [n_layers] layers in order of their names; owned; NULL until the model is complete */
+    int *by_name;
+};
+
+/* Reads models/NAME.json (or any path; onnx/network.h opens ONNX files too) and checks shapes.
+ * Returns GHP_ERR_IO, GHP_ERR_FORMAT (syntax, unknown key; with line and column), GHP_ERR_INPUT (shape chain).
+ * Local
+ * Tested    tests/core/test_model.c */
+enum ghp_status ghp_model_load(const char *path, struct ghp_model *model);
+
+/* The same from JSON text; `name` stands for the path in messages. */
+enum ghp_status ghp_model_parse(const char *text, const char *name, struct ghp_model *model);
+void ghp_model_release(struct ghp_model *model);
+
+/* Shapes, edges, consumers and parameters from ops, attributes and inputs (what a reader fills in).
+ * Returns GHP_ERR_INPUT naming the layer and what would fit. */
+enum ghp_status ghp_model_complete(struct ghp_model *model);
+
+int ghp_model_find(const struct ghp_model *model,
+                   const char *layer); /* index, or -1; of a complete model */
+const char *ghp_op_name(enum ghp_op op);
+const char *ghp_function_name(enum ghp_function function);
+const char *ghp_fill_name(enum ghp_fill fill);
+int64_t ghp_shape_elements(struct ghp_shape shape);
+int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
+int64_t
+ghp_layer_flops(const struct ghp_layer *layer); /* forward, per sample, multiply and add = 2 */
+bool ghp_op_needs_input(enum ghp_op op);        /* backward reads the forward input */
+bool ghp_op_needs_output(enum ghp_op op);       /* backward reads the forward output */
+/* output may overwrite input 0, and dx overwrite dy */
+bool ghp_op_in_place(const struct ghp_layer *layer);
+
+#endif

@@ -1,0 +1,62 @@
+/* core/model/model_private.h - what model*.c and the plan's reader share.
+ *
+ * A reader fills in of each layer: name, op, inputs, window, norm, activation, view, border, and out.c of conv2d and
+ * linear (the whole `out` of the input layer and of view).  Everything else follows from that, layer by layer. */
+#ifndef GHP_CORE_MODEL_MODEL_PRIVATE_H
+#define GHP_CORE_MODEL_MODEL_PRIVATE_H
+
+#include "core/base/json.h"
+#include "core/model/model.h"
+
+/* Shapes and parameters of one layer whose inputs are complete.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming the layer and what would fit; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int layer);
+
+/* GHP_ERR_INPUT: the layer, its operation, and what is wrong with it. */
+enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *problem);
+
+/* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
+void ghp_model_drop_derived(struct ghp_layer *layer);
+
+/* Enlarges the padding behind an axis so that a pool's last, incomplete window counts too (if it starts inside).
+ *
+ * reach   pixels that a window covers, with dilation */
+void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after);
+
+/* Edges, consumers and classes of a model whose layers are complete; refuses layers that nothing reads, a last layer
+ * that is not the loss, and names used twice.
+ *
+ * wrong     receives the layer that the failure is about (-1: the whole model); may be NULL
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong);
+
+/* ---- reading ---- */
+
+/* What a file may say at most: channels of one layer, and any other size. */
+enum { GHP_MODEL_CHANNELS = 1 << 24, GHP_MODEL_SIZE = 1 << 20 };
+
+/* Refuses keys that the operation does not take. */
+enum ghp_status ghp_model_check_keys(const struct ghp_node *at, enum ghp_op op);
+/* The keys of the layer's operation, but for its name, op and inputs, which are there. */
+enum ghp_status ghp_model_read_attributes(const struct ghp_node *at, const struct ghp_model *model,
+                                          struct ghp_layer *layer);
+
+/* Reads a model from a place in a document, which may be a part of another file.
+ *
+ * model     filled on success, zeroed on failure; released by the caller
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY, with line and column */
+enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *model);
+
+/* The model's one description in the fewest words: defaults left out, a bias behind its layer inside that layer. What
+ * ghp_model_parse makes of it is the same model. text: one line, freed by the caller.
+ *
+ * model   its layers complete; need not be connected
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
+ * Tested    tests/core/test_model.c */
+enum ghp_status ghp_model_write(const struct ghp_model *model, char **text);
+
+#endif

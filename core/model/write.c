@@ -1,0 +1,201 @@
+/* core/model/write.c - a network's description as text, from its layers: the counterpart of model/read.c.
+ *
+ * Writes each key only where it differs from its default, so that equal networks have equal texts and equal hashes,
+ * whoever described them. */
+#include "core/base/json_lines.h"
+#include "core/model/model_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void put_int(json_t *at, const char *key, int64_t value, int64_t usual)
+{
+    if (value != usual) json_object_set_new(at, key, json_integer(value));
+}
+
+static void put_real(json_t *at, const char *key, double value, double usual)
+{
+    if (value != usual) json_object_set_new(at, key, json_real(value));
+}
+
+static json_t *list(const int64_t *values, int n)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < n; ++i)
+        json_array_append_new(array, json_integer(values[i]));
+    return array;
+}
+
+/* A number where all are equal, nothing where they are `usual`. */
+static void put_pair(json_t *at, const char *key, const int64_t pair[2], const int64_t usual[2])
+{
+    if (pair[0] == usual[0] && pair[1] == usual[1]) return;
+    json_object_set_new(at, key, pair[0] == pair[1] ? json_integer(pair[0]) : list(pair, 2));
+}
+
+/* [top, left, bottom, right] */
+static void put_pad(json_t *at, const int64_t pad[4])
+{
+    static const int64_t none[2] = {0, 0};
+
+    if (pad[0] == pad[2] && pad[1] == pad[3])
+        put_pair(at, "pad", pad, none);
+    else
+        json_object_set_new(at, "pad", list(pad, 4));
+}
+
+static void put_window(json_t *at, const struct ghp_layer *layer)
+{
+    static const int64_t ones[2] = {1, 1}, none[2] = {0, 0};
+    const struct ghp_window *w = &layer->window;
+    const int64_t kernel[2] = {w->r, w->s}, stride[2] = {w->stride_h, w->stride_w};
+    const int64_t dilation[2] = {w->dilation_h, w->dilation_w};
+
+    put_pair(at, "kernel", kernel, none);
+    put_pair(at, "stride", stride, layer->op == GHP_OP_CONV2D ? ones : kernel);
+    put_pad(at, (int64_t[4]){w->pad_top, w->pad_left, w->pad_bottom, w->pad_right});
+    put_pair(at, "dilation", dilation, ones);
+    if (layer->op == GHP_OP_CONV2D) put_int(at, "groups", w->groups, 1);
+    if (layer->op == GHP_OP_AVG_POOL && !w->count_pad &&
+        w->pad_top + w->pad_left + w->pad_bottom + w->pad_right > 0)
+        json_object_set_new(at, "count_pad", json_false());
+}
+
+static void put_norm(json_t *at, const struct ghp_layer *layer)
+{
+    const struct ghp_norm *n = &layer->norm;
+
+    if (layer->op == GHP_OP_DROPOUT) put_real(at, "ratio", n->ratio, 0.5);
+    if (layer->op == GHP_OP_BATCH_NORM) {
+        put_real(at, "epsilon", n->epsilon, 1e-5);
+        put_real(at, "momentum", n->momentum, 0.1);
+        if (n->local_stats) json_object_set_new(at, "statistics", json_string("local"));
+        if (n->ghost > 0)
+            json_object_set_new(at, "statistics",
+                                json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost));
+    }
+    if (layer->op != GHP_OP_LRN) return;
+    put_int(at, "size", n->size, 0);
+    put_real(at, "alpha", n->alpha, 1e-4);
+    put_real(at, "beta", n->beta, 0.75);
+    put_real(at, "k", n->k, 1);
+}
+
+static void put_activation(json_t *at, const struct ghp_activation *a)
+{
+    json_object_set_new(at, "function", json_string(ghp_function_name(a->function)));
+    switch (a->function) {
+    case GHP_FUNCTION_LEAKY_RELU: put_real(at, "alpha", a->alpha, 0.01); break;
+    case GHP_FUNCTION_CLIP:
+        json_object_set_new(at, "alpha", json_real(a->alpha));
+        json_object_set_new(at, "beta", json_real(a->beta));
+        break;
+    case GHP_FUNCTION_AFFINE:
+        put_real(at, "alpha", a->alpha, 1);
+        put_real(at, "beta", a->beta, 0);
+        break;
+    default: break;
+    }
+}
+
+static void put_view(json_t *at, const struct ghp_layer *layer)
+{
+    const struct ghp_view *view = &layer->view;
+
+    put_int(at, "channels", layer->out.c, 0);
+    put_int(at, "height", layer->out.h, 1);
+    put_int(at, "width", layer->out.w, 1);
+    json_object_set_new(at, "sizes", list(view->sizes, view->n));
+    json_object_set_new(at, "strides", list(view->strides, view->n));
+    put_int(at, "offset", view->offset, 0);
+}
+
+static void put_border(json_t *at, const struct ghp_border *b)
+{
+    static const int64_t none[2] = {0, 0};
+    const int64_t channels[2] = {b->before[0], b->after[0]};
+
+    put_pad(at, (int64_t[4]){b->before[1], b->before[2], b->after[1], b->after[2]});
+    put_pair(at, "pad_channels", channels, none);
+    if (b->fill != GHP_FILL_CONSTANT)
+        json_object_set_new(at, "fill", json_string(ghp_fill_name(b->fill)));
+    put_real(at, "value", b->value, 0);
+}
+
+static void put_attributes(json_t *at, const struct ghp_layer *layer)
+{
+    switch (layer->op) {
+    case GHP_OP_CONV2D: put_int(at, "channels", layer->out.c, 0); break;
+    case GHP_OP_LINEAR: put_int(at, "features", layer->out.c, 0); return;
+    case GHP_OP_ACTIVATION: put_activation(at, &layer->activation); return;
+    case GHP_OP_VIEW: put_view(at, layer); return;
+    case GHP_OP_PAD: put_border(at, &layer->border); return;
+    case GHP_OP_MAX_POOL:
+    case GHP_OP_AVG_POOL: break;
+    default: put_norm(at, layer); return;
+    }
+    put_window(at, layer);
+}
+
+/* Whether layer i is the bias that conv2d and linear make by themselves: directly behind, named after its maker, which
+ * nobody else reads. */
+static bool own_bias(const struct ghp_model *model, int i)
+{
+    const struct ghp_layer *bias = &model->layers[i], *maker = bias - 1;
+    size_t n;
+
+    if (i < 1 || i >= model->n_layers || bias->op != GHP_OP_BIAS || bias->inputs[0] != i - 1)
+        return false;
+    if (maker->op != GHP_OP_CONV2D && maker->op != GHP_OP_LINEAR) return false;
+    n = strlen(maker->name);
+    if (strncmp(bias->name, maker->name, n) != 0 || strcmp(bias->name + n, ".bias") != 0)
+        return false;
+    for (int j = i + 1; j < model->n_layers; ++j)
+        for (int k = 0; k < model->layers[j].n_inputs; ++k)
+            if (model->layers[j].inputs[k] == i - 1) return false;
+    return true;
+}
+
+static json_t *layer_json(const struct ghp_model *model, int i)
+{
+    const struct ghp_layer *layer = &model->layers[i];
+    bool weighted = layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+    json_t *at = json_object(), *inputs;
+
+    json_object_set_new(at, "name", json_string(layer->name));
+    json_object_set_new(at, "op", json_string(ghp_op_name(layer->op)));
+    put_attributes(at, layer);
+    if (weighted && !own_bias(model, i + 1)) json_object_set_new(at, "bias", json_false());
+    if (layer->n_inputs == 1 && layer->inputs[0] == i - 1) return at;
+    inputs = json_array();
+    for (int j = 0; j < layer->n_inputs; ++j) {
+        int from = layer->inputs[j];
+
+        if (own_bias(model, from)) --from;
+        json_array_append_new(inputs, json_string(model->layers[from].name));
+    }
+    json_object_set_new(at, "inputs", inputs);
+    return at;
+}
+
+enum ghp_status ghp_model_write(const struct ghp_model *model, char **text)
+{
+    struct ghp_shape in = model->layers[0].out;
+    json_t *root = json_object(), *input = json_object(), *layers = json_array();
+    enum ghp_status status;
+
+    *text = NULL;
+    put_int(input, "channels", in.c, 0);
+    put_int(input, "height", in.h, 1);
+    put_int(input, "width", in.w, 1);
+    for (int i = 1; i < model->n_layers; ++i)
+        if (!own_bias(model, i)) json_array_append_new(layers, layer_json(model, i));
+    json_object_set_new(root, "format", json_string("ghp.model/1"));
+    json_object_set_new(root, "name", json_string(model->name));
+    json_object_set_new(root, "input", input);
+    json_object_set_new(root, "layers", layers);
+    status = ghp_json_compact(root, text);
+    json_decref(root);
+    return status;
+}

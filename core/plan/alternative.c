@@ -1,0 +1,63 @@
+/* core/plan/alternative.c - names of quantities, and what alternatives own. */
+#include "core/plan/alternative.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *ghp_quantity_name(enum ghp_quantity quantity)
+{
+    static const char *const names[] = {
+#define GHP_QUANTITY_TEXT(id, text, unit, scale) text,
+        GHP_QUANTITY_LIST(GHP_QUANTITY_TEXT)
+#undef GHP_QUANTITY_TEXT
+    };
+
+    return names[quantity];
+}
+
+const char *ghp_quantity_unit(enum ghp_quantity quantity)
+{
+    static const char *const units[] = {
+#define GHP_QUANTITY_UNIT(id, text, unit, scale) unit,
+        GHP_QUANTITY_LIST(GHP_QUANTITY_UNIT)
+#undef GHP_QUANTITY_UNIT
+    };
+
+    return units[quantity];
+}
+
+double ghp_quantity_scale(enum ghp_quantity quantity)
+{
+    static const double scales[] = {
+#define GHP_QUANTITY_SCALE(id, text, unit, scale) scale,
+        GHP_QUANTITY_LIST(GHP_QUANTITY_SCALE)
+#undef GHP_QUANTITY_SCALE
+    };
+
+    return scales[quantity];
+}
+
+void ghp_alternative_splits(const struct ghp_alternative *alternative, const struct ghp_split *own,
+                            size_t n_layers, struct ghp_split *splits)
+{
+    memmove(splits, own, n_layers * sizeof *splits);
+    splits[alternative->layer] = alternative->split;
+    for (int i = 0; i < alternative->n_changes; ++i)
+        splits[alternative->changes[i].layer] = alternative->changes[i].split;
+}
+
+void ghp_alternative_release(struct ghp_alternative *alternative)
+{
+    if (alternative == NULL) return;
+    free(alternative->changes);
+    free(alternative->choices);
+    *alternative = (struct ghp_alternative){0};
+}
+
+void ghp_sensitivity_release(struct ghp_sensitivity *sensitivity)
+{
+    if (sensitivity == NULL) return;
+    free(sensitivity->below);
+    free(sensitivity->above);
+    *sensitivity = (struct ghp_sensitivity){0};
+}

@@ -1,0 +1,95 @@
+/* core/plan/plan.h - the decision: who does what, what it should cost, and the proof that nothing better was missed.
+ *
+ * A plan file is self-contained: it carries the model, the splits, and the part of the profile that its program asks
+ * for, so ghp-run and ghp-inspect need no other file. Hashes name the model, profile and machine it was made for. */
+#ifndef GHP_CORE_PLAN_PLAN_H
+#define GHP_CORE_PLAN_PLAN_H
+
+#include "core/plan/alternative.h"
+#include "core/plan/overrides.h"
+#include "core/program/lower.h"
+#include "core/cost/simulate.h"
+
+struct ghp_prediction {
+    double step_s, compute_s, comm_s, exposed_s, error_s;
+    double measured_share;
+    int64_t peak_bytes; /* arena of the worker that needs most */
+    int64_t sent_bytes; /* per worker and step */
+};
+
+struct ghp_baseline { /* what the plan is compared with */
+    char *strategy;   /* "data", "model", "owt" */
+    bool feasible;
+    char *reason; /* why not; NULL if feasible */
+    struct ghp_prediction predicted;
+};
+
+struct ghp_certificate {
+    double step_s;   /* simulated step of the best plan found */
+    double bound_s;  /* no plan of the space is faster than this */
+    double gap;      /* (step_s - bound_s) / step_s, 0 when equal to rounding */
+    char *status;    /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
+    int64_t plans;   /* plans simulated */
+    int64_t nodes;   /* branch-and-bound nodes */
+    double seconds;  /* spent searching */
+    char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
+    char *margin;    /* over data parallelism, beside the error, and which was taken; or NULL */
+};
+
+struct ghp_plan {
+    struct ghp_model model;
+    struct ghp_extent extent;
+    int groups, group_size;   /* G, K: N = G K; canonical unless asked for */
+    char *strategy;           /* "auto", "data", "model", "owt", "given" */
+    struct ghp_split *splits; /* one a layer */
+    /* stages and micro-batches; zeroed: none. Its lists are the next two */
+    struct ghp_staging staging;
+    int64_t *shares; /* one a worker, or NULL; owned */
+    bool *recompute; /* one a layer, or NULL; owned */
+    /* one a layer: whether its output lies blocked (core/program/memory_format.h), or NULL: nobody says; owned */
+    bool *blocked;
+    int64_t bucket_bytes;
+    int64_t memory_limit_bytes; /* 0: none */
+    struct ghp_profile profile; /* subset, with the machine */
+    struct ghp_edits what_if;   /* what was edited in it; none: as measured */
+    uint64_t model_hash, profile_hash, machine_hash;
+    char *model_path, *profile_path; /* as given, for messages and --verify */
+    struct ghp_prediction predicted;
+    int n_baselines;
+    struct ghp_baseline *baselines;
+    struct ghp_certificate certificate;
+    int n_alternatives;
+    struct ghp_alternative *alternatives; /* one a layer at most */
+    char *break_even_search; /* how far break-even values were looked for, NULL: not at all */
+    int n_sensitivity;       /* 0: not asked for */
+    struct ghp_sensitivity *sensitivity;
+};
+
+enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan);
+enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan);
+void ghp_plan_release(struct ghp_plan *plan);
+
+/* The largest G whose K all degrees divide. */
+int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
+                              struct ghp_extent extent);
+
+/* Structural soundness: N = G K, stages and micro-batches, degrees divide K (or their stage's workers), every split fits
+ * its layer. */
+enum ghp_status ghp_plan_check(const struct ghp_plan *plan);
+
+/* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). A lowering borrows the plan's
+ * staging, so the plan stays where it is as long as its programs are used.
+ *
+ * The prediction of several stages: bytes and reductions of the worker that has most, computation and waiting of the one
+ * that computes longest. */
+struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
+                                      const struct ghp_profile *profile);
+enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                 const struct ghp_profile *profile,
+                                 struct ghp_prediction *predicted);
+
+/* Recomputes cost, memory and feasibility by `profile` and compares with what the file says.
+ * Returns GHP_ERR_INPUT naming the first field that does not hold. */
+enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_profile *profile);
+
+#endif

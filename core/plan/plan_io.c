@@ -1,0 +1,369 @@
+/* core/plan/plan_io.c - the plan file: the decision first, then its predictions and proof, then the model and the prices.
+ *
+ * Self-contained: the model and the needed part of the profile are embedded whole.  The hashes of the model and the
+ * machine are made from what is embedded and checked when loading; the profile's is that of the whole file. */
+#include "core/plan/plan.h"
+
+#include "core/cost/embed.h"
+#include "core/base/file.h"
+#include "core/base/json_lines.h"
+#include "core/model/model_private.h"
+#include "core/plan/plan_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "ghp.plan/1"
+#define MAX_SECONDS GHP_PLAN_MAX_SECONDS
+
+static const char *const strategies[] = {"auto", "data", "model", "owt", "given", NULL};
+
+enum { MAX_WORKERS = 1 << 20 };
+
+/* Sets a key to a value, which is taken over; *failed is set where value is NULL or memory is short. */
+static void put(json_t *object, const char *key, json_t *value, int *failed)
+{
+    *failed |= json_object_set_new(object, key, value);
+}
+
+static void put_text(json_t *object, const char *key, const char *text, int *failed)
+{
+    if (text != NULL) put(object, key, json_string(text), failed);
+}
+
+/* ---- saving ---- */
+
+static json_t *prediction_json(const struct ghp_prediction *p)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s,
+                     "compute_s", p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s,
+                     "error_s", p->error_s, "measured_share", p->measured_share, "peak_bytes",
+                     (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
+}
+
+static json_t *splits_json(const struct ghp_plan *plan, int *failed)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < plan->model.n_layers; ++i)
+        *failed |= json_array_append_new(array, ghp_plan_split_json(plan, i, plan->splits[i]));
+    return array;
+}
+
+static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < plan->n_baselines; ++i) {
+        const struct ghp_baseline *b = &plan->baselines[i];
+        json_t *item = json_pack("{s:s, s:b}", "strategy", b->strategy, "feasible", b->feasible);
+
+        put_text(item, "reason", b->reason, failed);
+        if (b->feasible) put(item, "predicted", prediction_json(&b->predicted), failed);
+        *failed |= json_array_append_new(array, item);
+    }
+    return array;
+}
+
+static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
+{
+    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status",
+                               c->status != NULL ? c->status : "given", "step_s", c->step_s,
+                               "bound_s", c->bound_s, "gap", c->gap, "plans", (json_int_t)c->plans,
+                               "nodes", (json_int_t)c->nodes, "search_s", c->seconds);
+
+    put_text(object, "preferred", c->preferred, failed);
+    put_text(object, "margin", c->margin, failed);
+    return object;
+}
+
+/* The embedded model, from its own text. */
+static json_t *model_json(const struct ghp_model *model)
+{
+    return model->text != NULL ? json_loads(model->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
+static json_t *hash_json(uint64_t hash)
+{
+    char text[17];
+
+    ghp_hash_text(hash, text);
+    return json_string(text);
+}
+
+static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
+{
+    json_t *root = json_pack(
+        "{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
+        plan->strategy != NULL ? plan->strategy : "given", "workers", plan->extent.workers,
+        "global_batch", (json_int_t)plan->extent.global_batch, "groups", plan->groups, "group_size",
+        plan->group_size, "bucket_bytes", (json_int_t)plan->bucket_bytes, "memory_limit_bytes",
+        (json_int_t)plan->memory_limit_bytes);
+    int failed = root == NULL;
+
+    ghp_plan_put_staging(root, plan, &failed);
+    ghp_plan_put_formats(root, plan, &failed);
+    put(root, "splits", splits_json(plan, &failed), &failed);
+    put(root, "predicted", prediction_json(&plan->predicted), &failed);
+    put(root, "baselines", baselines_json(plan, &failed), &failed);
+    put(root, "certificate", certificate_json(&plan->certificate, &failed), &failed);
+    put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
+    put_text(root, "break_even_search", plan->break_even_search, &failed);
+    if (plan->n_sensitivity > 0)
+        put(root, "sensitivity", ghp_plan_sensitivity_json(plan, &failed), &failed);
+    put_text(root, "model_path", plan->model_path, &failed);
+    put_text(root, "profile_path", plan->profile_path, &failed);
+    if (plan->what_if.n > 0) put(root, "what_if", ghp_edits_json(&plan->what_if), &failed);
+    put(root, "model_hash", hash_json(plan->model.hash), &failed);
+    put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
+    put(root, "machine_hash", hash_json(machine_hash), &failed);
+    put(root, "model", model_json(&plan->model), &failed);
+    put(root, "profile", ghp_profile_json(&plan->profile), &failed);
+    if (!failed) return root;
+    json_decref(root);
+    return NULL;
+}
+
+/* Numbers that JSON cannot hold would be lost. */
+static bool all_finite(const struct ghp_plan *plan)
+{
+    const struct ghp_certificate *c = &plan->certificate;
+    double sum = plan->predicted.step_s + plan->predicted.error_s + plan->predicted.exposed_s +
+                 c->step_s + c->bound_s + c->gap + c->seconds;
+
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (plan->baselines[i].feasible) sum += plan->baselines[i].predicted.step_s;
+    return isfinite(sum + ghp_plan_alternatives_sum(plan));
+}
+
+enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
+{
+    uint64_t machine_hash = 0;
+
+    if (!all_finite(plan) || plan->model.text == NULL)
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "the plan holds an endless number or no model text; report this");
+    GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
+    return ghp_json_lines_save(path, plan_json(plan, machine_hash));
+}
+
+/* ---- loading ---- */
+
+static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_prediction *p)
+{
+    static const char *const keys[] = {"predicted_step_s", "compute_s",  "comm_s",
+                                       "exposed_s",        "error_s",    "measured_share",
+                                       "peak_bytes",       "sent_bytes", NULL};
+
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_real(at, "predicted_step_s", 0, MAX_SECONDS, &p->step_s));
+    GHP_TRY(ghp_json_real(at, "compute_s", 0, MAX_SECONDS, &p->compute_s));
+    GHP_TRY(ghp_json_real(at, "comm_s", 0, MAX_SECONDS, &p->comm_s));
+    GHP_TRY(ghp_json_real(at, "exposed_s", 0, MAX_SECONDS, &p->exposed_s));
+    GHP_TRY(ghp_json_real(at, "error_s", 0, MAX_SECONDS, &p->error_s));
+    GHP_TRY(ghp_json_real(at, "measured_share", 0, 1 + 1e-9, &p->measured_share));
+    GHP_TRY(ghp_json_int(at, "peak_bytes", 0, INT64_MAX, &p->peak_bytes));
+    return ghp_json_int(at, "sent_bytes", 0, INT64_MAX, &p->sent_bytes);
+}
+
+static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    static const char *const keys[] = {"layer", "split", "degree", NULL};
+    const struct ghp_model *model = &plan->model;
+    struct ghp_node array, item, name;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(root, "splits", &array, &n));
+    if (n != (size_t)model->n_layers)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "there are %zu splits, but the model has %d layers with input and "
+                             "biases; give one for each",
+                             n, model->n_layers);
+    plan->splits = ghp_alloc(n, sizeof *plan->splits);
+    if (plan->splits == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < n; ++i) {
+        const struct ghp_layer *layer = &model->layers[i];
+
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(ghp_json_only_keys(&item, keys));
+        GHP_TRY(ghp_json_get(&item, "layer", &name));
+        if (!json_is_string(name.value) || strcmp(json_string_value(name.value), layer->name) != 0)
+            return ghp_json_fail(
+                &name, GHP_ERR_INPUT,
+                "this is the place of layer '%s'; list the layers in the model's order",
+                layer->name);
+        GHP_TRY(ghp_plan_read_split(&item, &plan->splits[i]));
+        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].degree != 0)
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "the degree %d does not divide the group of %d; use one that does",
+                                 plan->splits[i].degree, plan->group_size);
+        if (ghp_plan_check_split(plan, (int)i, plan->splits[i]) != GHP_OK)
+            return ghp_json_fail(&item, GHP_ERR_INPUT, "%s", ghp_status_message());
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    static const char *const keys[] = {"strategy", "feasible", "reason", "predicted", NULL};
+    struct ghp_node array, item, predicted;
+    size_t n;
+
+    GHP_TRY(ghp_json_array(root, "baselines", &array, &n));
+    plan->baselines = ghp_alloc(n, sizeof *plan->baselines);
+    if (plan->baselines == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < n; ++i) {
+        struct ghp_baseline *b = &plan->baselines[i];
+
+        plan->n_baselines = (int)i + 1;
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        GHP_TRY(ghp_json_only_keys(&item, keys));
+        GHP_TRY(ghp_json_text(&item, "strategy", &b->strategy));
+        GHP_TRY(ghp_json_bool(&item, "feasible", &b->feasible));
+        GHP_TRY(ghp_json_opt_text(&item, "reason", &b->reason));
+        if (!b->feasible) continue;
+        GHP_TRY(ghp_json_get(&item, "predicted", &predicted));
+        GHP_TRY(read_prediction(&predicted, &b->predicted));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
+{
+    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap",    "plans",
+                                       "nodes",  "search_s", "preferred", "margin", NULL};
+    struct ghp_node at;
+
+    GHP_TRY(ghp_json_get(root, "certificate", &at));
+    GHP_TRY(ghp_json_only_keys(&at, keys));
+    GHP_TRY(ghp_json_text(&at, "status", &c->status));
+    GHP_TRY(ghp_json_real(&at, "step_s", 0, MAX_SECONDS, &c->step_s));
+    GHP_TRY(ghp_json_real(&at, "bound_s", 0, MAX_SECONDS, &c->bound_s));
+    GHP_TRY(ghp_json_real(&at, "gap", 0, 1, &c->gap));
+    GHP_TRY(ghp_json_int(&at, "plans", 0, INT64_MAX, &c->plans));
+    GHP_TRY(ghp_json_int(&at, "nodes", 0, INT64_MAX, &c->nodes));
+    GHP_TRY(ghp_json_real(&at, "search_s", 0, MAX_SECONDS, &c->seconds));
+    GHP_TRY(ghp_json_opt_text(&at, "preferred", &c->preferred));
+    return ghp_json_opt_text(&at, "margin", &c->margin);
+}
+
+/* Workers, batch and groups, and what must hold among them. */
+static enum ghp_status read_extent(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    int64_t workers = 0, groups = 0, group_size = 0;
+    struct ghp_node at;
+
+    GHP_TRY(ghp_json_int(root, "workers", 1, MAX_WORKERS, &workers));
+    GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_C(1) << 40, &plan->extent.global_batch));
+    GHP_TRY(ghp_json_int(root, "groups", 1, MAX_WORKERS, &groups));
+    GHP_TRY(ghp_json_int(root, "group_size", 1, MAX_WORKERS, &group_size));
+    plan->extent.workers = (int)workers;
+    plan->groups = (int)groups;
+    plan->group_size = (int)group_size;
+    if (groups * group_size != workers) {
+        GHP_TRY(ghp_json_get(root, "groups", &at));
+        return ghp_json_fail(
+            &at, GHP_ERR_INPUT,
+            "%d groups of %d are not %d workers; make groups x group_size the workers",
+            plan->groups, plan->group_size, plan->extent.workers);
+    }
+    GHP_TRY(ghp_plan_read_staging(root, plan));
+    if (plan->staging.n < 2 && plan->shares == NULL && ghp_extent_check(plan->extent) != GHP_OK) {
+        GHP_TRY(ghp_json_get(root, "global_batch", &at));
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
+    }
+    GHP_TRY(ghp_json_int(root, "bucket_bytes", 0, INT64_MAX, &plan->bucket_bytes));
+    return ghp_json_int(root, "memory_limit_bytes", 0, INT64_MAX, &plan->memory_limit_bytes);
+}
+
+static enum ghp_status check_hash(const struct ghp_node *root, const char *key, uint64_t said,
+                                  uint64_t found)
+{
+    struct ghp_node at;
+    char text[17];
+
+    if (said == found) return GHP_OK;
+    GHP_TRY(ghp_json_get(root, key, &at));
+    ghp_hash_text(found, text);
+    return ghp_json_fail(
+        &at, GHP_ERR_INPUT,
+        "the part of the file that this hash is of was edited (it is %s now); make the "
+        "plan again with ghp-plan",
+        text);
+}
+
+static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    struct ghp_node at;
+    uint64_t machine_hash = 0;
+
+    GHP_TRY(ghp_json_get(root, "model", &at));
+    GHP_TRY(ghp_model_read(&at, &plan->model));
+    GHP_TRY(ghp_json_get(root, "profile", &at));
+    GHP_TRY(ghp_profile_read(&at, &plan->profile));
+    GHP_TRY(ghp_embed_hash(root, "model_hash", &plan->model_hash));
+    GHP_TRY(ghp_embed_hash(root, "profile_hash", &plan->profile_hash));
+    GHP_TRY(ghp_embed_hash(root, "machine_hash", &plan->machine_hash));
+    GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
+    GHP_TRY(check_hash(root, "model_hash", plan->model_hash, plan->model.hash));
+    GHP_TRY(check_hash(root, "machine_hash", plan->machine_hash, machine_hash));
+    GHP_TRY(ghp_edits_read(root, "what_if", &plan->what_if));
+    GHP_TRY(ghp_json_opt_text(root, "model_path", &plan->model_path));
+    return ghp_json_opt_text(root, "profile_path", &plan->profile_path);
+}
+
+static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    static const char *const keys[] = {"format",       "strategy",
+                                       "workers",      "global_batch",
+                                       "groups",       "group_size",
+                                       "bucket_bytes", "memory_limit_bytes",
+                                       "stages",       "micro_batches",
+                                       "pipeline",     "shares",
+                                       "recompute",    "blocked",
+                                       "splits",       "predicted",
+                                       "baselines",    "certificate",
+                                       "alternatives", "break_even_search",
+                                       "sensitivity",  "model_path",
+                                       "profile_path", "what_if",
+                                       "model_hash",   "profile_hash",
+                                       "machine_hash", "model",
+                                       "profile",      NULL};
+    struct ghp_node at;
+    int strategy = 0;
+
+    GHP_TRY(ghp_json_only_keys(root, keys));
+    GHP_TRY(ghp_json_choice(root, "strategy", strategies, &strategy));
+    plan->strategy = strdup(strategies[strategy]);
+    if (plan->strategy == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(read_parts(root, plan));
+    GHP_TRY(read_extent(root, plan));
+    GHP_TRY(read_splits(root, plan));
+    GHP_TRY(ghp_plan_read_formats(root, plan));
+    GHP_TRY(ghp_json_get(root, "predicted", &at));
+    GHP_TRY(read_prediction(&at, &plan->predicted));
+    GHP_TRY(read_baselines(root, plan));
+    GHP_TRY(read_certificate(root, &plan->certificate));
+    GHP_TRY(ghp_plan_read_alternatives(root, plan));
+    GHP_TRY(ghp_json_opt_text(root, "break_even_search", &plan->break_even_search));
+    GHP_TRY(ghp_plan_read_sensitivity(root, plan));
+    if (ghp_plan_check(plan) != GHP_OK)
+        return ghp_json_fail(root, GHP_ERR_INPUT, "%s", ghp_status_message());
+    return GHP_OK;
+}
+
+enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan)
+{
+    enum ghp_status status;
+    struct ghp_node root;
+    struct ghp_json doc;
+
+    *plan = (struct ghp_plan){0};
+    GHP_TRY(ghp_json_load(path, FORMAT, &doc));
+    root = ghp_json_root(&doc);
+    status = read_fields(&root, plan);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    ghp_json_release(&doc);
+    return status;
+}

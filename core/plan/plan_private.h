@@ -1,0 +1,38 @@
+/* core/plan/plan_private.h - parts of the plan file that core/plan/plan_alternatives.c reads and writes for core/plan/plan_io.c. */
+#ifndef GHP_CORE_PLAN_PLAN_PRIVATE_H
+#define GHP_CORE_PLAN_PLAN_PRIVATE_H
+
+#include "core/base/json.h"
+#include "core/plan/plan.h"
+
+#define GHP_PLAN_MAX_SECONDS 1e12
+
+/* The keys stages, micro_batches, pipeline, shares and recompute; left out where they say nothing. */
+void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);
+enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
+
+/* The key blocked; left out where nobody says. Read after the splits, which it must suit. */
+void ghp_plan_put_formats(json_t *root, const struct ghp_plan *plan, int *failed);
+enum ghp_status ghp_plan_read_formats(const struct ghp_node *root, struct ghp_plan *plan);
+
+/* Whether the layer can take the split in its stage, or in the plan's group. */
+enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
+                                     struct ghp_split split);
+
+/* {"layer", "split", "degree"}. */
+json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split);
+/* The keys split and degree. */
+enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split *split);
+
+/* Values of the keys; *failed is set where memory is short. */
+json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed);
+json_t *ghp_plan_sensitivity_json(const struct ghp_plan *plan, int *failed);
+
+/* The keys `alternatives` and, where it is there, `sensitivity`; the model has been read. */
+enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct ghp_plan *plan);
+enum ghp_status ghp_plan_read_sensitivity(const struct ghp_node *root, struct ghp_plan *plan);
+
+/* A sum of all their numbers, finite where they are. */
+double ghp_plan_alternatives_sum(const struct ghp_plan *plan);
+
+#endif

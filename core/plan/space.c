@@ -1,0 +1,280 @@
+/* core/plan/space.c - what plans can ask for: pieces of every layer and edge, each distinct one visited once.
+ *
+ * Pieces are lowered for rank 0: the program is the same on all ranks but for which samples and channels it holds,
+ * and those enter no price. */
+#include "core/plan/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Distinct items in the order they were found, with a hash table of their indices (+ 1; 0 is a free slot). */
+struct set {
+    size_t item_bytes;
+    size_t n_items, max_items;
+    unsigned char *items;
+    size_t n_slots; /* a power of two, more than twice n_items */
+    size_t *slots;
+    uint64_t *hashes; /* one an item */
+};
+
+static void set_release(struct set *set)
+{
+    free(set->items);
+    free(set->slots);
+    free(set->hashes);
+}
+
+static enum ghp_status set_grow(struct set *set)
+{
+    size_t max_items = set->max_items > 0 ? 2 * set->max_items : 256;
+    size_t n_slots = 4 * max_items;
+    unsigned char *items = realloc(set->items, max_items * set->item_bytes);
+    uint64_t *hashes = NULL;
+    size_t *slots = NULL;
+
+    if (items == NULL) return GHP_NO_MEMORY();
+    set->items = items;
+    hashes = realloc(set->hashes, max_items * sizeof *hashes);
+    if (hashes == NULL) return GHP_NO_MEMORY();
+    set->hashes = hashes;
+    slots = ghp_alloc(n_slots, sizeof *slots);
+    if (slots == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < set->n_items; ++i) {
+        size_t at = (size_t)set->hashes[i] & (n_slots - 1);
+
+        while (slots[at] != 0)
+            at = (at + 1) & (n_slots - 1);
+        slots[at] = i + 1;
+    }
+    free(set->slots);
+    set->slots = slots;
+    set->n_slots = n_slots;
+    set->max_items = max_items;
+    return GHP_OK;
+}
+
+/* The item equal to *wanted, a new copy of it where there is none; *fresh says which. */
+static enum ghp_status set_put(struct set *set, uint64_t hash, const void *wanted,
+                               bool (*same)(const void *a, const void *b), void **item)
+{
+    size_t at = 0;
+
+    if (set->n_items == set->max_items) GHP_TRY(set_grow(set));
+    for (at = (size_t)hash & (set->n_slots - 1); set->slots[at] != 0;
+         at = (at + 1) & (set->n_slots - 1)) {
+        size_t i = set->slots[at] - 1;
+
+        *item = set->items + i * set->item_bytes;
+        if (set->hashes[i] == hash && same(*item, wanted)) return GHP_OK;
+    }
+    *item = set->items + set->n_items * set->item_bytes;
+    memcpy(*item, wanted, set->item_bytes);
+    set->hashes[set->n_items] = hash;
+    set->slots[at] = ++set->n_items;
+    return GHP_OK;
+}
+
+/* FNV-1a over whole numbers: cheap, and good enough for a table. */
+static uint64_t mix(uint64_t hash, int64_t value)
+{
+    uint64_t v = (uint64_t)value;
+
+    for (int i = 0; i < 8; ++i) {
+        hash ^= v & 0xff;
+        hash *= UINT64_C(0x100000001b3);
+        v >>= 8;
+    }
+    return hash;
+}
+
+/* A local operation with its key, by which it is compared. */
+struct keyed {
+    struct ghp_space_local item;
+    char key[GHP_KEY_BYTES];
+};
+
+static bool same_local(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+
+    return x->item.pass == y->item.pass && strcmp(x->key, y->key) == 0;
+}
+
+static bool same_comm(const void *a, const void *b)
+{
+    const struct ghp_space_comm *x = a, *y = b;
+
+    return x->op == y->op && x->count == y->count && x->stride == y->stride && x->bytes == y->bytes;
+}
+
+/* What the pieces are sorted into; one of the two sets is used. */
+struct space {
+    struct ghp_lowering how;
+    struct ghp_split *from, *to; /* GHP_MAX_CHOICES each */
+    struct ghp_program piece;    /* the last one lowered */
+    struct set set;
+    enum ghp_status (*take)(struct space *space, const struct ghp_instr *instr,
+                            struct ghp_split split);
+};
+
+static enum ghp_status take_local(struct space *space, const struct ghp_instr *instr,
+                                  struct ghp_split split)
+{
+    struct keyed wanted = {0};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    void *item = NULL;
+
+    if (instr->kind != GHP_INSTR_COMPUTE) return GHP_OK;
+    wanted.item.local = instr->local;
+    wanted.item.pass = instr->pass;
+    wanted.item.layer = instr->layer;
+    wanted.item.split = split;
+    ghp_local_key(&instr->local, wanted.key);
+    for (const char *c = wanted.key; *c != '\0'; ++c) {
+        hash ^= (unsigned char)*c;
+        hash *= UINT64_C(0x100000001b3);
+    }
+    GHP_TRY(set_put(&space->set, mix(hash, instr->pass), &wanted, same_local, &item));
+    ((struct keyed *)item)->item.uses += 1;
+    return GHP_OK;
+}
+
+static enum ghp_status take_comm(struct space *space, const struct ghp_instr *instr,
+                                 struct ghp_split split)
+{
+    struct ghp_space_comm wanted = {0};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    void *item = NULL;
+
+    (void)split;
+    if (!ghp_instr_sends(instr)) return GHP_OK;
+    wanted.op = instr->comm;
+    wanted.count = instr->ranks.count;
+    wanted.stride = instr->ranks.stride;
+    wanted.bytes = instr->bytes;
+    wanted.stream = instr->stream;
+    hash = mix(mix(mix(mix(hash, wanted.op), wanted.count), wanted.stride), wanted.bytes);
+    GHP_TRY(set_put(&space->set, hash, &wanted, same_comm, &item));
+    ((struct ghp_space_comm *)item)->uses += 1;
+    return GHP_OK;
+}
+
+static enum ghp_status take_piece(struct space *space, struct ghp_split split)
+{
+    enum ghp_status status = GHP_OK;
+
+    for (int i = 0; i < space->piece.n_instrs && status == GHP_OK; ++i)
+        status = space->take(space, &space->piece.instrs[i], split);
+    ghp_program_release(&space->piece);
+    memset(&space->piece, 0, sizeof space->piece);
+    return status;
+}
+
+static enum ghp_status take_layers(struct space *space)
+{
+    const struct ghp_model *model = space->how.model;
+
+    for (int layer = 0; layer < model->n_layers; ++layer) {
+        int n = ghp_split_choices(&model->layers[layer], space->how.extent, space->from,
+                                  GHP_MAX_CHOICES);
+
+        for (int i = 0; i < n; ++i) {
+            GHP_TRY(ghp_lower_layer(&space->how, layer, space->from[i], 0, &space->piece));
+            GHP_TRY(take_piece(space, space->from[i]));
+        }
+    }
+    return GHP_OK;
+}
+
+/* The sum of loss and counts at a step's end belongs to the whole program, not to a piece. */
+static enum ghp_status take_metrics(struct space *space)
+{
+    const struct ghp_model *model = space->how.model;
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    int n = ghp_split_choices(loss, space->how.extent, space->from, GHP_MAX_CHOICES);
+
+    for (int i = 0; i < n; ++i) {
+        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
+                                  .stream = GHP_STREAM_COMM,
+                                  .comm = GHP_COMM_ALL_REDUCE,
+                                  .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
+
+        instr.ranks = ghp_ranks_replica(0, space->from[i].degree, space->how.extent.workers);
+        GHP_TRY(space->take(space, &instr, space->from[i]));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status take_edges(struct space *space)
+{
+    const struct ghp_model *model = space->how.model;
+
+    for (int edge = 0; edge < model->n_edges; ++edge) {
+        const struct ghp_layer *producer = &model->layers[model->edges[edge].from];
+        const struct ghp_layer *consumer = &model->layers[model->edges[edge].to];
+        int n = ghp_split_choices(producer, space->how.extent, space->from, GHP_MAX_CHOICES);
+        int m = ghp_split_choices(consumer, space->how.extent, space->to, GHP_MAX_CHOICES);
+
+        for (int i = 0; i < n; ++i) {
+            for (int j = 0; j < m; ++j) {
+                GHP_TRY(ghp_lower_edge(&space->how, edge, space->from[i], space->to[j], 0,
+                                       &space->piece));
+                GHP_TRY(take_piece(space, space->from[i]));
+            }
+        }
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status space_open(struct space *space, const struct ghp_model *model,
+                                  struct ghp_extent extent, int element_bytes)
+{
+    GHP_TRY(ghp_extent_check(extent));
+    space->how.model = model;
+    space->how.extent = extent;
+    space->how.element_bytes = element_bytes;
+    space->from = ghp_alloc(GHP_MAX_CHOICES, sizeof *space->from);
+    space->to = ghp_alloc(GHP_MAX_CHOICES, sizeof *space->to);
+    if (space->from == NULL || space->to == NULL) return GHP_NO_MEMORY();
+    return GHP_OK;
+}
+
+static void space_close(struct space *space)
+{
+    ghp_program_release(&space->piece);
+    set_release(&space->set);
+    free(space->to);
+    free(space->from);
+}
+
+enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_extent extent,
+                                 ghp_space_local_fn *visit, void *context)
+{
+    struct space space = {.take = take_local, .set = {.item_bytes = sizeof(struct keyed)}};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY_GOTO(status, space_open(&space, model, extent, 4), done);
+    GHP_TRY_GOTO(status, take_layers(&space), done);
+    for (size_t i = 0; i < space.set.n_items && status == GHP_OK; ++i)
+        status = visit(context, &((const struct keyed *)(const void *)space.set.items)[i].item);
+done:
+    space_close(&space);
+    return status;
+}
+
+enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_extent extent,
+                                int element_bytes, ghp_space_comm_fn *visit, void *context)
+{
+    struct space space = {.take = take_comm, .set = {.item_bytes = sizeof(struct ghp_space_comm)}};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY_GOTO(status, space_open(&space, model, extent, element_bytes), done);
+    GHP_TRY_GOTO(status, take_layers(&space), done);
+    GHP_TRY_GOTO(status, take_edges(&space), done);
+    GHP_TRY_GOTO(status, take_metrics(&space), done);
+    for (size_t i = 0; i < space.set.n_items && status == GHP_OK; ++i)
+        status = visit(context, &((const struct ghp_space_comm *)(const void *)space.set.items)[i]);
+done:
+    space_close(&space);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* core/plan/staging_text.h - stages as people write and read them.  Needs no solver.
+ *
+ * Tested   tests/planner/test_allocate.c */
+#ifndef GHP_CORE_PLAN_STAGING_TEXT_H
+#define GHP_CORE_PLAN_STAGING_TEXT_H
+
+#include "core/plan/plan.h"
+
+/* Reads `K,LAYER:K,LAYER:K...`: workers of the first stage, then each further stage's first layer and workers.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE */
+enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *model,
+                                  struct ghp_staging *staging);
+
+/* "3 + 1 from fc6, 4 micro-batches (1f1b)". */
+const char *ghp_staging_text(const struct ghp_staging *staging, const struct ghp_model *model,
+                             char *text, size_t n);
+
+/* Who has how many samples of a micro-batch, and how fast: "samples: 85 on worker 0 (speed 2), 43 on worker 1 (speed 1)"; of
+ * equal shares among unlike workers the range of their speeds; else "". */
+const char *ghp_shares_text(const struct ghp_plan *plan, char *text, size_t n);
+
+#endif

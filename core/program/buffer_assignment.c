@@ -1,0 +1,380 @@
+/* core/program/buffer_assignment.c - gives a complete instruction list its operands, buffers, buckets, waits and lifetimes.
+ *
+ * Buffers are made on first use and live from the first to the last point that touches them. In-place operations do
+ * not get buffers of their own: their output *is* their input's buffer, their dx is their dy. */
+#include "core/program/buffer_assignment_private.h"
+
+#include <string.h>
+
+/* ---- operands ---- */
+
+static enum ghp_status scratch_for(struct ghp_linker *k, struct ghp_instr *instr, int64_t bytes,
+                                   int *operand)
+{
+    if (bytes <= 0) return GHP_OK;
+    int id = -1;
+    struct ghp_buffer buffer = ghp_describe_bytes(GHP_ROLE_SCRATCH, instr->layer, bytes);
+    buffer.edge = instr->edge;
+    GHP_TRY(ghp_linker_demand(k, &id, buffer));
+    *operand = id;
+    return GHP_OK;
+}
+
+static enum ghp_status link_norm(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    struct ghp_operands *at = &instr->at;
+    bool drifts = ghp_layer_drifts(&k->how->model->layers[instr->layer]) &&
+                  instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
+    if (!k->how->forward_only) { /* evaluation runs on running statistics */
+        int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
+        GHP_TRY(ghp_linker_demand(
+            k, slot,
+            ghp_describe_bytes(GHP_ROLE_STATS, instr->layer,
+                               2 * instr->local.c * ghp_local_repeat(&instr->local) *
+                                   (int64_t)sizeof(double))));
+        at->stats = *slot;
+    }
+    for (int s = 0; s < GHP_MAX_STATES; s++) {
+        at->state[s] = instr->backward ? -1 : k->states[instr->layer * GHP_MAX_STATES + s];
+        if (drifts) at->drift[s] = k->drifts[instr->layer * GHP_MAX_STATES + s];
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status link_forward(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    struct ghp_operands *at = &instr->at;
+    for (int i = 0; i < l->n_inputs; i++)
+        at->x[i] = ghp_linker_input(k, l->first_edge + i);
+    if (instr->pass == GHP_PASS_STATS) return GHP_OK;
+    GHP_TRY(ghp_linker_make_output(k, instr->layer));
+    at->y = k->again ? k->now->y2[instr->layer] : k->now->y[instr->layer];
+    for (int p = 0; p < l->n_params; p++)
+        at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
+    if (l->op == GHP_OP_SOFTMAX_CE) {
+        at->labels = k->now->labels;
+        at->metrics = k->metrics;
+    }
+    return GHP_OK;
+}
+
+/* A layer's weight gradients go where they are reduced; of further micro-batches beside it, to be added. */
+static enum ghp_status link_weight_gradients(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    for (int p = 0; p < l->n_params; p++) {
+        int own = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+        if (instr->micro > 0) {
+            int64_t elements = k->program->buffers[own].elements;
+            own = -1;
+            GHP_TRY(ghp_linker_demand(
+                k, &own,
+                ghp_linker_describe_parameter(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
+            k->partial[p] = own;
+        }
+        instr->at.dw[p] = own;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status link_backward(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    struct ghp_operands *at = &instr->at;
+    at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_linker_output_gradient(k, instr->layer);
+    for (int i = 0; ghp_pass_reads_input(l->op, instr->pass) && i < l->n_inputs; i++)
+        at->x[i] = ghp_linker_input(k, l->first_edge + i);
+    if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
+        if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
+        GHP_TRY(link_weight_gradients(k, instr));
+        return GHP_OK;
+    }
+    for (int p = 0; p < l->n_params; p++)
+        at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
+    if (instr->pass != GHP_PASS_BACKWARD_DATA) return GHP_OK;
+    for (int i = 0; i < l->n_inputs; i++)
+        at->dx[i] = k->now->dx[l->first_edge + i];
+    if (ghp_op_needs_output(l->op)) at->y = ghp_linker_output(k, instr->layer);
+    if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->now->labels;
+    return GHP_OK;
+}
+
+/* What a pass keeps for later passes, beside its tensors. */
+static enum ghp_status link_saved(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    int64_t saved = ghp_local_saved_bytes(&instr->local, k->how->element_bytes);
+    bool uses_saved = instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_BACKWARD_DATA ||
+                      instr->pass == GHP_PASS_BACKWARD_STATS;
+    struct ghp_linked_tensors *t = k->now;
+    int *slot = k->again ? &t->saved2[instr->layer] : &t->saved[instr->layer];
+    if (saved <= 0 || !uses_saved) return GHP_OK;
+    if (instr->backward && t->saved2[instr->layer] >= 0) slot = &t->saved2[instr->layer];
+    GHP_TRY(ghp_linker_demand(k, slot, ghp_describe_bytes(GHP_ROLE_SAVED, instr->layer, saved)));
+    instr->at.saved = *slot;
+    return GHP_OK;
+}
+
+static enum ghp_status link_compute(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_local *local = &instr->local;
+    int64_t scratch = 0;
+    GHP_TRY(instr->backward ? link_backward(k, instr) : link_forward(k, instr));
+    if (local->op == GHP_OP_BATCH_NORM) GHP_TRY(link_norm(k, instr));
+    GHP_TRY(link_saved(k, instr));
+    if (k->how->scratch.bytes != NULL)
+        GHP_TRY(k->how->scratch.bytes(k->how->scratch.context, local, instr->pass, &scratch));
+    return scratch_for(k, instr, scratch + ghp_instr_sums_bytes(instr), &instr->at.scratch);
+}
+
+static int64_t layout_elements_of_step(const struct ghp_linker *k, const struct ghp_instr *instr)
+{
+    struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
+    return ghp_linker_elements(k, instr->step.to, shape);
+}
+
+/* Scratch through which a step packs or unpacks, and receives. */
+static enum ghp_status link_step_scratch(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    switch (instr->step.op) {
+    case GHP_RESHARD_GATHER_CHANNEL:
+    case GHP_RESHARD_BATCH_TO_CHANNEL:
+    case GHP_RESHARD_CHANNEL_TO_BATCH:
+        return scratch_for(k, instr, instr->bytes, &instr->at.scratch);
+    case GHP_RESHARD_SUM_TO_CHANNEL:
+        GHP_TRY(scratch_for(k, instr, instr->bytes, &instr->at.scratch));
+        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
+                           &instr->at.saved);
+    case GHP_RESHARD_SUM_TO_BATCH:
+    case GHP_RESHARD_SUM_TO_FULL:
+        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
+                           &instr->at.saved);
+    default: return GHP_OK;
+    }
+}
+
+static enum ghp_status link_reshard(struct ghp_linker *k, struct ghp_instr *instr, bool first,
+                                    bool last)
+{
+    int edge = instr->edge;
+    struct ghp_linked_tensors *t = k->now;
+    int source =
+        instr->backward ? t->dx[edge] : ghp_linker_output(k, k->how->model->edges[edge].from);
+    int *result = instr->backward ? &t->dxr[edge] : k->again ? &t->x2[edge] : &t->x[edge];
+    enum ghp_role role = instr->backward ? GHP_ROLE_EDGE_GRADIENT_OUT : GHP_ROLE_EDGE_INPUT;
+    instr->at.x[0] = first ? source : k->between;
+    if (!last) {
+        k->between = -1;
+        result = &k->between;
+        role = GHP_ROLE_SCRATCH;
+    }
+    struct ghp_buffer buffer = ghp_linker_describe(k, role, k->how->model->edges[edge].from,
+                                                   layout_elements_of_step(k, instr));
+    buffer.edge = edge;
+    GHP_TRY(ghp_linker_demand(k, result, buffer));
+    instr->at.y = *result;
+    return link_step_scratch(k, instr);
+}
+
+/* Samples in the first stage, labels in the last. */
+static enum ghp_status link_load(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    int loss = k->how->model->n_layers - 1;
+    if (instr->layer == 0) {
+        GHP_TRY(ghp_linker_make_output(k, 0));
+        instr->at.y = k->now->y[0];
+        instr->at.scratch = k->ahead;
+    }
+    if (!ghp_linker_owns(k, loss)) return GHP_OK;
+    struct ghp_layout layout = ghp_split_layouts(k->splits[loss]).x;
+    GHP_TRY(ghp_linker_demand(
+        k, &k->now->labels,
+        ghp_describe_bytes(GHP_ROLE_LABELS, loss,
+                           ghp_layout_samples(layout, k->seat.extent) * (int64_t)sizeof(int32_t))));
+    instr->at.labels = k->now->labels;
+    return GHP_OK;
+}
+
+static enum ghp_status link_update(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    for (int p = 0; p < l->n_params; p++) {
+        int at = instr->layer * GHP_MAX_PARAMS + p;
+        instr->at.w[p] = k->weights[at];
+        instr->at.dw[p] = k->gradients[at];
+        instr->at.momentum[p] = k->momenta[at];
+    }
+    for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++) {
+        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
+        instr->at.drift[s] = k->drifts[instr->layer * GHP_MAX_STATES + s];
+    }
+    instr->bucket = k->buckets->of_layer[instr->layer];
+    return GHP_OK;
+}
+
+/* A gradient into an output's, or (without an edge) a micro-batch's weight gradients into the sum. */
+static enum ghp_status link_accumulate(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    int n = k->how->model->layers[instr->layer].n_params;
+    if (instr->edge >= 0) {
+        instr->at.dy = ghp_linker_output_gradient(k, instr->layer);
+        instr->at.x[0] = ghp_linker_edge_gradient(k, instr->edge);
+        return GHP_OK;
+    }
+    for (int p = 0; p < n; p++) {
+        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+        instr->at.x[p] = k->partial[p];
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status link_send(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    int layer = k->how->model->edges[instr->edge].from;
+    instr->at.x[0] =
+        instr->backward ? ghp_linker_output_gradient(k, layer) : ghp_linker_output(k, layer);
+    return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
+}
+
+/* Into the image of a tensor, or the gradient of one that was sent. */
+static enum ghp_status link_receive(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    int layer = k->how->model->edges[instr->edge].from;
+    const struct ghp_layer *l = &k->how->model->layers[layer];
+    int64_t elements = ghp_linker_elements(k, instr->transfer.to, l->out);
+    if (instr->backward) {
+        struct ghp_buffer buffer =
+            ghp_linker_describe(k, GHP_ROLE_EDGE_GRADIENT_OUT, layer, elements);
+        buffer.edge = instr->edge;
+        GHP_TRY(ghp_linker_demand(k, &k->now->dxr[instr->edge], buffer));
+        instr->at.y = k->now->dxr[instr->edge];
+    } else {
+        GHP_TRY(ghp_linker_demand(k, &k->now->y[layer],
+                                  ghp_linker_describe(k, GHP_ROLE_OUTPUT, layer, elements)));
+        instr->at.y = k->now->y[layer];
+    }
+    return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
+}
+
+/* What a transfer touches lives until it is waited for. */
+static void link_wait(struct ghp_linker *k, struct ghp_instr *instr)
+{
+    const struct ghp_instr *what = &k->program->instrs[instr->after];
+    instr->at.x[0] = what->at.x[0];
+    instr->at.y = what->at.y;
+    instr->at.scratch = what->at.scratch;
+}
+
+/* The layer down to which gradients have to have names, at an instruction of the backward part. */
+static int named_layer(const struct ghp_linker *k, const struct ghp_instr *instr)
+{
+    return instr->edge < 0 ? instr->layer : k->how->model->edges[instr->edge].to;
+}
+
+static enum ghp_status link_instr(struct ghp_linker *k, int index)
+{
+    struct ghp_program *program = k->program;
+    struct ghp_instr *instr = &program->instrs[index];
+    k->now = &k->micro[instr->micro];
+    k->again = instr->again;
+    if (instr->backward && instr->stream != GHP_STREAM_COMM)
+        GHP_TRY(ghp_linker_name_gradients(k, named_layer(k, instr)));
+    switch (instr->kind) {
+    case GHP_INSTR_LOAD: return link_load(k, instr);
+    case GHP_INSTR_COMPUTE: return link_compute(k, instr);
+    case GHP_INSTR_ACCUMULATE: return link_accumulate(k, instr);
+    case GHP_INSTR_RESHARD: {
+        const struct ghp_instr *before = index > 0 ? instr - 1 : NULL;
+        const struct ghp_instr *after = index + 1 < program->n_instrs ? instr + 1 : NULL;
+        bool first = before == NULL || before->kind != GHP_INSTR_RESHARD ||
+                     before->edge != instr->edge || before->backward != instr->backward;
+        bool last = after == NULL || after->kind != GHP_INSTR_RESHARD ||
+                    after->edge != instr->edge || after->backward != instr->backward;
+        return link_reshard(k, instr, first, last);
+    }
+    case GHP_INSTR_STAT_REDUCE:
+        instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
+        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
+                           &instr->at.scratch);
+    case GHP_INSTR_ALL_REDUCE:
+        instr->at.y = program->buckets[instr->bucket].buffer;
+        instr->at.scratch = k->receive;
+        return GHP_OK;
+    case GHP_INSTR_METRIC_REDUCE:
+        instr->at.metrics = k->metrics;
+        instr->at.scratch = k->receive;
+        return GHP_OK;
+    case GHP_INSTR_UPDATE: return link_update(k, instr);
+    case GHP_INSTR_SEND: return link_send(k, instr);
+    case GHP_INSTR_RECEIVE: return link_receive(k, instr);
+    case GHP_INSTR_WAIT: link_wait(k, instr); return GHP_OK;
+    case GHP_INSTR_COUNT: break;
+    }
+    return GHP_OK;
+}
+
+/* ---- lifetimes and waits ---- */
+
+static void touch(struct ghp_program *program, int buffer, int point)
+{
+    if (buffer < 0) return;
+    while (program->buffers[buffer].storage != buffer)
+        buffer = program->buffers[buffer].storage;
+    struct ghp_buffer *b = &program->buffers[buffer];
+    if (b->persistent) return;
+    if (point < b->first_point) b->first_point = point;
+    if (point > b->last_point) b->last_point = point;
+}
+
+/* ghp_operands holds nothing but buffer ids, so it is walked as an array of them. */
+static void touch_all(struct ghp_program *program)
+{
+    _Static_assert(sizeof(struct ghp_operands) % sizeof(int) == 0, "operands are ints");
+    for (int i = 0; i < program->n_instrs; i++) {
+        int ids[sizeof(struct ghp_operands) / sizeof(int)];
+        memcpy(ids, &program->instrs[i].at, sizeof ids);
+        for (size_t j = 0; j < sizeof ids / sizeof ids[0]; j++)
+            touch(program, ids[j], program->instrs[i].point);
+    }
+}
+
+/* Updates wait for their bucket. The metrics of a step are taken where the next one's loss is about to add to them; in
+ * stages without the loss at the end of the next step, where nobody has to wait for it. */
+static void set_waits(struct ghp_program *program, int loss_layer)
+{
+    bool has_loss = program->seat.end_layer > loss_layer;
+    int end = program->n_instrs - 1;
+    while (end > 0 && program->instrs[end].stream != GHP_STREAM_COMPUTE)
+        end--;
+    for (int i = 0; i < program->n_instrs; i++) {
+        struct ghp_instr *comm = &program->instrs[i];
+        if (comm->stream != GHP_STREAM_COMM) continue;
+        for (int j = 0; j < program->n_instrs; j++) {
+            struct ghp_instr *waits = &program->instrs[j];
+            bool update = waits->kind == GHP_INSTR_UPDATE && comm->kind == GHP_INSTR_ALL_REDUCE &&
+                          waits->bucket == comm->bucket;
+            bool loss = waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
+                        waits->layer == loss_layer && waits->micro == 0;
+            bool metrics = comm->kind == GHP_INSTR_METRIC_REDUCE && (has_loss ? loss : j == end);
+            if (update || metrics) waits->wait = i;
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
+                         const struct ghp_bucket_plan *buckets, struct ghp_program *program)
+{
+    struct ghp_linker k;
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_linker_open(how, splits, buckets, program, &k));
+    for (int i = 0; i < program->n_instrs && status == GHP_OK; i++)
+        status = link_instr(&k, i);
+    ghp_linker_close(&k);
+    if (status != GHP_OK) return status;
+    touch_all(program);
+    set_waits(program, how->model->n_layers - 1);
+    return GHP_OK;
+}

@@ -1,0 +1,333 @@
+/* core/program/lower.c - emits the instructions of layers and edges in point order, slot by slot of the worker's schedule.
+ *
+ * Forward, per layer: in-edge layout changes, then UPDATE (of the previous step), then the layer, then sends to later
+ * stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became ready,
+ * data gradient, then in-edge layout changes and sends to earlier stages. Receives of a slot are posted at the start of
+ * the slot before, sends waited for at the end of a later slot. */
+#include "core/program/lower_emitter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- made again ---- */
+
+static struct ghp_layouts layouts_in(const struct ghp_emitter *e, int layer)
+{
+    return ghp_seat_layouts(e->how, &e->seat, e->splits, layer);
+}
+
+static bool is_image(const struct ghp_emitter *e, int layer)
+{
+    return layer < e->seat.first_layer;
+}
+
+static enum ghp_status remake(const struct ghp_emitter *e, int layer)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    if (e->remade[layer]) return GHP_OK;
+    e->remade[layer] = true;
+    for (int i = 0; i < l->n_inputs; i++) {
+        int from = l->inputs[i];
+        if (!is_image(e, from) && ghp_lower_remakes(e->how, from)) GHP_TRY(remake(e, from));
+        GHP_TRY(ghp_emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]));
+    }
+    return ghp_emit_layer_forward(e, layer, e->splits[layer]);
+}
+
+/* What the backward passes of a layer read and was not kept. */
+static enum ghp_status remake_for(struct ghp_emitter *e, int layer)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    struct ghp_local local = ghp_local_of(e->how->model, layer, e->splits[layer], e->seat.extent);
+    bool reads = false, own;
+    enum ghp_status status = GHP_OK;
+    if (e->remade == NULL || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
+        if (pass != GHP_PASS_FORWARD && pass != GHP_PASS_STATS &&
+            ghp_local_has_pass(&local, (enum ghp_pass)pass))
+            reads = reads || ghp_pass_reads_input(l->op, (enum ghp_pass)pass);
+    own = ghp_op_needs_output(l->op) || ghp_local_saved_bytes(&local, e->how->element_bytes) > 0;
+    e->again_at = e->backward_base + ghp_point_backward(e->how->model, layer) - e->half;
+    if (own && ghp_lower_remakes(e->how, layer)) status = remake(e, layer);
+    for (int i = 0; reads && i < l->n_inputs && status == GHP_OK; i++) {
+        int from = l->inputs[i];
+        if (e->remade[layer] || is_image(e, from) || !ghp_lower_remakes(e->how, from)) continue;
+        status = remake(e, from);
+        if (status == GHP_OK)
+            status =
+                ghp_emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]);
+    }
+    e->again_at = -1;
+    return status;
+}
+
+/* ---- pieces and the whole ---- */
+
+enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struct ghp_split split,
+                                int rank, struct ghp_program *piece)
+{
+    struct ghp_emitter e = ghp_emitter_of(how, rank, piece);
+    GHP_TRY(ghp_emit_layer_forward(&e, layer, split));
+    return how->forward_only ? GHP_OK : ghp_emit_layer_backward(&e, layer, split);
+}
+
+/* An edge across stages: a lone reader takes the tensor as it wants it, several from `batch`. */
+static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct ghp_split from,
+                                      struct ghp_split to)
+{
+    const struct ghp_lowering *how = e->how;
+    const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
+    struct ghp_layouts reader = ghp_split_layouts(to), image = {batch, batch, batch, batch};
+    int a, b, carrier, rank = e->rank;
+    bool brings = ghp_edge_carries(how, edge, &a, &b),
+         back = ghp_edge_needs_gradient(how->model, edge);
+    struct ghp_transfer t;
+    if (ghp_image_readers(how->model, how->staging, how->model->edges[edge].from, b, &carrier) == 1)
+        image = (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
+    if (brings) {
+        t = ghp_edge_transfer_of(how, edge, false, ghp_split_layouts(from), image);
+        e->rank = ghp_stage_representative(how->staging, a, how->extent);
+        GHP_TRY(
+            ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, false)));
+        e->rank = rank;
+    }
+    GHP_TRY(ghp_emit_edge_forward(e, edge, image, to));
+    if (how->forward_only || !back) return GHP_OK;
+    GHP_TRY(ghp_emit_edge_backward(e, edge, image, to));
+    if (!brings) return GHP_OK;
+    t = ghp_edge_transfer_of(how, edge, true, ghp_split_layouts(from), image);
+    return ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, true));
+}
+
+enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
+                               struct ghp_split to, int rank, struct ghp_program *piece)
+{
+    struct ghp_emitter e = ghp_emitter_of(how, rank, piece);
+    if (how->model->edges[edge].from < e.seat.first_layer)
+        return lower_crossing(&e, edge, from, to);
+    GHP_TRY(ghp_emit_edge_forward(&e, edge, ghp_split_layouts(from), to));
+    return how->forward_only ? GHP_OK
+                             : ghp_emit_edge_backward(&e, edge, ghp_split_layouts(from), to);
+}
+
+/* All workers take part where there are stages: those without the loss add nothing. */
+static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_split split)
+{
+    struct ghp_ranks ranks = ghp_emitter_holders(e, split.degree);
+    if (e->seat.n_stages > 1)
+        ranks = (struct ghp_ranks){.count = e->how->extent.workers, .stride = 1};
+    if (e->how->no_metrics || ranks.count == 1) return GHP_OK;
+    struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->stream = GHP_STREAM_COMM;
+    instr->comm = GHP_COMM_ALL_REDUCE;
+    instr->ranks = ranks;
+    instr->bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double);
+    return GHP_OK;
+}
+
+/* Sends of a layer's output to the later stages that read it, or waits for (and adds) their gradients. */
+static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool backward)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    int from, to;
+    if (e->seat.n_stages == 1 || (backward && !l->learns)) return GHP_OK;
+    for (int i = 0; i < l->n_consumers; i++) {
+        int edge = l->out_edges[backward ? l->n_consumers - 1 - i : i];
+        if (!ghp_edge_carries(e->how, edge, &from, &to)) continue;
+        if (!backward) {
+            GHP_TRY(ghp_emit_edge_transfer(e, GHP_INSTR_SEND, edge, false,
+                                           ghp_emitter_point(e, layer, false)));
+            continue;
+        }
+        GHP_TRY(ghp_emit_arrival(e, edge, true, ghp_emitter_point(e, layer, true)));
+        if (ghp_seat_first_gradient(e->how, &e->seat, layer) == edge) continue;
+        GHP_TRY(ghp_emit_addition(e, edge, ghp_split_layouts(e->splits[layer]).dy,
+                                  ghp_emitter_point(e, layer, true)));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status emit_forward_slot(const struct ghp_emitter *e)
+{
+    const struct ghp_model *model = e->how->model;
+    int from, to;
+    if (e->seat.n_stages > 1 && e->seat.end_layer == model->n_layers) GHP_TRY(ghp_emit_labels(e));
+    for (int layer = e->seat.first_layer; layer < e->seat.end_layer; layer++) {
+        const struct ghp_layer *l = &model->layers[layer];
+        for (int i = 0; i < l->n_inputs; i++) {
+            int edge = l->first_edge + i;
+            if (ghp_edge_carries(e->how, edge, &from, &to))
+                GHP_TRY(ghp_emit_arrival(e, edge, false, ghp_emitter_edge_point(e, edge, false)));
+            GHP_TRY(ghp_emit_edge_forward(e, edge, layouts_in(e, l->inputs[i]), e->splits[layer]));
+        }
+        GHP_TRY(ghp_emit_layer_forward(e, layer, e->splits[layer]));
+        GHP_TRY(emit_exports(e, layer, false));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status emit_backward_slot(struct ghp_emitter *e)
+{
+    const struct ghp_model *model = e->how->model;
+    int from, to;
+    if (e->remade != NULL) memset(e->remade, 0, (size_t)model->n_layers * sizeof *e->remade);
+    for (int layer = e->seat.end_layer - 1; layer >= e->seat.first_layer; layer--) {
+        const struct ghp_layer *l = &model->layers[layer];
+        GHP_TRY(emit_exports(e, layer, true));
+        GHP_TRY(remake_for(e, layer));
+        GHP_TRY(ghp_emit_layer_backward(e, layer, e->splits[layer]));
+        for (int i = 0; i < l->n_inputs; i++) {
+            int edge = l->first_edge + i;
+            GHP_TRY(ghp_emit_edge_backward(e, edge, layouts_in(e, l->inputs[i]), e->splits[layer]));
+            if (!ghp_edge_carries(e->how, edge, &from, &to) ||
+                !ghp_edge_needs_gradient(model, edge))
+                continue;
+            GHP_TRY(ghp_emit_edge_transfer(e, GHP_INSTR_SEND, edge, true,
+                                           ghp_emitter_edge_point(e, edge, true)));
+        }
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status emit_all(struct ghp_emitter *e)
+{
+    struct ghp_slot slots[2 * GHP_MAX_MICRO_BATCHES];
+    int begins[2 * GHP_MAX_MICRO_BATCHES + 1];
+    int n = ghp_stage_slots(e->how->staging, e->seat.stage, e->how->forward_only, slots);
+    int u = ghp_staging_micro_batches(e->how->staging);
+    for (int s = 0; s < n; s++) {
+        int start = s * e->half;
+        begins[s] = e->program->n_instrs;
+        e->micro = slots[s].micro;
+        e->first = e->micro == 0;
+        e->last = e->micro == u - 1;
+        e->forward_base = e->backward_base = start;
+        if (s == 0) GHP_TRY(ghp_emit_receives(e, slots[0], start));
+        if (s + 1 < n) GHP_TRY(ghp_emit_receives(e, slots[s + 1], start));
+        GHP_TRY(slots[s].backward ? emit_backward_slot(e) : emit_forward_slot(e));
+        begins[s + 1] = e->program->n_instrs;
+        GHP_TRY(ghp_emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
+    }
+    e->micro = u - 1;
+    return emit_metrics(e, e->splits[e->how->model->n_layers - 1]);
+}
+
+/* Where layers are made again, places in the list tell lifetimes apart that points cannot. */
+static void renumber_points(struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        program->instrs[i].point = i;
+    program->n_points = program->n_instrs;
+}
+
+static enum ghp_status lower_with(struct ghp_emitter *e, struct ghp_bucket_plan *buckets)
+{
+    const struct ghp_lowering *how = e->how;
+    bool remakes = how->staging != NULL && how->staging->recompute != NULL && !how->forward_only;
+    GHP_TRY(ghp_extent_check(e->seat.extent));
+    GHP_TRY(ghp_bucket_plan_init(how, &e->seat, e->splits, buckets));
+    if (remakes) {
+        e->remade = ghp_alloc((size_t)how->model->n_layers, sizeof *e->remade);
+        if (e->remade == NULL) return GHP_NO_MEMORY();
+    }
+    GHP_TRY(emit_all(e));
+    if (remakes) renumber_points(e->program);
+    GHP_TRY(ghp_link(how, e->splits, buckets, e->program));
+    return ghp_program_place(e->program);
+}
+
+enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
+                          struct ghp_program *program)
+{
+    struct ghp_bucket_plan buckets = {0};
+    struct ghp_emitter e;
+    enum ghp_status status = GHP_OK;
+
+    *program = (struct ghp_program){0};
+    if (ghp_staging_trivial(how->staging)) status = ghp_extent_check(how->extent);
+    if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->extent);
+    if (status != GHP_OK) return status;
+    e = ghp_emitter_of(how, rank, program);
+    e.splits = splits;
+    e.buckets = &buckets;
+    *program = (struct ghp_program){.rank = rank,
+                                    .extent = how->extent,
+                                    .seat = e.seat,
+                                    .element_bytes = how->element_bytes,
+                                    .n_points = ghp_staging_micro_batches(how->staging) *
+                                                ghp_point_count(how->model)};
+    status = lower_with(&e, &buckets);
+    free(e.remade);
+    ghp_bucket_plan_release(&buckets);
+    if (status != GHP_OK) ghp_program_release(program);
+    return status;
+}
+
+/* ---- all stages ---- */
+
+/* A faster worker may have more samples than the one that its stage waits for: its arena alone. */
+static enum ghp_status size_fullest(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                    int stage, struct ghp_programs *programs)
+{
+    const struct ghp_staging *s = how->staging;
+    int rank = ghp_stage_fullest(s, stage, how->extent);
+    struct ghp_program fullest = {0};
+
+    if (s == NULL || s->shares == NULL || s->speeds == NULL ||
+        s->shares[rank] == s->shares[programs->of[stage].rank])
+        return GHP_OK;
+    GHP_TRY(ghp_lower(how, splits, rank, &fullest));
+    if (fullest.peak_bytes > programs->fullest_bytes) programs->fullest_bytes = fullest.peak_bytes;
+    ghp_program_release(&fullest);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
+                              struct ghp_programs *programs)
+{
+    int n = ghp_staging_stages(how->staging);
+    enum ghp_status status = GHP_OK;
+
+    programs->n = 0;
+    programs->fullest_bytes = 0;
+    if (!ghp_staging_trivial(how->staging))
+        GHP_TRY(ghp_staging_check(how->staging, how->model, how->extent));
+    for (int i = 0; i < n && status == GHP_OK; i++) {
+        int rank = ghp_stage_representative(how->staging, i, how->extent);
+
+        status = ghp_lower(how, splits, rank, &programs->of[i]);
+        if (status == GHP_OK) programs->n = i + 1;
+        if (status == GHP_OK) status = size_fullest(how, splits, i, programs);
+    }
+    if (status != GHP_OK) ghp_programs_release(programs);
+    return status;
+}
+
+void ghp_programs_release(struct ghp_programs *programs)
+{
+    if (programs == NULL) return;
+    for (int i = 0; i < programs->n; i++)
+        ghp_program_release(&programs->of[i]);
+    programs->n = 0;
+}
+
+int64_t ghp_programs_peak_bytes(const struct ghp_programs *programs)
+{
+    int64_t most = programs->fullest_bytes;
+
+    for (int i = 0; i < programs->n; i++)
+        if (programs->of[i].peak_bytes > most) most = programs->of[i].peak_bytes;
+    return most;
+}
+
+int64_t ghp_programs_sent_bytes(const struct ghp_programs *programs)
+{
+    int64_t most = 0, sent;
+
+    for (int i = 0; i < programs->n; i++) {
+        sent = ghp_program_sent_bytes(&programs->of[i]);
+        if (sent > most) most = sent;
+    }
+    return most;
+}

@@ -1,0 +1,95 @@
+/* core/program/lower.h - (model, splits, worker) -> program.
+ *
+ * The program is made of pieces: one per layer under its split, one per edge under the splits at its two ends. The
+ * planner prices pieces alone; ghp_lower strings all pieces together, resolves which buffers share memory, forms
+ * buckets and places the arena. */
+#ifndef GHP_CORE_PROGRAM_LOWER_H
+#define GHP_CORE_PROGRAM_LOWER_H
+
+#include "core/program/program.h"
+
+/* Scratch bytes of one pass, as the profile or the backend says. */
+struct ghp_scratch_source {
+    enum ghp_status (*bytes)(void *context, const struct ghp_local *local, enum ghp_pass pass,
+                             int64_t *bytes);
+    void *context; /* bytes == NULL: no scratch */
+};
+
+struct ghp_lowering {
+    const struct ghp_model *model;
+    struct ghp_extent extent;
+    int element_bytes; /* 2, 4 or 8: core/model/precision.h */
+    /* gradients of one degree are reduced together up to this size; 0: each layer alone */
+    int64_t bucket_bytes;
+    struct ghp_scratch_source scratch;
+    /* count the gradient with respect to the input too (closed forms' premise) */
+    bool input_gradient;
+    bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
+    bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
+    /* workers that load samples have a buffer for the next load's; not with forward_only */
+    bool samples_ahead;
+    /* stages and micro-batches; NULL: none; outlives the program */
+    const struct ghp_staging *staging;
+    /* one a layer: whether its output lies blocked (core/program/memory_format.h); NULL: nobody says; outlives the program */
+    const bool *blocked;
+};
+
+/* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
+ * Returns GHP_ERR_INPUT for a split that a layer cannot take, and what the scratch source returns.
+ * Local. Tested tests/core/test_lower.c */
+enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
+                          struct ghp_program *program);
+
+/* The programs of one worker of each stage (ghp_stage_representative), which stand for all. */
+struct ghp_programs {
+    int n;
+    struct ghp_program of[GHP_MAX_STAGES];
+    /* the arena of a worker with more samples than the one that stands for its stage; 0: none */
+    int64_t fullest_bytes;
+};
+enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
+                              struct ghp_programs *programs);
+void ghp_programs_release(struct ghp_programs *programs); /* accepts a zeroed one */
+int64_t
+ghp_programs_peak_bytes(const struct ghp_programs *programs); /* of the worker that needs most */
+int64_t
+ghp_programs_sent_bytes(const struct ghp_programs *programs); /* of the one that sends most */
+
+/* Pieces, appended to `piece` (instructions with points and bytes; operands unresolved, -1): the forward part of the
+ * first micro-batch and the backward part of the last, as `rank` runs them. The rank's stage owns the layer, or the
+ * edge's consumer; an edge from another stage has the sends both ways, of whichever worker. */
+enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struct ghp_split split,
+                                int rank, struct ghp_program *piece);
+enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
+                               struct ghp_split to, int rank, struct ghp_program *piece);
+
+/* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
+bool ghp_layer_drifts(const struct ghp_layer *layer);
+
+/* Whether a gradient flows into a layer's output (it or something before it has parameters). */
+bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);
+
+/* The out-edge of a layer whose gradient arrives first in backward order: it becomes the layer's output gradient, later
+ * ones are added to it. -1 where nothing reads the layer. */
+int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
+
+/* Whether an in-place operation may overwrite its unchanged input: nobody else reads that, and its maker does not need
+ * it again. (An input that changed its layout on the way belongs to the operation alone.) */
+bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
+
+/* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's inputs
+ * those that only read it, and one that others add to after those have read it. Further inputs get copies. */
+bool ghp_lower_hands_on(const struct ghp_lowering *how, int layer, int input);
+
+/* Points (program.h). */
+int ghp_point_forward(const struct ghp_model *model, int layer);
+int ghp_point_forward_edge(const struct ghp_model *model, int edge);
+int ghp_point_backward(const struct ghp_model *model, int layer);
+int ghp_point_backward_edge(const struct ghp_model *model, int edge);
+int ghp_point_count(const struct ghp_model *model);
+
+struct ghp_ranks ghp_ranks_subgroup(int rank, int degree); /* degree consecutive ranks */
+struct ghp_ranks ghp_ranks_replica(int rank, int degree,
+                                   int workers); /* the N / degree holders of the same shard */
+
+#endif

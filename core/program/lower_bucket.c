@@ -1,0 +1,66 @@
+/* core/program/lower_bucket.c - gradients that are reduced together: their bytes, and which layers share a bucket. */
+#include "core/program/lower_private.h"
+#include "core/model/precision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params)
+{
+    return n_params > 0 ? ghp_local_weight_elements(local) / n_params : 0;
+}
+
+int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split)
+{
+    const struct ghp_layer *l = &how->model->layers[layer];
+    struct ghp_local local = ghp_local_of(how->model, layer, split, how->extent);
+    int64_t drifts = ghp_layer_drifts(l) ? l->n_states : 0;
+    int bytes = ghp_parameter_bytes(how->element_bytes);
+    return l->n_params * ghp_align(ghp_param_local_elements(&local, l->n_params) * bytes) +
+           drifts * ghp_align(local.c * bytes);
+}
+
+int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split)
+{
+    if (layer->n_params == 0 ||
+        (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats && layer->norm.ghost == 0))
+        return 0;
+    return split.degree;
+}
+
+void ghp_bucket_plan_release(struct ghp_bucket_plan *plan)
+{
+    free(plan->of_layer);
+    free(plan->ranges);
+    memset(plan, 0, sizeof *plan);
+}
+
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_seat *seat,
+                                     const struct ghp_split *splits, struct ghp_bucket_plan *plan)
+{
+    int n_layers = how->model->n_layers;
+    *plan = (struct ghp_bucket_plan){0};
+    plan->of_layer = ghp_alloc((size_t)n_layers, sizeof *plan->of_layer);
+    plan->ranges = ghp_alloc((size_t)n_layers, sizeof *plan->ranges);
+    if (plan->of_layer == NULL || plan->ranges == NULL) {
+        ghp_bucket_plan_release(plan);
+        return GHP_NO_MEMORY();
+    }
+    for (int layer = n_layers - 1; layer >= 0; layer--) {
+        const struct ghp_layer *l = &how->model->layers[layer];
+        plan->of_layer[layer] = -1;
+        if (l->n_params == 0 || layer < seat->first_layer || layer >= seat->end_layer) continue;
+        int degree = ghp_layer_reduce_degree(l, splits[layer]);
+        int64_t bytes = ghp_layer_gradient_bytes(how, layer, splits[layer]);
+        int open = plan->n;
+        for (int b = 0; b < plan->n; b++)
+            if (plan->ranges[b].degree == degree && degree > 0 &&
+                plan->ranges[b].bytes < how->bucket_bytes)
+                open = b;
+        if (open == plan->n) plan->ranges[plan->n++].degree = degree;
+        plan->ranges[open].bytes += bytes;
+        plan->ranges[open].ready_layer = layer;
+        plan->of_layer[layer] = open;
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,75 @@
+/* core/program/lower_emitter.c - see lower_emitter.h. */
+#include "core/program/lower_emitter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct ghp_instr *append(struct ghp_program *program, enum ghp_instr_kind kind, int point,
+                                int rank)
+{
+    if (program->n_instrs == program->max_instrs) {
+        int max = program->max_instrs > 0 ? 2 * program->max_instrs : 64;
+        struct ghp_instr *grown = realloc(program->instrs, (size_t)max * sizeof *grown);
+        if (grown == NULL) return NULL;
+        program->instrs = grown;
+        program->max_instrs = max;
+    }
+    struct ghp_instr *instr = &program->instrs[program->n_instrs++];
+    *instr = (struct ghp_instr){.kind = kind,
+                                .point = point,
+                                .layer = -1,
+                                .edge = -1,
+                                .bucket = -1,
+                                .wait = -1,
+                                .after = -1};
+    instr->ranks = (struct ghp_ranks){.first = rank, .count = 1, .stride = 1};
+    memset(&instr->at, 0xff, sizeof instr->at); /* every operand -1 */
+    return instr;
+}
+
+struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
+                                  struct ghp_program *piece)
+{
+    int half = how->model->n_layers + how->model->n_edges;
+    return (struct ghp_emitter){
+        .how = how,
+        .program = piece,
+        .rank = rank,
+        .seat = ghp_seat_of(how->staging, how->model->n_layers, how->extent, rank),
+        .half = half,
+        .backward_base = half,
+        .first = true,
+        .last = true,
+        .again_at = -1};
+}
+
+int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward)
+{
+    const struct ghp_model *model = e->how->model;
+    if (e->again_at >= 0) return e->again_at;
+    return backward ? e->backward_base + ghp_point_backward(model, layer) - e->half
+                    : e->forward_base + ghp_point_forward(model, layer);
+}
+
+int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward)
+{
+    const struct ghp_model *model = e->how->model;
+    if (e->again_at >= 0) return e->again_at;
+    return backward ? e->backward_base + ghp_point_backward_edge(model, edge) - e->half
+                    : e->forward_base + ghp_point_forward_edge(model, edge);
+}
+
+struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_kind kind, int point)
+{
+    struct ghp_instr *instr = append(e->program, kind, point, e->rank);
+    if (instr == NULL) return NULL;
+    instr->micro = e->micro;
+    instr->again = e->again_at >= 0;
+    return instr;
+}
+
+struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int degree)
+{
+    return ghp_seat_ranks(&e->seat,
+                          ghp_ranks_replica(e->seat.number, degree, e->seat.extent.workers));
+}

@@ -1,0 +1,147 @@
+/* core/program/lower_flow.c - which gradients flow where and in which layouts, what is overwritten in place or made again: asked by
+ * those who emit instructions and those who give them buffers. */
+#include "core/program/lower_private.h"
+
+bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge)
+{
+    return model->layers[model->edges[edge].from].learns;
+}
+
+bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer)
+{
+    return how->input_gradient || how->model->layers[layer].learns;
+}
+
+int ghp_lower_first_gradient(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    int best = -1;
+    for (int i = 0; i < l->n_consumers; i++) {
+        const struct ghp_edge *e = &model->edges[l->out_edges[i]];
+        const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
+        if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
+            best = l->out_edges[i];
+    }
+    return best;
+}
+
+int ghp_seat_first_gradient(const struct ghp_lowering *how, const struct ghp_seat *seat, int layer)
+{
+    const struct ghp_model *model = how->model;
+    const struct ghp_layer *l = &model->layers[layer];
+    int best = -1, own = ghp_stage_of(how->staging, layer);
+    if (seat->n_stages == 1) return ghp_lower_first_gradient(model, layer);
+    for (int i = 0; i < l->n_consumers; i++) {
+        const struct ghp_edge *e = &model->edges[l->out_edges[i]];
+        const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
+        int carrier, stage = ghp_stage_of(how->staging, e->to);
+        ghp_image_readers(model, how->staging, layer, stage, &carrier);
+        bool arrives = stage == seat->stage || (own == seat->stage && carrier == l->out_edges[i]);
+        if (!arrives) continue;
+        if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
+            best = l->out_edges[i];
+    }
+    return best;
+}
+
+struct ghp_layouts ghp_seat_layouts(const struct ghp_lowering *how, const struct ghp_seat *seat,
+                                    const struct ghp_split *splits, int layer)
+{
+    const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
+    int carrier, readers;
+    if (layer >= seat->first_layer) return ghp_split_layouts(splits[layer]);
+    readers = ghp_image_readers(how->model, how->staging, layer, seat->stage, &carrier);
+    if (readers != 1) return (struct ghp_layouts){batch, batch, batch, batch};
+    struct ghp_layouts reader = ghp_split_layouts(splits[how->model->edges[carrier].to]);
+    return (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
+}
+
+bool ghp_lower_remakes(const struct ghp_lowering *how, int layer)
+{
+    if (how->staging == NULL || how->staging->recompute == NULL) return false;
+    while (ghp_op_in_place(&how->model->layers[layer]) && layer > 0)
+        layer = how->model->layers[layer].inputs[0];
+    return how->staging->recompute[layer];
+}
+
+bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    if (!ghp_op_in_place(l)) return false;
+    const struct ghp_layer *from = &model->layers[l->inputs[0]];
+    return from->n_consumers == 1 && !ghp_op_needs_output(from->op);
+}
+
+/* ---- gradients handed on ---- */
+
+/* The layer whose passes are the last to read the gradient of a layer's output, where nobody writes into it: no other gradient
+ * is added, nothing works on it in place (a bias hands it on as it is). -1: somebody does. */
+static int last_reader(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    while (l->op == GHP_OP_BIAS && l->n_consumers == 1) {
+        layer = l->inputs[0];
+        l = &model->layers[layer];
+    }
+    return l->n_consumers == 1 && l->op != GHP_OP_ADD && !ghp_op_in_place(l) ? layer : -1;
+}
+
+/* Whether whatever writes into the gradient of `writer`'s output, which `through` reads too, comes after `reader`'s passes. */
+static bool writes_after(const struct ghp_model *model, int writer, int through, int reader)
+{
+    const struct ghp_layer *l = &model->layers[writer];
+    bool after = writer < reader;
+    for (int i = 0; i < l->n_consumers; i++) {
+        int to = model->edges[l->out_edges[i]].to;
+        after = after && (to >= through || to <= reader); /* gradients of inputs come last */
+    }
+    return after;
+}
+
+static int first_wanted(const struct ghp_lowering *how, const struct ghp_layer *l)
+{
+    for (int i = 0; i < l->n_inputs; i++)
+        if (ghp_lower_needs_gradient(how, l->inputs[i])) return i;
+    return -1;
+}
+
+/* The one input of an addition whose gradient is written into, among several that share it; -1: none. */
+static int writer_of(const struct ghp_lowering *how, const struct ghp_layer *l)
+{
+    for (int i = 0; i < l->n_inputs; i++)
+        if (ghp_lower_needs_gradient(how, l->inputs[i]) &&
+            last_reader(how->model, l->inputs[i]) < 0)
+            return i;
+    return -1;
+}
+
+/* Whether all of an addition's inputs that only read their gradient can share it with the one that does not. */
+static bool shares(const struct ghp_lowering *how, int layer)
+{
+    const struct ghp_model *model = how->model;
+    const struct ghp_layer *l = &model->layers[layer];
+    int writer = writer_of(how, l), stage = ghp_stage_of(how->staging, layer);
+    for (int i = 0; i < l->n_inputs; i++) {
+        int from = l->inputs[i], reader = last_reader(model, from);
+        if (!ghp_lower_needs_gradient(how, from)) continue;
+        if (ghp_stage_of(how->staging, from) != stage) return false;
+        if (writer >= 0 && reader >= 0 && !writes_after(model, l->inputs[writer], layer, reader))
+            return false;
+    }
+    return true;
+}
+
+bool ghp_lower_hands_on(const struct ghp_lowering *how, int layer, int input)
+{
+    const struct ghp_layer *l = &how->model->layers[layer];
+    if (!ghp_lower_needs_gradient(how, l->inputs[input])) return false;
+    if (ghp_op_in_place(l)) return true;
+    if (l->op != GHP_OP_ADD) return false;
+    if (!shares(how, layer)) return input == first_wanted(how, l);
+    return last_reader(how->model, l->inputs[input]) >= 0 || input == writer_of(how, l);
+}
+
+bool ghp_layer_drifts(const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_BATCH_NORM && layer->norm.ghost > 0;
+}

@@ -1,0 +1,218 @@
+/* core/program/lower_layer.c - the instructions of one layer under its split: load, update, statistics, passes, reductions. */
+#include "core/program/lower_emitter.h"
+#include "core/model/precision.h"
+
+/* What a plan says of a layer holds wherever the tensor lies in whole blocks, whatever its layout. */
+static struct ghp_blocked blocked_of(const struct ghp_emitter *e, const struct ghp_layer *l,
+                                     const struct ghp_local *local)
+{
+    const bool *blocked = e->how->blocked;
+    if (blocked == NULL) return (struct ghp_blocked){0};
+    return (struct ghp_blocked){
+        .said = true,
+        .x = l->n_inputs > 0 && blocked[l->inputs[0]] && ghp_whole_blocks(local->c),
+        .y = blocked[l - e->how->model->layers] && ghp_whole_blocks(local->k)};
+}
+
+static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, struct ghp_split split,
+                                    enum ghp_pass pass)
+{
+    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
+    bool backward = pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_WEIGHT ||
+                    pass == GHP_PASS_BACKWARD_STATS;
+    struct ghp_instr *instr =
+        ghp_emitter_add(e, GHP_INSTR_COMPUTE, ghp_emitter_point(e, layer, backward));
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->layer = layer;
+    instr->backward = backward;
+    instr->pass = pass;
+    instr->local = local;
+    instr->blocked = blocked_of(e, &e->how->model->layers[layer], &local);
+    if (local.op == GHP_OP_BATCH_NORM) {
+        int64_t samples = local.norm.local_stats ? local.n
+                          : local.norm.ghost > 0 ? local.norm.ghost
+                                                 : e->seat.micro_batch;
+        instr->stat_count = samples * local.h * local.w;
+    }
+    return GHP_OK;
+}
+
+/* Who shares the statistics: all that hold other samples; or those that hold the same ghost batch. */
+static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp_local *local,
+                                   int degree)
+{
+    int number = e->seat.number, q = 1;
+    if (local->norm.local_stats) return ghp_emitter_holders(e, e->seat.extent.workers);
+    if (local->norm.ghost == 0) return ghp_emitter_holders(e, degree);
+    if (local->n < local->norm.ghost) q = (int)(local->norm.ghost / local->n);
+    return ghp_seat_ranks(
+        &e->seat, (struct ghp_ranks){.first = number / degree / q * q * degree + number % degree,
+                                     .count = q,
+                                     .stride = degree});
+}
+
+/* The sum of a batch_norm pass's statistics over the ranks that share them. */
+static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
+                                        struct ghp_split split, bool backward)
+{
+    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
+    struct ghp_ranks ranks = stat_ranks(e, &local, split.degree);
+    if (local.norm.local_stats || ranks.count == 1) return GHP_OK;
+    struct ghp_instr *instr =
+        ghp_emitter_add(e, GHP_INSTR_STAT_REDUCE, ghp_emitter_point(e, layer, backward));
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->layer = layer;
+    instr->backward = backward;
+    instr->local = local;
+    instr->comm = GHP_COMM_ALL_REDUCE;
+    instr->ranks = ranks;
+    instr->bytes = 2 * local.c * (int64_t)sizeof(double);
+    return GHP_OK;
+}
+
+static enum ghp_status emit_stats(const struct ghp_emitter *e, int layer, struct ghp_split split,
+                                  bool backward)
+{
+    return emit_compute(e, layer, split, backward ? GHP_PASS_BACKWARD_STATS : GHP_PASS_STATS);
+}
+
+static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split split,
+                                 const struct ghp_local *local)
+{
+    struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_LOAD, ghp_emitter_point(e, 0, false));
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->layer = 0;
+    instr->local = *local;
+    int64_t samples = ghp_layout_samples(ghp_split_layouts(split).y, e->seat.extent);
+    int64_t labels = e->seat.n_stages == 1 ? samples * (int64_t)sizeof(int32_t) : 0;
+    instr->bytes = ghp_local_out_elements(local) * e->how->element_bytes + labels;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
+{
+    int loss = e->how->model->n_layers - 1;
+    struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_LOAD, e->forward_base);
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->layer = loss;
+    instr->bytes = ghp_layout_samples(ghp_split_layouts(e->splits[loss]).x, e->seat.extent) *
+                   (int64_t)sizeof(int32_t);
+    return GHP_OK;
+}
+
+static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struct ghp_split split)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    GHP_TRY(ghp_split_check(l, split, e->seat.extent));
+    if (ghp_stage_takes_degree(e->how->staging, e->seat.stage, e->how->extent, split.degree))
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "layer '%s' is split over %d workers of stage %d, whose shares differ among "
+                    "them; use a degree that divides the stage's grain",
+                    l->name, split.degree, e->seat.stage);
+}
+
+enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    GHP_TRY(check_split(e, layer, split));
+    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
+    if (l->op == GHP_OP_INPUT) return emit_load(e, split, &local);
+    if (l->n_params > 0 && !e->how->forward_only && e->first && e->again_at < 0) {
+        struct ghp_instr *instr =
+            ghp_emitter_add(e, GHP_INSTR_UPDATE, ghp_emitter_point(e, layer, false));
+        if (instr == NULL) return GHP_NO_MEMORY();
+        instr->layer = layer;
+        instr->local = local;
+        instr->bytes =
+            2 * ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes);
+    }
+    if (l->op == GHP_OP_BATCH_NORM && !e->how->forward_only) {
+        GHP_TRY(emit_stats(e, layer, split, false));
+        GHP_TRY(emit_stat_reduce(e, layer, split, false));
+    }
+    return emit_compute(e, layer, split, GHP_PASS_FORWARD);
+}
+
+static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
+                                      struct ghp_bucket_range range, int bucket)
+{
+    struct ghp_ranks ranks = ghp_emitter_holders(e, range.degree > 0 ? range.degree : 1);
+    if (range.degree == 0 || ranks.count == 1) return GHP_OK;
+    struct ghp_instr *instr =
+        ghp_emitter_add(e, GHP_INSTR_ALL_REDUCE, ghp_emitter_point(e, layer, true));
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->stream = GHP_STREAM_COMM;
+    instr->layer = layer;
+    instr->backward = true;
+    instr->bucket = bucket;
+    instr->comm = GHP_COMM_ALL_REDUCE;
+    instr->ranks = ranks;
+    instr->bytes = range.bytes;
+    return GHP_OK;
+}
+
+/* Reductions whose last gradient this layer made. */
+static enum ghp_status emit_reductions(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split)
+{
+    if (!e->last) return GHP_OK;
+    if (e->buckets == NULL) {
+        struct ghp_bucket_range own = {
+            .degree = ghp_layer_reduce_degree(&e->how->model->layers[layer], split),
+            .bytes = ghp_layer_gradient_bytes(e->how, layer, split)};
+        return emit_reduction(e, layer, own, -1);
+    }
+    for (int b = 0; b < e->buckets->n; b++)
+        if (e->buckets->ranges[b].ready_layer == layer)
+            GHP_TRY(emit_reduction(e, layer, e->buckets->ranges[b], b));
+    return GHP_OK;
+}
+
+/* A further micro-batch's weight gradient is added to the sum. */
+static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
+                                const struct ghp_local *local)
+{
+    bool single = ghp_staging_micro_batches(e->how->staging) == 1;
+    if (single || (e->splits != NULL && e->first)) return GHP_OK;
+    struct ghp_instr *instr =
+        ghp_emitter_add(e, GHP_INSTR_ACCUMULATE, ghp_emitter_point(e, layer, true));
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->layer = layer;
+    instr->backward = true;
+    instr->local = *local;
+    instr->bytes = ghp_local_weight_elements(local) * ghp_parameter_bytes(e->how->element_bytes);
+    return GHP_OK;
+}
+
+/* Whether an in-edge wants this layer's data gradient; an addition has nothing to do for those it hands its own on to. */
+static bool makes_gradient(const struct ghp_lowering *how, int layer)
+{
+    const struct ghp_layer *l = &how->model->layers[layer];
+    bool makes = false;
+    for (int i = 0; i < l->n_inputs; i++)
+        makes = makes || (ghp_lower_needs_gradient(how, l->inputs[i]) &&
+                          (l->op != GHP_OP_ADD || !ghp_lower_hands_on(how, layer, i)));
+    return makes;
+}
+
+enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
+                                        struct ghp_split split)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    if (l->op == GHP_OP_INPUT || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
+    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
+    bool own_sums = ghp_layer_drifts(l); /* its weight gradients are of its own samples */
+    if (l->op == GHP_OP_BATCH_NORM) GHP_TRY(emit_stats(e, layer, split, true));
+    if (l->op == GHP_OP_BATCH_NORM && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
+    if (ghp_local_has_pass(&local, GHP_PASS_BACKWARD_WEIGHT)) {
+        GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
+        GHP_TRY(emit_sum(e, layer, &local));
+        GHP_TRY(emit_reductions(e, layer, split));
+    }
+    if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
+    if (makes_gradient(e->how, layer) && ghp_local_has_pass(&local, GHP_PASS_BACKWARD_DATA))
+        return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
+    return GHP_OK;
+}

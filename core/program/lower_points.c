@@ -1,0 +1,40 @@
+/* core/program/lower_points.c - where in a step things happen (program.h's points), and the ranks that a degree puts together. */
+#include "core/program/lower.h"
+
+struct ghp_ranks ghp_ranks_subgroup(int rank, int degree)
+{
+    return (struct ghp_ranks){.first = rank / degree * degree, .count = degree, .stride = 1};
+}
+
+struct ghp_ranks ghp_ranks_replica(int rank, int degree, int workers)
+{
+    return (struct ghp_ranks){.first = rank % degree, .count = workers / degree, .stride = degree};
+}
+
+/* Forward: in-edges of a layer directly before it. Edges are numbered by consumer, so both count up together. */
+int ghp_point_forward_edge(const struct ghp_model *model, int edge)
+{
+    return edge + model->edges[edge].to;
+}
+
+int ghp_point_forward(const struct ghp_model *model, int layer)
+{
+    return model->layers[layer].first_edge + model->layers[layer].n_inputs + layer;
+}
+
+int ghp_point_count(const struct ghp_model *model)
+{
+    return 2 * (model->n_layers + model->n_edges);
+}
+
+int ghp_point_backward(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    int later_edges = model->n_edges - (l->first_edge + l->n_inputs);
+    return model->n_layers + model->n_edges + (model->n_layers - 1 - layer) + later_edges;
+}
+
+int ghp_point_backward_edge(const struct ghp_model *model, int edge)
+{
+    return ghp_point_backward(model, model->edges[edge].to) + 1 + model->edges[edge].slot;
+}

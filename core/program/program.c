@@ -1,0 +1,327 @@
+/* core/program/program.c - placement, checks and sums over a program. */
+#include "core/program/program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ghp_program_release(struct ghp_program *program)
+{
+    if (program == NULL) return;
+    free(program->instrs);
+    free(program->buffers);
+    free(program->buckets);
+    memset(program, 0, sizeof *program);
+}
+
+double ghp_instr_speed(const struct ghp_instr *instr, double speed)
+{
+    bool alone = instr->kind == GHP_INSTR_COMPUTE || instr->kind == GHP_INSTR_LOAD ||
+                 instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ACCUMULATE;
+
+    return alone && speed > 0 ? speed : 1;
+}
+
+/* Whether a buffer owns memory (is no alias and not a part of another). */
+static bool owns(const struct ghp_program *program, int buffer)
+{
+    return program->buffers[buffer].storage == buffer;
+}
+
+struct order {
+    int buffer;
+    int64_t bytes;
+    int first_point;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct order *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    if (x->first_point != y->first_point) return x->first_point < y->first_point ? -1 : 1;
+    return (x->buffer > y->buffer) - (x->buffer < y->buffer);
+}
+
+int64_t ghp_receive_bytes(int64_t bytes, int ranks)
+{
+    int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
+    int64_t least = (int64_t)ranks * GHP_ALIGN_BYTES;
+    int64_t row = (int64_t)ranks * (int64_t)sizeof(double); /* the longest element of each */
+
+    segment = (segment + row - 1) / row * row;
+    if (segment < least) segment = least;
+    return (segment + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
+static bool overlap_in_time(const struct ghp_buffer *a, const struct ghp_buffer *b)
+{
+    return a->first_point <= b->last_point && b->first_point <= a->last_point;
+}
+
+struct placed { /* what the search for gaps reads of a buffer, close together */
+    int64_t offset, end;
+    int first_point, last_point;
+};
+
+/* Lowest gap that fits among the placed buffers (sorted by offset) that live at a common point. */
+static int64_t find_gap(const struct placed *placed, int n_placed, const struct ghp_buffer *buffer,
+                        int64_t base)
+{
+    int64_t best_at = -1, best_size = INT64_MAX, end = base;
+    for (int i = 0; i < n_placed; i++) {
+        const struct placed *other = &placed[i];
+        if (buffer->first_point > other->last_point || other->first_point > buffer->last_point)
+            continue;
+        int64_t gap = other->offset - end;
+        if (gap >= buffer->bytes && gap < best_size) {
+            best_at = end;
+            best_size = gap;
+        }
+        if (other->end > end) end = other->end;
+    }
+    return best_at >= 0 ? best_at : end;
+}
+
+enum ghp_status ghp_program_place(struct ghp_program *program)
+{
+    int n = program->n_buffers, n_order = 0, n_placed = 0;
+    struct order *order = ghp_alloc((size_t)n + 1, sizeof *order);
+    struct placed *placed = ghp_alloc((size_t)n + 1, sizeof *placed);
+    int64_t *live = ghp_alloc((size_t)program->n_points + 1, sizeof *live);
+    if (order == NULL || placed == NULL || live == NULL) {
+        free(order);
+        free(placed);
+        free(live);
+        return GHP_NO_MEMORY();
+    }
+    int64_t base = 0;
+    for (int i = 0; i < n; i++) {
+        struct ghp_buffer *b = &program->buffers[i];
+        if (!owns(program, i)) continue;
+        if (b->persistent) {
+            b->offset = base;
+            base += b->bytes;
+        } else {
+            order[n_order++] = (struct order){i, b->bytes, b->first_point};
+        }
+    }
+    qsort(order, (size_t)n_order, sizeof *order, larger_first);
+    int64_t peak = base;
+    for (int i = 0; i < n_order; i++) {
+        struct ghp_buffer *b = &program->buffers[order[i].buffer];
+        b->offset = find_gap(placed, n_placed, b, base);
+        if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
+        int at = n_placed++;
+        for (; at > 0 && placed[at - 1].offset > b->offset; at--)
+            placed[at] = placed[at - 1];
+        placed[at] =
+            (struct placed){b->offset, b->offset + b->bytes, b->first_point, b->last_point};
+    }
+    program->peak_bytes = peak;
+    ghp_program_live(program, live);
+    program->live_bytes = 0;
+    for (int p = 0; p < program->n_points; p++)
+        if (live[p] > program->live_bytes) program->live_bytes = live[p];
+    free(order);
+    free(placed);
+    free(live);
+    return GHP_OK;
+}
+
+void ghp_program_live(const struct ghp_program *program, int64_t *live)
+{
+    memset(live, 0, (size_t)program->n_points * sizeof *live);
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+        if (!owns(program, i)) continue;
+        live[b->first_point] += b->bytes;
+        if (b->last_point + 1 < program->n_points) live[b->last_point + 1] -= b->bytes;
+    }
+    for (int p = 1; p < program->n_points; p++)
+        live[p] += live[p - 1];
+}
+
+int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer)
+{
+    const struct ghp_buffer *b = &program->buffers[buffer];
+    int64_t within = 0;
+    while (b->storage != buffer) {
+        within += b->storage_offset;
+        buffer = b->storage;
+        b = &program->buffers[buffer];
+    }
+    return b->offset + within;
+}
+
+static enum ghp_status check_placement(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *a = &program->buffers[i];
+        if (!owns(program, i)) continue;
+        if (a->offset % GHP_ALIGN_BYTES != 0 || a->offset + a->bytes > program->peak_bytes)
+            return GHP_FAIL(GHP_ERR_INTERNAL,
+                            "buffer %d lies at %" PRId64
+                            ", outside the arena or unaligned; report this",
+                            i, a->offset);
+        for (int j = 0; j < i; j++) {
+            const struct ghp_buffer *b = &program->buffers[j];
+            if (owns(program, j) && overlap_in_time(a, b) && a->offset < b->offset + b->bytes &&
+                b->offset < a->offset + a->bytes)
+                return GHP_FAIL(GHP_ERR_INTERNAL,
+                                "buffers %d and %d share memory while both live; report this", j,
+                                i);
+        }
+    }
+    return GHP_OK;
+}
+
+/* Visits every operand of an instruction: visit(context, buffer, written). */
+typedef void operand_visit(void *context, int buffer, bool written);
+
+static void visit_operands(const struct ghp_instr *instr, operand_visit *visit, void *context)
+{
+    const struct ghp_operands *at = &instr->at;
+    bool forward = instr->kind == GHP_INSTR_COMPUTE ? instr->pass == GHP_PASS_FORWARD : true;
+    bool update = instr->kind == GHP_INSTR_UPDATE;
+    bool stats = instr->kind == GHP_INSTR_STAT_REDUCE ||
+                 (instr->kind == GHP_INSTR_COMPUTE &&
+                  (instr->pass == GHP_PASS_STATS || instr->pass == GHP_PASS_BACKWARD_STATS));
+    for (int i = 0; i < GHP_MAX_INPUTS; i++) {
+        visit(context, at->x[i], false);
+        visit(context, at->dx[i], true);
+    }
+    for (int i = 0; i < GHP_MAX_PARAMS; i++) {
+        visit(context, at->w[i], update);
+        visit(context, at->dw[i], instr->kind == GHP_INSTR_COMPUTE);
+        visit(context, at->momentum[i], update);
+    }
+    for (int i = 0; i < GHP_MAX_STATES; i++) {
+        visit(context, at->state[i], true);
+        visit(context, at->drift[i], !update);
+    }
+    visit(context, at->y, forward);
+    visit(context, at->dy, instr->kind == GHP_INSTR_ACCUMULATE);
+    visit(context, at->saved, forward);
+    visit(context, at->stats, stats);
+    visit(context, at->labels, instr->kind == GHP_INSTR_LOAD);
+    visit(context, at->metrics, true);
+    visit(context, at->scratch, true);
+}
+
+struct written {
+    const struct ghp_program *program;
+    bool *is_written;
+    int missing;
+    bool writes; /* this visit marks, else it checks */
+};
+
+static int root_of(const struct ghp_program *program, int buffer)
+{
+    while (program->buffers[buffer].storage != buffer)
+        buffer = program->buffers[buffer].storage;
+    return buffer;
+}
+
+static void note_operand(void *context, int buffer, bool writes)
+{
+    struct written *w = context;
+    if (buffer < 0 || w->program->buffers[buffer].persistent) return;
+    int root = root_of(w->program, buffer);
+    if (w->program->buffers[root].persistent) return;
+    if (w->writes && writes)
+        w->is_written[root] = true;
+    else if (!w->writes && !writes && !w->is_written[root])
+        w->missing = buffer;
+}
+
+enum ghp_status ghp_program_check(const struct ghp_program *program)
+{
+    GHP_TRY(check_placement(program));
+    struct written w = {.program = program, .missing = -1};
+    w.is_written = ghp_alloc((size_t)program->n_buffers + 1, sizeof *w.is_written);
+    if (w.is_written == NULL) return GHP_NO_MEMORY();
+    enum ghp_status status = GHP_OK;
+    for (int i = 0; i < program->n_instrs && status == GHP_OK; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        w.writes = false;
+        visit_operands(instr, note_operand, &w);
+        w.writes = true;
+        visit_operands(instr, note_operand, &w);
+        if (w.missing >= 0)
+            status = GHP_FAIL(GHP_ERR_INTERNAL,
+                              "instruction %d (%s of layer %d) reads buffer %d (%s) before it is "
+                              "written; report this",
+                              i, ghp_instr_name(instr), instr->layer, w.missing,
+                              ghp_role_name(program->buffers[w.missing].role));
+        else if (instr->kind == GHP_INSTR_WAIT &&
+                 (instr->after < 0 || instr->after >= i ||
+                  program->instrs[instr->after].stream != GHP_STREAM_TRANSFER))
+            status = GHP_FAIL(GHP_ERR_INTERNAL,
+                              "instruction %d waits for %d, which is no transfer before it; report "
+                              "this",
+                              i, instr->after);
+        else if (instr->wait >= program->n_instrs ||
+                 (instr->wait >= 0 && program->instrs[instr->wait].stream != GHP_STREAM_COMM))
+            status = GHP_FAIL(GHP_ERR_INTERNAL,
+                              "instruction %d waits for %d, which is no reduction; report this", i,
+                              instr->wait);
+    }
+    free(w.is_written);
+    return status;
+}
+
+int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
+{
+    int64_t p = instr->ranks.count;
+    if (instr->kind == GHP_INSTR_SEND) return instr->bytes;
+    if (p <= 1) return 0;
+    int64_t part = instr->bytes * (p - 1) / p;
+    switch (instr->comm) {
+    case GHP_COMM_ALL_REDUCE: return 2 * part;
+    case GHP_COMM_ALL_GATHER:
+    case GHP_COMM_REDUCE_SCATTER:
+    case GHP_COMM_ALL_TO_ALL: return part;
+    default: return 0;
+    }
+}
+
+int64_t ghp_program_sent_bytes(const struct ghp_program *program)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < program->n_instrs; i++)
+        sum += ghp_instr_sent_bytes(&program->instrs[i]);
+    return sum;
+}
+
+int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr)
+{
+    int64_t bytes = 2 * instr->local.c * (int64_t)sizeof(double);
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->pass != GHP_PASS_BACKWARD_WEIGHT ||
+        instr->local.repeat < 2)
+        return 0;
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
+const char *ghp_instr_name(const struct ghp_instr *instr)
+{
+    static const char *const names[GHP_INSTR_COUNT] = {
+#define GHP_INSTR_NAME(id, text) text,
+        GHP_INSTR_LIST(GHP_INSTR_NAME)
+#undef GHP_INSTR_NAME
+    };
+    return instr->kind == GHP_INSTR_COMPUTE ? ghp_pass_name(instr->pass) : names[instr->kind];
+}
+
+const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communication", "transfer",
+                                                            NULL};
+
+const char *ghp_role_name(enum ghp_role role)
+{
+    static const char *const names[GHP_ROLE_COUNT] = {
+        "output",  "edge input",      "edge gradient", "edge gradient out",
+        "weight",  "weight gradient", "momentum",      "state",
+        "drift",   "saved",           "stats",         "labels",
+        "metrics", "scratch",         "bucket",        "comm segment",
+        "ahead"};
+    return names[role];
+}

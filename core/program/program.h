@@ -1,0 +1,198 @@
+/* core/program/program.h - what one worker does in one training step, as a flat list of instructions over a buffer table.
+ *
+ * The planner prices this list, the allocator sizes it and the executor runs it: one list, so that predicted and
+ * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
+ *
+ * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in list
+ * order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may start
+ * when all compute instructions before it in the list are done. An UPDATE waits for the reduction of its bucket (`wait`) *of the previous step*: updates stand
+ * just before their layer's forward pass, so the list is the steady state of a loop. In the first step updates are
+ * skipped; a flush runs them alone (before evaluation, a checkpoint or the end).
+ *
+ * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
+ * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down. With
+ * several micro-batches every slot of the schedule (core/sharding/stage.h) has such points of its own, one slot's after the
+ * other's; where layers are made again going backward, each instruction is a point.
+ * Buffers live from first_point to last_point inclusive. */
+#ifndef GHP_CORE_PROGRAM_PROGRAM_H
+#define GHP_CORE_PROGRAM_PROGRAM_H
+
+#include "core/sharding/local.h"
+#include "core/sharding/transfer.h"
+
+#define GHP_INSTR_LIST(X)                                                                          \
+    X(LOAD, "load")       /* samples and labels of this worker into layer 0's output */            \
+    X(COMPUTE, "compute") /* one pass of one layer; see `pass` */                                  \
+    X(ACCUMULATE,                                                                                  \
+      "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
+    X(RESHARD, "reshard") /* one layout change step of one edge, forward or backward */            \
+    X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
+    X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
+    X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
+    X(UPDATE, "update")               /* optimizer step of one layer */                            \
+    X(SEND, "send")       /* one tensor's parts to another stage's workers, transfer stream */     \
+    X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
+    X(WAIT, "wait")       /* until a send or receive of this step is done */
+
+enum ghp_instr_kind {
+#define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
+    GHP_INSTR_LIST(GHP_INSTR_ENUM)
+#undef GHP_INSTR_ENUM
+        GHP_INSTR_COUNT
+};
+
+enum ghp_stream { GHP_STREAM_COMPUTE, GHP_STREAM_COMM, GHP_STREAM_TRANSFER, GHP_STREAM_COUNT };
+
+enum ghp_role {
+    GHP_ROLE_OUTPUT,            /* y of a layer */
+    GHP_ROLE_EDGE_INPUT,        /* x of an edge after a layout change */
+    GHP_ROLE_EDGE_GRADIENT,     /* dx of an edge as the consumer makes it */
+    GHP_ROLE_EDGE_GRADIENT_OUT, /* dx of an edge after the layout change */
+    GHP_ROLE_WEIGHT,
+    GHP_ROLE_WEIGHT_GRADIENT, /* inside a bucket's buffer */
+    GHP_ROLE_MOMENTUM,
+    GHP_ROLE_STATE, /* running statistics */
+    GHP_ROLE_DRIFT, /* by what a step's ghost batches move them, inside a bucket's buffer */
+    GHP_ROLE_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
+    GHP_ROLE_STATS,   /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
+    GHP_ROLE_LABELS,  /* int32, one a sample */
+    GHP_ROLE_METRICS, /* GHP_METRIC_COUNT doubles */
+    GHP_ROLE_SCRATCH, /* of one instruction */
+    GHP_ROLE_BUCKET,  /* contiguous gradients that are reduced together */
+    GHP_ROLE_COMM,    /* receive segment of the communication stream */
+    GHP_ROLE_AHEAD,   /* samples of the next load, made while the step runs */
+    GHP_ROLE_COUNT
+};
+
+enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
+
+enum {
+    GHP_ALIGN_BYTES = 64,
+    GHP_COMM_SEGMENT_BYTES = 4 << 20, /* reductions receive into a segment of at most this size */
+    GHP_MAX_STEP_SCRATCH = 2
+};
+
+struct ghp_buffer {
+    enum ghp_role role;
+    /* slot: which parameter, state, or reshard step; -1 where it does not apply */
+    int layer, edge, slot;
+    int64_t elements;
+    int64_t bytes;               /* rounded up to GHP_ALIGN_BYTES */
+    int first_point, last_point; /* inclusive; persistent buffers: 0 .. n_points - 1 */
+    bool persistent;
+    int storage;            /* buffer whose memory this one uses (itself unless an alias) */
+    int64_t storage_offset; /* bytes inside that storage (gradients in a bucket) */
+    int64_t offset;         /* bytes from the arena's start, set by ghp_program_place */
+};
+
+struct ghp_operands { /* buffer ids, -1: none */
+    int x[GHP_MAX_INPUTS], dx[GHP_MAX_INPUTS];
+    int y, dy;
+    int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], momentum[GHP_MAX_PARAMS], state[GHP_MAX_STATES],
+        drift[GHP_MAX_STATES];
+    int saved, stats, labels, metrics, scratch;
+};
+
+/* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
+struct ghp_blocked {
+    bool said; /* false: nobody says anything, the executor decides */
+    bool x, y; /* x and dx; y and dy */
+};
+
+struct ghp_instr {
+    enum ghp_instr_kind kind;
+    enum ghp_stream stream;
+    int point;
+    int layer; /* -1 for METRIC_REDUCE */
+    int edge;  /* RESHARD, ACCUMULATE of a gradient, SEND, RECEIVE, WAIT; else -1 */
+    int micro; /* micro-batch */
+    bool backward;
+    bool again;         /* COMPUTE, RESHARD: made anew for the backward part */
+    enum ghp_pass pass; /* COMPUTE */
+    struct ghp_blocked blocked;
+    /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
+    struct ghp_local local;
+    struct ghp_reshard_step step; /* RESHARD */
+    struct ghp_transfer transfer; /* SEND, RECEIVE */
+    enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
+    struct ghp_ranks ranks;       /* who takes part; count 1: nothing is sent */
+    /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
+     * LOAD, UPDATE, ACCUMULATE: bytes written; SEND, RECEIVE: this worker's messages */
+    int64_t bytes;
+    int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
+    int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
+    int bucket;         /* ALL_REDUCE, UPDATE; -1: nothing to wait for */
+    /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's ALL_REDUCE;
+     * the loss layer's forward: METRIC_REDUCE */
+    int wait;
+    int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
+    /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
+     * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
+     * LOAD: at.y, at.labels, from what was made ahead into at.scratch */
+    struct ghp_operands at;
+};
+
+/* Whether workers exchange anything in it among `ranks`: SEND and RECEIVE have other stages' workers instead. */
+static inline bool ghp_instr_sends(const struct ghp_instr *instr)
+{
+    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+}
+
+struct ghp_bucket {
+    int degree;    /* reduced over the N / degree ranks that hold the same shard */
+    int64_t bytes; /* with padding */
+    int buffer;    /* GHP_ROLE_BUCKET */
+    struct ghp_ranks ranks;
+    int ready_point; /* backward point of its last member */
+};
+
+struct ghp_program {
+    int rank;
+    struct ghp_extent extent; /* all workers, the global batch */
+    struct ghp_seat seat;     /* its place among the stages */
+    int element_bytes;        /* 2, 4 or 8: core/model/precision.h */
+    int n_points;
+    int n_instrs, max_instrs;
+    struct ghp_instr *instrs;
+    int n_buffers, max_buffers;
+    struct ghp_buffer *buffers;
+    int n_buckets, max_buckets;
+    struct ghp_bucket *buckets;
+    int64_t peak_bytes; /* arena size, after ghp_program_place */
+    int64_t live_bytes; /* greatest sum of live buffers at a point: no allocation can do better */
+};
+
+void ghp_program_release(struct ghp_program *program);
+
+/* Scratch of a reduction of so many bytes over so many ranks: a segment, parts of whole elements for all ranks however
+ * many elements there are, and at least one aligned piece a rank; a multiple of GHP_ALIGN_BYTES. */
+int64_t ghp_receive_bytes(int64_t bytes, int ranks);
+
+/* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
+ * Greedy by size, best fit. Local. Tested tests/core/test_lower.c */
+enum ghp_status ghp_program_place(struct ghp_program *program);
+
+/* Every read is written before, no two live buffers overlap, every wait names a reduction: GHP_ERR_INTERNAL if not. */
+enum ghp_status ghp_program_check(const struct ghp_program *program);
+
+/* Live bytes at each point, `live` has n_points entries. */
+void ghp_program_live(const struct ghp_program *program, int64_t *live);
+
+/* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
+int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
+
+/* per step by this worker, pairwise algorithms */
+int64_t ghp_program_sent_bytes(const struct ghp_program *program);
+int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);
+
+/* Arena offset of a buffer's first byte (through its storage). */
+int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
+/* By how much a worker's speed (struct ghp_seat) divides an instruction's price: what it does alone, not what it waits for
+ * others in. */
+double ghp_instr_speed(const struct ghp_instr *instr, double speed);
+const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
+const char *ghp_role_name(enum ghp_role role);
+/* "compute", "communication", "transfer", NULL */
+extern const char *const ghp_stream_names[GHP_STREAM_COUNT + 1];
+
+#endif

@@ -1,0 +1,319 @@
+/* core/sharding/split.c - splits, layouts and the changes between them, as tables. */
+#include "core/sharding/split.h"
+#include "core/model/index_map.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const split_names[] = {"data", "out", "in", "channel", "full"};
+static const char *const layout_names[] = {"batch", "channel", "full", "partial"};
+
+static const struct reshard_fact {
+    const char *name;
+    enum ghp_comm_op comm;
+    bool packs;
+} reshard_facts[GHP_RESHARD_OP_COUNT] = {
+    [GHP_RESHARD_SLICE_BATCH] = {"slice batch", GHP_COMM_NONE, false},
+    [GHP_RESHARD_SLICE_CHANNEL] = {"slice channels", GHP_COMM_NONE, true},
+    [GHP_RESHARD_GATHER_BATCH] = {"all-gather batch", GHP_COMM_ALL_GATHER, false},
+    [GHP_RESHARD_GATHER_CHANNEL] = {"all-gather channels", GHP_COMM_ALL_GATHER, true},
+    [GHP_RESHARD_BATCH_TO_CHANNEL] = {"all-to-all to channels", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_CHANNEL_TO_BATCH] = {"all-to-all to batch", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_SUM_TO_BATCH] = {"reduce-scatter batch", GHP_COMM_REDUCE_SCATTER, false},
+    [GHP_RESHARD_SUM_TO_CHANNEL] = {"reduce-scatter channels", GHP_COMM_REDUCE_SCATTER, true},
+    [GHP_RESHARD_SUM_TO_FULL] = {"all-reduce", GHP_COMM_ALL_REDUCE, false},
+};
+
+/* The one step between two layouts of one degree (batch counts as any): [from][to], -1 where there is none. */
+static const int direct_steps[4][4] = {
+    [GHP_LAYOUT_BATCH] = {-1, GHP_RESHARD_BATCH_TO_CHANNEL, GHP_RESHARD_GATHER_BATCH, -1},
+    [GHP_LAYOUT_CHANNEL] = {GHP_RESHARD_CHANNEL_TO_BATCH, -1, GHP_RESHARD_GATHER_CHANNEL, -1},
+    [GHP_LAYOUT_FULL] = {GHP_RESHARD_SLICE_BATCH, GHP_RESHARD_SLICE_CHANNEL, -1, -1},
+    [GHP_LAYOUT_PARTIAL] = {GHP_RESHARD_SUM_TO_BATCH, GHP_RESHARD_SUM_TO_CHANNEL,
+                            GHP_RESHARD_SUM_TO_FULL, -1},
+};
+
+struct ghp_layouts ghp_split_layouts(struct ghp_split split)
+{
+    static const enum ghp_layout_kind kinds[5][4] = {
+        /* x, y, dy, dx */
+        [GHP_SPLIT_DATA] = {GHP_LAYOUT_BATCH, GHP_LAYOUT_BATCH, GHP_LAYOUT_BATCH, GHP_LAYOUT_BATCH},
+        [GHP_SPLIT_OUT] = {GHP_LAYOUT_FULL, GHP_LAYOUT_CHANNEL, GHP_LAYOUT_CHANNEL,
+                           GHP_LAYOUT_PARTIAL},
+        [GHP_SPLIT_IN] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_PARTIAL, GHP_LAYOUT_FULL,
+                          GHP_LAYOUT_CHANNEL},
+        [GHP_SPLIT_CHANNEL] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_CHANNEL, GHP_LAYOUT_CHANNEL,
+                               GHP_LAYOUT_CHANNEL},
+        [GHP_SPLIT_FULL] = {GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
+    };
+    const enum ghp_layout_kind *k = kinds[split.kind];
+    int m = split.degree;
+    return (struct ghp_layouts){.x = {k[0], m}, .y = {k[1], m}, .dy = {k[2], m}, .dx = {k[3], m}};
+}
+
+bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b)
+{
+    return a.kind == b.kind && a.degree == b.degree;
+}
+
+bool ghp_split_same(struct ghp_split a, struct ghp_split b)
+{
+    return a.kind == b.kind && a.degree == b.degree;
+}
+
+static bool append_direct(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard)
+{
+    if (ghp_layout_same(from, to)) return true;
+    int op = direct_steps[from.kind][to.kind];
+    if (op < 0) return false;
+    int degree = from.degree > to.degree ? from.degree : to.degree;
+    reshard->steps[reshard->n_steps++] = (struct ghp_reshard_step){
+        .op = (enum ghp_reshard_op)op, .from = from, .to = to, .degree = degree};
+    return true;
+}
+
+bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard)
+{
+    reshard->n_steps = 0;
+    if (ghp_layout_same(from, to)) return true;
+    if (to.kind == GHP_LAYOUT_PARTIAL) return false;
+    if (from.degree == to.degree || from.degree == 1 || to.degree == 1)
+        return append_direct(from, to, reshard);
+    struct ghp_layout between = {GHP_LAYOUT_BATCH, 1};
+    if (from.kind == GHP_LAYOUT_FULL &&
+        from.degree % to.degree == 0) { /* whole copies: keep a smaller subgroup's */
+        between = (struct ghp_layout){GHP_LAYOUT_FULL, to.degree};
+        reshard->steps[reshard->n_steps++] = (struct ghp_reshard_step){
+            .op = GHP_RESHARD_SLICE_BATCH, .from = from, .to = between, .degree = from.degree};
+        return append_direct(between, to, reshard);
+    }
+    return append_direct(from, between, reshard) && append_direct(between, to, reshard);
+}
+
+enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op)
+{
+    return reshard_facts[op].comm;
+}
+
+bool ghp_reshard_packs(enum ghp_reshard_op op)
+{
+    return reshard_facts[op].packs;
+}
+
+const char *ghp_reshard_name(enum ghp_reshard_op op)
+{
+    return reshard_facts[op].name;
+}
+
+const char *ghp_comm_name(enum ghp_comm_op op)
+{
+    static const char *const names[GHP_COMM_COUNT] = {"none",           "all_reduce", "all_gather",
+                                                      "reduce_scatter", "all_to_all", "transfer"};
+    return names[op];
+}
+
+/* Channels that a split divides, 0 where the operation does not take that kind of split. */
+static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    bool weighted =
+        layer->op == GHP_OP_LINEAR || (layer->op == GHP_OP_CONV2D && layer->window.groups == 1);
+    bool whole_channels = layer->op == GHP_OP_LRN || layer->op == GHP_OP_CONCAT ||
+                          layer->op == GHP_OP_SOFTMAX_CE ||
+                          ((layer->op == GHP_OP_VIEW || layer->op == GHP_OP_PAD) &&
+                           !ghp_gather_keeps_channels(layer));
+    switch (kind) {
+    case GHP_SPLIT_DATA: return 1;
+    case GHP_SPLIT_OUT: return weighted ? layer->out.c : 0;
+    case GHP_SPLIT_IN: return weighted ? layer->in.c : 0;
+    case GHP_SPLIT_CHANNEL:
+        if (weighted || whole_channels) return 0;
+        if (layer->op == GHP_OP_INPUT) return layer->out.c;
+        return layer->op == GHP_OP_CONV2D ? layer->window.groups : layer->in.c;
+    case GHP_SPLIT_FULL: return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR ? 0 : 1;
+    }
+    return 0;
+}
+
+/* Statistics of each S samples: a worker holds whole ones, or whole workers share one. */
+static bool ghosts_fit(const struct ghp_layer *layer, struct ghp_split split,
+                       struct ghp_extent extent)
+{
+    int64_t s = layer->norm.ghost, n = extent.global_batch / extent.workers * split.degree;
+    if (layer->op != GHP_OP_BATCH_NORM || s == 0) return true;
+    return n % s == 0 || (s % n == 0 && extent.global_batch % s == 0);
+}
+
+static bool split_fits(const struct ghp_layer *layer, struct ghp_split split)
+{
+    int64_t channels = divided_channels(layer, split.kind);
+    if (channels == 0) return false;
+    if (split.kind == GHP_SPLIT_DATA) return split.degree == 1;
+    return split.degree > 1 && (split.kind == GHP_SPLIT_FULL || channels % split.degree == 0);
+}
+
+static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; kind++)
+        if (divided_channels(layer, (enum ghp_split_kind)kind) > 0 && used < n)
+            used += (size_t)snprintf(text + used, n - used, "%s%s", used > 0 ? ", " : "",
+                                     split_names[kind]);
+}
+
+enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split split,
+                                struct ghp_extent extent)
+{
+    char text[32];
+    char kinds[64];
+    ghp_split_text(split, text, sizeof text);
+    if (split.degree < 1 || extent.workers % split.degree != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' cannot take split '%s': %d workers are not a multiple of %d; "
+                        "use a divisor of %d",
+                        layer->name, text, extent.workers, split.degree, extent.workers);
+    int64_t channels = divided_channels(layer, split.kind);
+    if (channels == 0) {
+        kinds_text(layer, kinds, sizeof kinds);
+        return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) cannot take split '%s'; use one of %s",
+                        layer->name, ghp_op_name(layer->op), text, kinds);
+    }
+    if (split.kind == GHP_SPLIT_DATA ? split.degree != 1 : split.degree < 2)
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' has split '%s' with degree %d; data has degree 1, others at least 2",
+            layer->name, text, split.degree);
+    if (!ghosts_fit(layer, split, extent))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' cannot take split '%s': statistics of each %" PRId64
+                        " samples do not fit workers of %" PRId64 " samples; use another split, or "
+                        "a batch or number of micro-batches that makes one a multiple of the other",
+                        layer->name, text, layer->norm.ghost,
+                        extent.global_batch / extent.workers * split.degree);
+    if (split_fits(layer, split)) return GHP_OK;
+    int64_t best = 1;
+    for (int m = 2; m <= extent.workers; m++)
+        if (extent.workers % m == 0 && channels % m == 0) best = m;
+    if (best == 1)
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' cannot take split '%s': %" PRId64
+            " channels are not a multiple of %d, nor of any divisor of %d workers; use data",
+            layer->name, text, channels, split.degree, extent.workers);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "layer '%s' cannot take split '%s': %" PRId64
+                    " channels are not a multiple of %d; use degree %" PRId64,
+                    layer->name, text, channels, split.degree, best);
+}
+
+int ghp_split_choices(const struct ghp_layer *layer, struct ghp_extent extent,
+                      struct ghp_split *splits, int max)
+{
+    int n = 0;
+    for (int m = 1; m <= extent.workers; m++) {
+        if (extent.workers % m != 0) continue;
+        for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; kind++) {
+            struct ghp_split split = {(enum ghp_split_kind)kind, m};
+            if (split_fits(layer, split) && ghosts_fit(layer, split, extent) && n < max)
+                splits[n++] = split;
+        }
+    }
+    return n;
+}
+
+enum ghp_status ghp_extent_check(struct ghp_extent extent)
+{
+    int64_t b = extent.global_batch;
+    int n = extent.workers;
+    if (n < 1) return GHP_FAIL(GHP_ERR_INPUT, "cannot use %d workers; use at least 1", n);
+    if (b >= n && b % n == 0) return GHP_OK;
+    int below = n, above = n;
+    while (below > 1 && (b < below || b % below != 0))
+        below--;
+    while (above <= b && b % above != 0)
+        above++;
+    int64_t up = (b / n + 1) * n;
+    if (b >= n)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot use %d workers: global batch %" PRId64
+                        " is not a multiple of %d; use %d or %d workers, or batch %" PRId64
+                        " or %" PRId64,
+                        n, b, n, below, above <= b ? above : below, up - n, up);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "cannot use %d workers: global batch %" PRId64
+                    " is less than one sample a worker; use at most %d workers, or batch %" PRId64,
+                    n, b, below, up);
+}
+
+int64_t ghp_gcd(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_extent extent)
+{
+    return extent.global_batch / extent.workers * layout.degree;
+}
+
+int64_t ghp_layout_channels(struct ghp_layout layout, int64_t channels)
+{
+    return layout.kind == GHP_LAYOUT_CHANNEL ? channels / layout.degree : channels;
+}
+
+const char *ghp_split_kind_name(enum ghp_split_kind kind)
+{
+    return split_names[kind];
+}
+
+bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind)
+{
+    for (int i = GHP_SPLIT_DATA; i <= GHP_SPLIT_FULL; i++)
+        if (strcmp(name, split_names[i]) == 0) {
+            *kind = (enum ghp_split_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static void named_degree(const char *name, int degree, char *text, size_t n)
+{
+    if (degree == 1)
+        snprintf(text, n, "%s", name);
+    else
+        snprintf(text, n, "%s:%d", name, degree);
+}
+
+void ghp_split_text(struct ghp_split split, char *text, size_t n)
+{
+    named_degree(split_names[split.kind], split.degree, text, n);
+}
+
+void ghp_layout_text(struct ghp_layout layout, char *text, size_t n)
+{
+    named_degree(layout_names[layout.kind], layout.degree, text, n);
+}
+
+enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
+{
+    char name[16] = {0};
+    size_t length = strcspn(text, ":");
+    if (length < sizeof name) memcpy(name, text, length);
+    char *end = NULL;
+    long degree = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 1;
+    bool sound = end == NULL || (*end == '\0' && end != text + length + 1);
+    if (!ghp_split_kind_find(name, &split->kind) || !sound || degree < 1 || degree > 1 << 20 ||
+        (split->kind == GHP_SPLIT_DATA) != (degree == 1))
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M with M > 1", text);
+    split->degree = (int)degree;
+    return GHP_OK;
+}

@@ -1,0 +1,172 @@
+/* core/sharding/stage_check.c - whether a staging can be, and if not, what would do. */
+#include "core/sharding/stage.h"
+
+#include <inttypes.h>
+
+static enum ghp_status check_stages(const struct ghp_staging *s, const struct ghp_model *model,
+                                    struct ghp_extent whole)
+{
+    int group = ghp_staging_group(s, whole.workers);
+
+    if (s->n > GHP_MAX_STAGES)
+        return GHP_FAIL(GHP_ERR_INPUT, "%d stages are too many; use at most %d", s->n,
+                        GHP_MAX_STAGES);
+    for (int i = 0; i < s->n; i++) {
+        const struct ghp_stage *stage = &s->stage[i];
+        int first = stage->first_layer;
+
+        if (stage->workers < 1)
+            return GHP_FAIL(GHP_ERR_INPUT, "stage %d has %d workers; give it at least one", i,
+                            stage->workers);
+        if (i == 0 ? first != 0 : first <= s->stage[i - 1].first_layer || first >= model->n_layers)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "stage %d starts at layer %d; stages start at layer 0, then each after "
+                            "the one before, below %d",
+                            i, first, model->n_layers);
+        if (i > 0 && !ghp_stage_may_start(model, first))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "stage %d cannot start at '%s', which works in place on the tensor "
+                            "before it; cut before a layer that makes its own",
+                            i, model->layers[first].name);
+        if (stage->grain < 0 || (stage->grain > 0 && stage->workers % stage->grain != 0))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "stage %d deals samples to blocks of %d of its %d workers; use a "
+                            "divisor",
+                            i, stage->grain, stage->workers);
+    }
+    if (whole.workers % group != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "stages of %d workers together do not fit %d workers; make their sum a "
+                        "divisor",
+                        group, whole.workers);
+    return GHP_OK;
+}
+
+/* Every worker of every stage must get a sample, and blocks whole units. */
+static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_extent whole)
+{
+    int groups = whole.workers / ghp_staging_group(s, whole.workers);
+    int u = ghp_staging_micro_batches(s);
+    int64_t samples = whole.global_batch / u / groups;
+
+    if (whole.global_batch % ((int64_t)u * groups) != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a batch of %" PRId64 " does not divide into %d micro-batches of %d "
+                        "groups; use another number of micro-batches",
+                        whole.global_batch, u, groups);
+    for (int i = 0; i < s->n; i++) {
+        int64_t grain = ghp_stage_grain(&s->stage[i]);
+
+        if (samples % grain != 0 || samples < s->stage[i].workers)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%" PRId64 " samples of a group's micro-batch cannot be dealt to the "
+                            "%d workers of stage %d in blocks of %" PRId64
+                            "; use fewer workers or micro-batches, or a smaller grain",
+                            samples, s->stage[i].workers, i, grain);
+    }
+    return GHP_OK;
+}
+
+/* Listed shares: every worker has one, and all stages of a group hold the same samples. */
+static enum ghp_status check_shares(const struct ghp_staging *s, struct ghp_extent whole)
+{
+    int group = ghp_staging_group(s, whole.workers), stages = ghp_staging_stages(s);
+    int64_t sum = 0, micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
+
+    for (int first = 0; first < whole.workers; first += group) {
+        int64_t held = -1;
+
+        for (int i = 0, r = first; i < stages; i++) {
+            int64_t own = 0;
+
+            for (int k = 0; k < (stages == 1 ? group : s->stage[i].workers); k++, r++) {
+                if (s->shares[r] < 1)
+                    return GHP_FAIL(GHP_ERR_INPUT,
+                                    "worker %d has a share of %" PRId64
+                                    " samples; give each at least one",
+                                    r, s->shares[r]);
+                own += s->shares[r];
+            }
+            if (held >= 0 && own != held)
+                return GHP_FAIL(GHP_ERR_INPUT,
+                                "the shares of the stages of ranks %d to %d sum to %" PRId64
+                                " and %" PRId64 "; every stage of a group has the same samples",
+                                first, first + group - 1, held, own);
+            held = own;
+        }
+        sum += held;
+    }
+    if (sum != micro_batch)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the shares sum to %" PRId64 " samples, a micro-batch has %" PRId64
+                        "; make them equal",
+                        sum, micro_batch);
+    return GHP_OK;
+}
+
+/* Whether shares differ between workers of a stage. */
+static bool is_uneven(const struct ghp_staging *s, struct ghp_extent whole)
+{
+    if (s->shares != NULL) {
+        for (int r = 1; r < whole.workers && s->n < 2; r++)
+            if (s->shares[r] != s->shares[0]) return true;
+        return s->n > 1;
+    }
+    for (int i = 0; i < s->n && s->n > 1; i++)
+        if (s->stage[i].grain > 0 && s->stage[i].grain < s->stage[i].workers) return true;
+    return false;
+}
+
+static enum ghp_status check_norms(const struct ghp_staging *s, const struct ghp_model *model,
+                                   struct ghp_extent whole)
+{
+    for (int l = 0; l < model->n_layers; l++) {
+        const struct ghp_layer *layer = &model->layers[l];
+
+        if (layer->op != GHP_OP_BATCH_NORM || layer->norm.local_stats) continue;
+        if (layer->norm.ghost == 0 && ghp_staging_micro_batches(s) > 1)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' takes its statistics over the global batch, which %d "
+                            "micro-batches do not have at once; use one, or give it "
+                            "\"statistics\": \"local:S\" (of each S samples)",
+                            layer->name, ghp_staging_micro_batches(s));
+        if (layer->norm.ghost > 0 && is_uneven(s, whole))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' takes statistics of each %" PRId64
+                            " samples, which unequal shares would cut; use equal shares",
+                            layer->name, layer->norm.ghost);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_model *model,
+                                  struct ghp_extent whole)
+{
+    int u = ghp_staging_micro_batches(s);
+
+    if (ghp_staging_trivial(s)) return GHP_OK;
+    if (u > GHP_MAX_MICRO_BATCHES)
+        return GHP_FAIL(GHP_ERR_INPUT, "%d micro-batches are too many; use at most %d", u,
+                        GHP_MAX_MICRO_BATCHES);
+    if (whole.global_batch % u != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a batch of %" PRId64 " does not divide into %d micro-batches; use a "
+                        "divisor",
+                        whole.global_batch, u);
+    if (s->n > 1) GHP_TRY(check_stages(s, model, whole));
+    if (s->shares != NULL)
+        GHP_TRY(check_shares(s, whole));
+    else if (s->n > 1)
+        GHP_TRY(check_dealing(s, whole));
+    else
+        GHP_TRY(ghp_extent_check(
+            (struct ghp_extent){.workers = whole.workers, .global_batch = whole.global_batch / u}));
+    for (int l = 0; l < model->n_layers && s->recompute != NULL; l++) {
+        if (s->recompute[l] && !ghp_stage_may_recompute(&model->layers[l]))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' (%s) cannot be made again going backward; mark only layers "
+                            "that make a tensor of their own, no input, batch_norm or loss",
+                            model->layers[l].name, ghp_op_name(model->layers[l].op));
+    }
+    return check_norms(s, model, whole);
+}

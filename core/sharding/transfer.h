@@ -1,0 +1,59 @@
+/* core/sharding/transfer.h - a tensor on its way from one stage's workers to another's: who sends which part of it to whom.
+ *
+ * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples and
+ * channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the samples;
+ * partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what the price,
+ * the buffers' sizes and the executor's messages are made of.
+ *
+ * Tested  tests/core/test_transfer.c (against tensors moved by hand) */
+#ifndef GHP_CORE_SHARDING_TRANSFER_H
+#define GHP_CORE_SHARDING_TRANSFER_H
+
+#include "core/sharding/stage.h"
+
+struct ghp_transfer {                  /* of one micro-batch's tensor, in every group alike */
+    const struct ghp_staging *staging; /* borrowed: lives as long as the program */
+    struct ghp_extent whole;           /* N, B */
+    int n_layers;                      /* of the model */
+    int from_stage, to_stage;
+    struct ghp_layout from, to; /* `to` is never partial */
+    struct ghp_shape shape;     /* of the whole tensor, per sample */
+    int element_bytes;
+};
+
+struct ghp_piece {                 /* what one worker sends to another */
+    int64_t first_sample, samples; /* of the micro-batch */
+    int64_t first_channel, channels;
+    bool packs;   /* a part of the channels that the sender holds */
+    bool unpacks; /* a part of those that the receiver wants */
+};
+
+struct ghp_traffic { /* of one worker */
+    int messages;
+    int64_t bytes;       /* sent, or received */
+    int64_t piece_bytes; /* through a buffer: packed, or joined or added */
+};
+
+/* What `sender` sends to `receiver`, workers of the two stages; false: nothing. Local. */
+bool ghp_transfer_piece(const struct ghp_transfer *transfer, const struct ghp_seat *sender,
+                        const struct ghp_seat *receiver, struct ghp_piece *piece);
+int64_t ghp_piece_bytes(const struct ghp_transfer *transfer, const struct ghp_piece *piece);
+
+/* Partners of a worker: the ranks first .. first + n - 1 of the other stage in its group may share something with it, no
+ * others do. */
+struct ghp_partners {
+    int first, n;
+};
+struct ghp_partners ghp_transfer_receivers(const struct ghp_transfer *transfer,
+                                           const struct ghp_seat *sender);
+struct ghp_partners ghp_transfer_senders(const struct ghp_transfer *transfer,
+                                         const struct ghp_seat *receiver);
+
+/* Whether the receiver needs a buffer to join or add pieces in. */
+bool ghp_transfer_joins(const struct ghp_transfer *transfer);
+
+/* What a worker of the sending (or receiving) stage has to do, by its rank. */
+struct ghp_traffic ghp_transfer_sent(const struct ghp_transfer *transfer, int rank);
+struct ghp_traffic ghp_transfer_received(const struct ghp_transfer *transfer, int rank);
+
+#endif

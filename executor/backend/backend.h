@@ -1,0 +1,192 @@
+/* executor/backend/backend.h - who computes: one vtable per library, one prepared kernel per (local operation, pass).
+ *
+ * A backend never sees layers, plans or ranks: it gets a local operation and pointers. The reference backend (plain
+ * loops, float and double) is the slow twin that every other backend is tested against. A backend with a device gets
+ * pointers to the device's memory, and its calls enqueue (executor/backend/device.h).
+ *
+ * Tensors are N,H,W,C (channels innermost). Weights: conv2d [K][C/groups][R][S], linear [K][C]; `flatten` turns H,W,C
+ * into C,H,W order. Kernels overwrite their outputs (dw, dx, y), never accumulate, except metrics. y may be x and dx
+ * may be dy where ghp_op_in_place says so. */
+#ifndef GHP_EXECUTOR_BACKEND_BACKEND_H
+#define GHP_EXECUTOR_BACKEND_BACKEND_H
+
+#include "core/sharding/local.h"
+#include "core/model/precision.h"
+#include "core/program/program.h"
+#include "executor/backend/device.h"
+
+struct ghp_backend_config {
+    int element_bytes; /* 4, or another where the backend has it: of the network's tensors */
+    bool tf32;         /* products of numbers rounded to 10 bits; where the backend has them */
+    int threads;       /* OpenMP threads of this worker, >= 1 */
+    bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
+    int seat;   /* this worker's number on its node, >= 0: which of the node's devices it uses */
+};
+
+/* What changes from step to step, where kernels of a recorded step read it: in device memory. */
+struct ghp_step_numbers {
+    uint64_t step;                                /* as ghp_call.step */
+    double learning_rate, momentum, weight_decay; /* of the updates that run in the step */
+};
+
+struct ghp_tensors { /* NULL where the pass does not use it */
+    const void *x[GHP_MAX_INPUTS];
+    void *dx[GHP_MAX_INPUTS];
+    void *y;  /* forward: written; backward: read (relu, activation, softmax_cross_entropy) */
+    void *dy; /* read */
+    void *w[GHP_MAX_PARAMS];
+    void *dw[GHP_MAX_PARAMS];
+    void *state[GHP_MAX_STATES];
+    /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
+    void *drift[GHP_MAX_STATES];
+    void *saved; /* ghp_local_saved_bytes */
+    /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
+    double *stats;
+    const int32_t *labels;
+    double *metrics; /* GHP_METRIC_COUNT, added to */
+    void *scratch;
+};
+
+struct ghp_call { /* one execution of a kernel */
+    struct ghp_tensors at;
+    bool training;      /* false: dropout is the identity, batch_norm uses running statistics */
+    double loss_scale;  /* 1 / B: gradient of the mean loss over the global batch */
+    int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
+    double drift_share; /* of these samples in the global batch */
+    /* to what the step's earlier samples left in drift; false: the first of the step */
+    bool drift_adds;
+    /* softmax_cross_entropy: samples counted in metrics; the rest is padding */
+    int64_t valid_samples;
+    /* dropout masks: keyed by (seed, step, layer, sample, element), never by rank */
+    uint64_t seed, step;
+    int layer;
+    int64_t first_sample;  /* position in the global batch of local sample 0 */
+    int64_t first_channel; /* of the whole tensor, of local channel 0 */
+    int64_t global_channels;
+    const struct ghp_step_numbers *numbers; /* in device memory, in place of `step`; or NULL */
+};
+
+struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= learning_rate v */
+    void *w, *v;
+    const void *dw;
+    int64_t elements;
+    double learning_rate, momentum, weight_decay;
+    const struct ghp_step_numbers *numbers; /* in device memory, in place of these three; or NULL */
+};
+
+struct ghp_numbers { /* n of a tensor, of so many bytes each */
+    int64_t n;
+    int bytes;
+};
+
+struct ghp_gated_sum { /* to += from; where y is there: 0 instead wherever y is not above 0 */
+    void *to;
+    const void *from, *y;
+    struct ghp_numbers numbers;
+};
+
+/* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
+ * them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same bytes, so that nothing but
+ * kernels, executor/engine/memory_format.h and whoever reads weights need know. */
+struct ghp_formats {
+    bool x, y; /* blocked: x and dx; y and dy */
+    bool w;    /* blocked: weights and their gradient */
+    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. Backward
+     * passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a ReLU's output, and
+     * what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
+    bool bias, relu;
+    /* A batch norm's forward pass and BACKWARD_DATA, where no other worker shares its statistics: they take the sums
+     * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it does. */
+    bool stats;
+    bool add; /* besides, forward: x[1] is added, as by the addition behind it, before the ReLU */
+};
+
+/* Whether anything goes along. */
+static inline bool ghp_formats_fused(struct ghp_formats formats)
+{
+    return formats.bias || formats.relu || formats.stats || formats.add;
+}
+
+enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
+
+struct
+    ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare takes */
+    int n;
+    char names[GHP_MAX_ALGORITHMS][GHP_ALGORITHM_BYTES];
+};
+
+struct ghp_backend; /* opened backend, owned by its ops */
+struct ghp_kernel;  /* prepared pass, owned by its ops */
+
+/* prepare_as by this name: the library's own first choice, without timing any. */
+#define GHP_ALGORITHM_UNTIMED "untimed"
+
+struct ghp_backend_ops {
+    const char *name;                    /* "reference", "onednn", "cuda" */
+    const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */
+    /* What is missing for this backend on this machine, and how to get it; NULL: nothing can be. */
+    enum ghp_status (*check)(void);
+    /* Whether there can be such numbers; `open` fails, with what to do, where this machine has none. */
+    bool (*has_precision)(int element_bytes);
+    bool has_tf32;
+    enum ghp_status (*open)(const struct ghp_backend_config *config, struct ghp_backend **backend);
+    void (*close)(struct ghp_backend *backend);
+    enum ghp_status (*prepare)(struct ghp_backend *backend, const struct ghp_local *local,
+                               enum ghp_pass pass, struct ghp_kernel **kernel);
+    /* As prepare, by the algorithm of this name, which an earlier kernel of the same pass gave; where it cannot be had,
+     * by another. NULL: there is never a choice. */
+    enum ghp_status (*prepare_as)(struct ghp_backend *backend, const struct ghp_local *local,
+                                  enum ghp_pass pass, const char *algorithm,
+                                  struct ghp_kernel **kernel);
+    /* All that prepare_blocked can be asked for here; NULL: there is never a choice. */
+    enum ghp_status (*algorithms)(struct ghp_backend *backend, const struct ghp_local *local,
+                                  enum ghp_pass pass, struct ghp_formats formats,
+                                  struct ghp_algorithms *names);
+    /* Whether the operation's kernels take blocked x and y; NULL: none does. */
+    bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* Whether the operation's weights lie blocked between steps. Says the same whatever the samples, threads and
+     * processor, for all who hold copies must agree. Not NULL where can_block is not. */
+    bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
+    /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of gradients
+     * may take it. NULL: none may. Not NULL where can_block is not. */
+    bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
+    /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise, by the
+     * same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not
+     * NULL where can_block or fuses is not. */
+    enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,
+                                       enum ghp_pass pass, const char *algorithm,
+                                       struct ghp_formats formats, struct ghp_kernel **kernel);
+    int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
+    const char *(*algorithm)(const struct ghp_kernel *kernel);
+    enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);
+    void (*release)(struct ghp_kernel *kernel);
+    enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
+    /* n updates at once; NULL: one after the other is as good. */
+    enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
+                                  int n);
+    /* to += from; of activations, parameters or doubles */
+    enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
+                                  struct ghp_numbers numbers);
+    /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where fuses is not. */
+    enum ghp_status (*accumulate_gated)(struct ghp_backend *backend,
+                                        const struct ghp_gated_sum *sum);
+};
+
+extern const struct ghp_backend_ops ghp_backend_reference;
+extern const struct ghp_backend_ops ghp_backend_onednn;
+#ifdef GHP_HAS_CUDA
+extern const struct ghp_backend_ops ghp_backend_cuda;
+#endif
+
+/* By name, or NULL: this build has none of that name. */
+const struct ghp_backend_ops *ghp_backend_find(const char *name);
+bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision precision);
+/* GHP_ERR_USAGE, or GHP_ERR_BACKEND where another build would have it. */
+enum ghp_status ghp_backend_fail_unknown(const char *name);
+/* The device that an opened backend's tensors lie on. */
+struct ghp_device ghp_backend_device(const struct ghp_backend_ops *ops,
+                                     struct ghp_backend *backend);
+/* All compiled-in backends, NULL-terminated. */
+const struct ghp_backend_ops *const *ghp_backend_all(void);
+
+#endif

@@ -1,0 +1,116 @@
+/* executor/backend/backend_private.h - what the CPU backends share: the opened backend, the prepared pass, and ghp's own loops.
+ *
+ * A *loop* is one pass of one operation in plain C, for float, double and bfloat16. The reference backend has nothing else; the
+ * oneDNN backend takes from here what is bound by memory anyway, and what the library refuses. Loops are cut into parts
+ * by rows or channels; sums that cross parts go through scratch and are added in part order, so results repeat bit for
+ * bit for a given number of parts.
+ *
+ * To add one: a row in the table of the loops_*.c that it belongs to, its body in the *_body.h beside it (included once
+ * for each precision: cpu/precisions.h), its definition in tests/executor/test_reference.c. */
+#ifndef GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
+#define GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
+
+#include "executor/backend/backend.h"
+#include "executor/backend/cpu/parallel.h"
+
+enum ghp_loop_precision {
+    GHP_PRECISION_FLOAT,
+    GHP_PRECISION_DOUBLE,
+    GHP_PRECISION_BF16,
+    GHP_PRECISION_COUNT
+};
+
+typedef void ghp_loop_fn(const struct ghp_local *local, const struct ghp_call *call,
+                         struct ghp_share share);
+
+struct ghp_loop_stages { /* share of before and after: {0, parts} */
+    ghp_loop_fn *before; /* once, or NULL */
+    ghp_loop_fn *run;    /* for each part */
+    ghp_loop_fn *after;  /* once, or NULL */
+};
+
+struct ghp_loop {
+    enum ghp_op op;
+    enum ghp_pass pass;
+    const char *name; /* NULL ends a table */
+    struct ghp_loop_stages stages[GHP_PRECISION_COUNT];
+    int64_t (*scratch_bytes)(const struct ghp_local *local, int parts,
+                             int element_bytes); /* NULL: 0 */
+};
+
+/* A loop's piece that is built again for each way, whose constants decide what is left of it. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or NULL. */
+#define GHP_LOOP_EACH(run, after)                                                                  \
+    {                                                                                              \
+        {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
+        {                                                                                          \
+            NULL, run##_bf16, after                                                                \
+        }                                                                                          \
+    }
+
+/* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
+extern const struct ghp_loop ghp_loops_point[];
+extern const struct ghp_loop ghp_loops_pool[];   /* max, avg and global avg pool */
+extern const struct ghp_loop ghp_loops_norm[];   /* batch_norm, lrn */
+extern const struct ghp_loop ghp_loops_matrix[]; /* conv2d, linear */
+extern const struct ghp_loop ghp_loops_gather[]; /* view, pad */
+
+/* The loop of a pass; NULL where the operation has no such pass. */
+const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass);
+/* A batch norm's, on tensors in these formats, with what they say goes along; NULL: there is none. Backward with a ReLU w is
+ * read too. */
+const struct ghp_loop *ghp_loop_norm(enum ghp_pass pass, struct ghp_formats formats);
+extern const struct ghp_loop ghp_loop_add_relu; /* an addition with the ReLU behind it */
+extern const struct ghp_loop ghp_loop_max_relu; /* a max pool forward, with the ReLU before it */
+/* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for that operation,
+ * and the one of a pass. */
+#define GHP_LOOP_THIN "thin"
+bool ghp_loop_is_thin(const struct ghp_backend *backend, const struct ghp_local *local);
+const struct ghp_loop *ghp_loop_thin(enum ghp_pass pass);
+
+struct ghp_backend {
+    struct ghp_backend_config config;
+    void *library; /* the library's handles; NULL for reference */
+};
+
+struct ghp_kernel {              /* first member of a backend's own kernel, where it has one */
+    struct ghp_backend *backend; /* borrowed */
+    struct ghp_local local;
+    enum ghp_pass pass;
+    const struct ghp_loop *loop; /* NULL: `run`, or the library, computes */
+    void (*run)(const struct ghp_kernel *kernel, const struct ghp_call *call); /* or NULL */
+    int parts;
+    int64_t scratch_bytes;
+    const char *algorithm; /* static, or owned by the backend's own kernel */
+};
+
+/* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
+enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_kernel **kernel);
+enum ghp_status ghp_loop_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
+                                    const struct ghp_loop *loop, struct ghp_kernel **kernel);
+void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call);
+
+/* The vtable entries that are the same for every CPU backend. */
+int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
+const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
+enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
+enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                    struct ghp_numbers numbers);
+enum ghp_status ghp_loop_accumulate_gated(struct ghp_backend *backend,
+                                          const struct ghp_gated_sum *sum);
+
+/* Bodies of these, one part of them; in cpu/elementwise.c. */
+void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
+                          struct ghp_share share);
+void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range range);
+
+/* Rows of `bytes` each, every row starting on a cache line of its own: per-part scratch. */
+static inline int64_t ghp_loop_row_bytes(int64_t bytes)
+{
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
+#endif

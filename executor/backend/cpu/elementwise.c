@@ -1,0 +1,135 @@
+/* executor/backend/cpu/elementwise.c - operations without neighbours: bias, relu, activation, dropout, add, mul, concat, flatten,
+ * softmax; and the optimizer's update.
+ *
+ * All are bound by memory: one pass over each tensor. */
+#include "executor/backend/backend_private.h"
+#include "core/model/precision.h"
+#include "executor/platform/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    GRAIN = 64,         /* elements: parts begin on cache lines of their own in either precision */
+    ADD_BLOCK = 1024,   /* elements */
+    MASK_NUMBERS = 1024 /* random numbers made at once; a multiple of 4 */
+};
+
+static int64_t rows_of(const struct ghp_local *local)
+{
+    return local->n * local->h * local->w;
+}
+
+/* Row of `width` sums in scratch that belongs to a part. */
+static double *part_row(const struct ghp_call *call, int part, int64_t width)
+{
+    char *base = call->at.scratch;
+    return (double *)(void *)(base + part * ghp_loop_row_bytes(width * (int64_t)sizeof(double)));
+}
+
+static void copy_rows(const void *from, void *to, struct ghp_range rows, int64_t row_bytes)
+{
+    if (to == NULL || from == to) return;
+    memcpy((char *)to + rows.first * row_bytes, (const char *)from + rows.first * row_bytes,
+           (size_t)((rows.end - rows.first) * row_bytes));
+}
+
+struct mask { /* of one sample; threshold: random numbers below it drop their element */
+    uint64_t seed;
+    uint32_t sample, step, layer, threshold;
+    double scale;
+};
+
+static struct mask mask_of(const struct ghp_local *local, const struct ghp_call *call)
+{
+    return (struct mask){.seed = call->seed,
+                         .step = (uint32_t)call->step,
+                         .layer = (uint32_t)call->layer,
+                         .threshold = (uint32_t)(local->norm.ratio * 0x1p32),
+                         .scale = 1.0 / (1.0 - local->norm.ratio)};
+}
+
+#define BODY "executor/backend/cpu/elementwise_body.h"
+#include "executor/backend/cpu/precisions.h"
+
+/* Metrics of all parts, in part order; precision does not enter. */
+static void softmax_after(const struct ghp_local *local, const struct ghp_call *call,
+                          struct ghp_share share)
+{
+    (void)local;
+    for (int part = 0; part < share.parts; part++)
+        for (int i = 0; i < GHP_METRIC_COUNT; i++)
+            call->at.metrics[i] += part_row(call, part, GHP_METRIC_COUNT)[i];
+}
+
+static int64_t channel_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+}
+
+static int64_t metric_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)local;
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double));
+}
+
+void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
+                          struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, update->elements, GRAIN);
+    if (ghp_parameter_bytes(element_bytes) == 4)
+        update_float(update, at);
+    else
+        update_double(update, at);
+}
+
+void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range range)
+{
+    int bytes = sum->numbers.bytes;
+    if (sum->y != NULL && bytes == 2)
+        accumulate_gated_bf16(sum->to, sum->from, sum->y, range);
+    else if (sum->y != NULL && bytes == 4)
+        accumulate_gated_float(sum->to, sum->from, sum->y, range);
+    else if (sum->y != NULL)
+        accumulate_gated_double(sum->to, sum->from, sum->y, range);
+    else if (bytes == 2)
+        accumulate_bf16(sum->to, sum->from, range);
+    else if (bytes == 4)
+        accumulate_float(sum->to, sum->from, range);
+    else
+        accumulate_double(sum->to, sum->from, range);
+}
+
+const struct ghp_loop ghp_loops_point[] = {
+    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(bias_forward, NULL), NULL},
+    {GHP_OP_BIAS,
+     GHP_PASS_BACKWARD_WEIGHT,
+     "loop",
+     {{NULL, bias_weight_float, bias_weight_after_float},
+      {NULL, bias_weight_double, bias_weight_after_double},
+      {NULL, bias_weight_bf16, bias_weight_after_bf16}},
+     channel_sums},
+    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(relu_forward, NULL), NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(relu_data, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(activation_forward, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(activation_data, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(dropout_forward, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(dropout_data, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(add_forward, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(add_data, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(mul_forward, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(mul_data, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(concat_forward, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(concat_data, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(flatten_forward, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(flatten_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(softmax_forward, softmax_after),
+     metric_sums},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(softmax_data, NULL), NULL},
+    {.name = NULL},
+};
+
+const struct ghp_loop ghp_loop_add_relu = {GHP_OP_ADD, GHP_PASS_FORWARD, "loop",
+                                           GHP_LOOP_EACH(add_relu, NULL), NULL};

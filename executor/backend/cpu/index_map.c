@@ -1,0 +1,65 @@
+/* executor/backend/cpu/index_map.c - view and pad: one table of places, made once a run, serves all samples.
+ *
+ * Forward takes along the table; backward adds along it, since an input element may be taken several times. */
+#include "executor/backend/backend_private.h"
+#include "core/model/index_map.h"
+#include "core/model/precision.h"
+
+#include <string.h>
+
+static int64_t sample_in(const struct ghp_local *local)
+{
+    return local->c * local->h * local->w;
+}
+
+static int64_t sample_out(const struct ghp_local *local)
+{
+    return local->k * local->p * local->q;
+}
+
+static void make_table(const struct ghp_local *local, const struct ghp_call *call,
+                       struct ghp_share share)
+{
+    (void)share;
+    ghp_gather_table(local, call->at.scratch);
+}
+
+static int64_t table_bytes(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)parts;
+    (void)element_bytes;
+    return ghp_loop_row_bytes(sample_out(local) * (int64_t)sizeof(int32_t));
+}
+
+/* In bfloat16: a sample's gradient in float, behind the table. */
+static void *part_sums(const struct ghp_local *local, const struct ghp_call *call, int part)
+{
+    int64_t row = ghp_loop_row_bytes(sample_in(local) * (int64_t)sizeof(float));
+    return (char *)call->at.scratch + table_bytes(local, 1, 0) + part * row;
+}
+
+static int64_t table_and_sums(const struct ghp_local *local, int parts, int element_bytes)
+{
+    int64_t row = ghp_loop_row_bytes(sample_in(local) * (int64_t)sizeof(float));
+    return table_bytes(local, parts, element_bytes) + (element_bytes == 2 ? parts * row : 0);
+}
+
+#define BODY "executor/backend/cpu/index_map_body.h"
+#include "executor/backend/cpu/precisions.h"
+
+#define TABLED(op, pass, run, scratch)                                                             \
+    {                                                                                              \
+        op, pass, "loop",                                                                          \
+            {{make_table, run##_float, NULL},                                                      \
+             {make_table, run##_double, NULL},                                                     \
+             {make_table, run##_bf16, NULL}},                                                      \
+            scratch                                                                                \
+    }
+
+const struct ghp_loop ghp_loops_gather[] = {
+    TABLED(GHP_OP_VIEW, GHP_PASS_FORWARD, take, table_bytes),
+    TABLED(GHP_OP_VIEW, GHP_PASS_BACKWARD_DATA, give_back, table_and_sums),
+    TABLED(GHP_OP_PAD, GHP_PASS_FORWARD, take, table_bytes),
+    TABLED(GHP_OP_PAD, GHP_PASS_BACKWARD_DATA, give_back, table_and_sums),
+    {.name = NULL},
+};

@@ -1,0 +1,137 @@
+/* executor/backend/cpu/kernels_cpu.c - finds, prepares and runs ghp's own loops. */
+#include "executor/backend/backend_private.h"
+
+#include <stdlib.h>
+
+const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass)
+{
+    static const struct ghp_loop *const tables[] = {ghp_loops_point, ghp_loops_pool, ghp_loops_norm,
+                                                    ghp_loops_matrix, ghp_loops_gather};
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (const struct ghp_loop *loop = tables[t]; loop->name != NULL; loop++)
+            if (loop->op == op && loop->pass == pass) return loop;
+    return NULL;
+}
+
+/* Threads cost more than they give below this much work. */
+enum { ALONE_ELEMENTS = 1 << 14, ALONE_BYTES = 4 * ALONE_ELEMENTS, ALONE_FLOPS = 1 << 18 };
+
+static int parts_for(const struct ghp_local *local, enum ghp_pass pass, int threads)
+{
+    bool little =
+        ghp_local_bytes(local, pass, 4) < ALONE_BYTES && ghp_local_flops(local, pass) < ALONE_FLOPS;
+    return little ? 1 : threads;
+}
+
+static int64_t scratch_of(const struct ghp_loop *loop, const struct ghp_kernel *kernel)
+{
+    if (loop->scratch_bytes == NULL) return 0;
+    return loop->scratch_bytes(&kernel->local, kernel->parts,
+                               kernel->backend->config.element_bytes);
+}
+
+enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    const struct ghp_loop *loop = ghp_loop_find(local->op, pass);
+    if (loop == NULL)
+        return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
+                        ghp_op_name(local->op), ghp_pass_name(pass));
+    return ghp_loop_prepare_by(backend, local, loop, kernel);
+}
+
+enum ghp_status ghp_loop_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
+                                    const struct ghp_loop *loop, struct ghp_kernel **kernel)
+{
+    enum ghp_pass pass = loop->pass;
+    struct ghp_kernel *made = ghp_alloc(1, sizeof *made);
+    if (made == NULL) return GHP_NO_MEMORY();
+    *made = (struct ghp_kernel){.backend = backend,
+                                .local = *local,
+                                .pass = pass,
+                                .loop = loop,
+                                .parts = parts_for(local, pass, backend->config.threads),
+                                .algorithm = loop->name};
+    made->scratch_bytes = scratch_of(loop, made);
+    *kernel = made;
+    return GHP_OK;
+}
+
+struct job { /* what the parts of one run share */
+    const struct ghp_kernel *kernel;
+    const struct ghp_call *call;
+    ghp_loop_fn *run;
+};
+
+static void run_part(void *context, struct ghp_share share)
+{
+    const struct job *job = context;
+    job->run(&job->kernel->local, job->call, share);
+}
+
+static enum ghp_loop_precision precision_of(int element_bytes)
+{
+    if (element_bytes == 2) return GHP_PRECISION_BF16;
+    return element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
+}
+
+void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call)
+{
+    const struct ghp_loop_stages *stages =
+        &kernel->loop->stages[precision_of(kernel->backend->config.element_bytes)];
+    struct ghp_share whole = {0, kernel->parts};
+    struct job job = {kernel, call, stages->run};
+    if (stages->before != NULL) stages->before(&kernel->local, call, whole);
+    ghp_parallel(kernel->parts, run_part, &job);
+    if (stages->after != NULL) stages->after(&kernel->local, call, whole);
+}
+
+int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
+{
+    return kernel->scratch_bytes;
+}
+
+const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel)
+{
+    return kernel->algorithm;
+}
+
+struct update_job {
+    const struct ghp_update *update;
+    int element_bytes;
+};
+
+static void update_part(void *context, struct ghp_share share)
+{
+    const struct update_job *job = context;
+    ghp_loop_update_part(job->update, job->element_bytes, share);
+}
+
+enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update)
+{
+    struct update_job job = {update, backend->config.element_bytes};
+    ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
+                 &job);
+    return GHP_OK;
+}
+
+static void accumulate_part(void *context, struct ghp_share share)
+{
+    const struct ghp_gated_sum *sum = context;
+    ghp_loop_accumulate_part(sum, ghp_share_of(share, sum->numbers.n, 16));
+}
+
+enum ghp_status ghp_loop_accumulate_gated(struct ghp_backend *backend,
+                                          const struct ghp_gated_sum *sum)
+{
+    struct ghp_gated_sum job = *sum;
+    ghp_parallel(sum->numbers.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part,
+                 &job);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                    struct ghp_numbers numbers)
+{
+    return ghp_loop_accumulate_gated(backend, &(struct ghp_gated_sum){to, from, NULL, numbers});
+}

@@ -1,0 +1,227 @@
+/* executor/backend/cpu/norm.c - batch norm in split passes, and local response norm.
+ *
+ * A batch norm's statistics may belong to samples of many workers, so its sums are passes of their own (STATS,
+ * BACKWARD_STATS): each worker adds up its rows in double, whoever runs the program reduces the sums, and the later
+ * passes read the reduced ones. Sums are about the running mean, which all workers share, so that a large mean does not
+ * eat the digits of a small variance.
+ *
+ * A batch norm's tensors lie plain or in blocks, and a ReLU behind it goes along or does not: *ways*, all built from one
+ * body. */
+#include "executor/backend/backend_private.h"
+#include "core/model/precision.h"
+#include "executor/backend/cpu/streaming_store.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t rows_of(const struct ghp_local *local)
+{
+    return local->n * local->h * local->w;
+}
+
+static void *part_scalars(const struct ghp_call *call, int part, int64_t width, size_t size)
+{
+    return (char *)call->at.scratch + part * ghp_loop_row_bytes(width * (int64_t)size);
+}
+
+static double *part_sums(const struct ghp_call *call, int part, int64_t c)
+{
+    return part_scalars(call, part, 2 * c, sizeof(double));
+}
+
+/* ---- ways ---- */
+
+enum { LANES = GHP_BLOCK_CHANNELS };
+
+struct norm_way { /* constants where a body is built */
+    bool blocked, relu;
+};
+
+struct rows_way { /* how rows are written; constants there */
+    bool relu, past_cache, adds;
+};
+
+static struct rows_way rows_way_of(const struct ghp_local *local, struct norm_way way,
+                                   const void *to, size_t size)
+{
+    int64_t bytes = ghp_local_in_elements(local) * (int64_t)size;
+    return (struct rows_way){.relu = way.relu,
+                             .past_cache = way.blocked && ghp_past_cache_pays(to, bytes)};
+}
+
+struct stretch {   /* rows of the same channels */
+    int64_t first; /* number of the tensor */
+    int64_t rows, stride, channel;
+};
+
+/* A part of a tensor: one stretch of whole rows where it lies plain; one a block and sample where it lies in blocks. */
+struct walk {
+    struct ghp_range rows; /* of the plain tensor; or blocks */
+    int64_t n, c, pixels;
+    bool blocked;
+};
+
+static struct walk walk_of(const struct ghp_local *local, struct ghp_share share,
+                           struct norm_way way)
+{
+    int64_t rows = way.blocked ? local->n * (local->c / LANES) : rows_of(local);
+    struct walk walk = {.rows = ghp_share_of(share, rows, 1),
+                        .n = 1,
+                        .c = local->c,
+                        .pixels = local->h * local->w,
+                        .blocked = way.blocked};
+    if (way.blocked) walk.n = walk.rows.end - walk.rows.first;
+    return walk;
+}
+
+static struct stretch stretch_of(const struct walk *walk, int64_t i)
+{
+    int64_t first = walk->rows.first;
+    if (!walk->blocked)
+        return (struct stretch){first * walk->c, walk->rows.end - first, walk->c, 0};
+    return (struct stretch){(first + i) * walk->pixels * LANES, walk->pixels, LANES,
+                            (first + i) % (walk->c / LANES) * LANES};
+}
+
+/* So many channels of a plain tensor at once: its rows' lines in turn, few enough to stay in cache. */
+enum { COLUMN_CHANNELS = 4 * LANES };
+
+/* A few channels in all samples: one stretch where the tensor lies plain, else one a sample. */
+struct column {
+    struct ghp_range channels;
+    int64_t n, rows, stride, step; /* numbers from one stretch to the next */
+    int64_t first;
+};
+
+static int64_t columns_in(const struct ghp_local *local, struct norm_way way)
+{
+    int64_t channels = way.blocked ? LANES : COLUMN_CHANNELS;
+    return (local->c + channels - 1) / channels;
+}
+
+static ALWAYS_INLINE struct column column_of(const struct ghp_local *local, struct norm_way way,
+                                             int64_t k)
+{
+    int64_t pixels = local->h * local->w, first = k * (way.blocked ? LANES : COLUMN_CHANNELS);
+    int64_t end = first + COLUMN_CHANNELS < local->c ? first + COLUMN_CHANNELS : local->c;
+    if (way.blocked)
+        return (struct column){{first, first + LANES}, local->n,      pixels, LANES,
+                               local->c * pixels,      first * pixels};
+    return (struct column){{first, end}, 1, rows_of(local), local->c, 0, first};
+}
+
+static ALWAYS_INLINE struct stretch column_stretch(const struct column *column, int64_t s)
+{
+    return (struct stretch){column->first + s * column->step, column->rows, column->stride,
+                            column->channels.first};
+}
+
+static void add_lanes(double lanes[2][LANES], double *restrict sum, double *restrict other)
+{
+#pragma omp simd
+    for (int i = 0; i < LANES; i++) {
+        sum[i] += lanes[0][i];
+        other[i] += lanes[1][i];
+    }
+}
+
+#define ONE_WAY(name, suffix, blocked, relu)                                                       \
+    static void LOOP(name##suffix)(const struct ghp_local *local, const struct ghp_call *call,     \
+                                   struct ghp_share share)                                         \
+    {                                                                                              \
+        LOOP(name)(local, call, share, (struct norm_way){blocked, relu});                          \
+    }
+#define IN_BOTH_FORMATS(name)                                                                      \
+    ONE_WAY(name, _plain, false, false)                                                            \
+    ONE_WAY(name, _blocked, true, false)
+#define IN_EACH_WAY(name)                                                                          \
+    IN_BOTH_FORMATS(name)                                                                          \
+    ONE_WAY(name, _plain_relu, false, true)                                                        \
+    ONE_WAY(name, _blocked_relu, true, true)
+
+#define BODY "executor/backend/cpu/norm_body.h"
+#include "executor/backend/cpu/precisions.h"
+
+/* The sums of all parts, in part order. */
+static void add_sums(const struct ghp_local *local, const struct ghp_call *call,
+                     struct ghp_share share)
+{
+    for (int64_t i = 0; i < 2 * local->c; i++) {
+        double sum = 0.0;
+        for (int part = 0; part < share.parts; part++)
+            sum += part_sums(call, part, local->c)[i];
+        call->at.stats[i] = sum;
+    }
+}
+
+static int64_t sum_rows(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(2 * local->c * (int64_t)sizeof(double));
+}
+
+static int64_t coefficients(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)parts;
+    return ghp_loop_row_bytes(3 * local->c * ghp_parameter_bytes(element_bytes));
+}
+
+static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_bytes)
+{
+    return parts * ghp_loop_row_bytes(3 * local->c * ghp_parameter_bytes(element_bytes));
+}
+
+#define MAPS(before, run)                                                                          \
+    {                                                                                              \
+        {before##_float, run##_float, NULL}, {before##_double, run##_double, NULL},                \
+        {                                                                                          \
+            before##_bf16, run##_bf16, NULL                                                        \
+        }                                                                                          \
+    }
+#define NORM_PASSES(format, way)                                                                   \
+    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", GHP_LOOP_EACH(stats##format, add_sums), sum_rows}, \
+        {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", MAPS(norm_before, norm_forward##way),        \
+         coefficients},                                                                            \
+        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, "loop",                                       \
+         GHP_LOOP_EACH(back_stats##way, add_sums), sum_rows},                                      \
+        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop", GHP_LOOP_EACH(norm_weight, NULL),    \
+         NULL},                                                                                    \
+    {                                                                                              \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", MAPS(norm_data_before, norm_data##way), \
+            coefficients                                                                           \
+    }
+
+const struct ghp_loop ghp_loops_norm[] = {
+    NORM_PASSES(_plain, _plain),
+    {GHP_OP_LRN, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(lrn_forward, NULL), pixel_rows},
+    {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(lrn_data, NULL), pixel_rows},
+    {.name = NULL},
+};
+
+#define OWN_PASSES(way)                                                                            \
+    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(own_forward##way, NULL), NULL},    \
+    {                                                                                              \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(own_data##way, NULL),     \
+            NULL                                                                                   \
+    }
+
+static const struct ghp_loop plain_relu[] = {NORM_PASSES(_plain, _plain_relu), {.name = NULL}},
+                             blocked[] = {NORM_PASSES(_blocked, _blocked), {.name = NULL}},
+                             blocked_relu[] = {NORM_PASSES(_blocked, _blocked_relu),
+                                               {.name = NULL}},
+                             own_plain[] = {OWN_PASSES(_plain), {.name = NULL}},
+                             own_plain_relu[] = {OWN_PASSES(_plain_relu), {.name = NULL}},
+                             own_blocked[] = {OWN_PASSES(_blocked), {.name = NULL}},
+                             own_blocked_relu[] = {OWN_PASSES(_blocked_relu), {.name = NULL}};
+
+const struct ghp_loop *ghp_loop_norm(enum ghp_pass pass, struct ghp_formats formats)
+{
+    static const struct ghp_loop *const tables[2][2][2] = {
+        {{ghp_loops_norm, plain_relu}, {blocked, blocked_relu}},
+        {{own_plain, own_plain_relu}, {own_blocked, own_blocked_relu}}}; /* [stats][x][relu] */
+    const struct ghp_loop *loop = tables[formats.stats][formats.x][formats.relu];
+    if (formats.add && !formats.stats) return NULL;
+    while (loop->name != NULL && loop->pass != pass)
+        loop++;
+    return loop->name != NULL ? loop : NULL;
+}

@@ -1,0 +1,449 @@
+/* executor/backend/cpu/norm_body.h - normalisations: bodies for one precision (cpu/precisions.h).
+ *
+ * Included by cpu/norm.c only, once for each precision. Tensors are [rows][c], rows = n h w; those of a batch norm may lie
+ * in blocks (cpu/norm.c). The sums of a batch norm
+ * are taken about the running mean, which is the same on every worker: d = x - running mean, sums of d and d d. */
+
+/* ---- batch norm ---- */
+
+/* Sums of d and of d d over rows of `width` channels, added to what is there. */
+static ALWAYS_INLINE void LOOP(stats_rows)(struct stretch at, int64_t width,
+                                           const struct ghp_call *call, double *sum, double *square)
+{
+    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first;
+    const WIDE *shift = (const WIDE *)call->at.state[0] + at.channel;
+    for (int64_t row = 0; row < at.rows; row++) {
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            double d = (double)GET(x[row * at.stride + i]) - (double)shift[i];
+            sum[i] += d;
+            square[i] += d * d;
+        }
+    }
+}
+
+/* Two sums a channel over this part's rows, in double, into row `part` of scratch: [2 c]. */
+static ALWAYS_INLINE void LOOP(stats)(const struct ghp_local *local, const struct ghp_call *call,
+                                      struct ghp_share share, struct norm_way way)
+{
+    struct walk walk = walk_of(local, share, way);
+    double *sum = part_sums(call, share.part, local->c), *square = sum + local->c;
+    memset(sum, 0, (size_t)(2 * local->c) * sizeof *sum);
+    for (int64_t s = 0; s < walk.n; s++) {
+        const struct stretch at = stretch_of(&walk, s);
+        if (!way.blocked) {
+            LOOP(stats_rows)(at, local->c, call, sum, square);
+            continue;
+        }
+        double lanes[2][LANES] = {{0}};
+        LOOP(stats_rows)(at, LANES, call, lanes[0], lanes[1]);
+        add_lanes(lanes, sum + at.channel, square + at.channel);
+    }
+}
+
+/* The running statistics move by the mix; or, where other samples of the batch have statistics of their own, this part of
+ * the way is noted beside them. */
+static void LOOP(move)(const struct ghp_call *call, int which, int64_t i, double by)
+{
+    WIDE *running = call->at.state[which], *drift = call->at.drift[which];
+    if (drift == NULL)
+        running[i] = (WIDE)((double)running[i] + by);
+    else
+        drift[i] = (WIDE)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
+}
+
+/* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
+ * Then, of each of these channels, y = (x - to[0]) to[1] + to[2]. Sums and coefficients are of these channels alone. */
+static void LOOP(coefficients)(const struct ghp_local *local, const struct ghp_call *call,
+                               struct ghp_range channels, const double *const sums[2],
+                               WIDE *const to[3])
+{
+    int64_t c = local->c;
+    const WIDE *gamma = call->at.w[0], *beta = call->at.w[1];
+    const WIDE *running_mean = call->at.state[0];
+    WIDE *running_variance = call->at.state[1], *saved = call->at.saved;
+    double count = (double)call->stat_count, mix = local->norm.momentum;
+    for (int64_t i = channels.first, j = 0; i < channels.end; i++, j++) {
+        double mean = (double)running_mean[i], variance = (double)running_variance[i];
+        if (call->training) {
+            double offset = sums[0][j] / count;
+            variance = sums[1][j] / count - offset * offset;
+            if (variance < 0.0) variance = 0.0;
+            mean += offset;
+            double unbiased = count > 1.0 ? variance * count / (count - 1.0) : variance;
+            LOOP(move)(call, 0, i, mix * offset);
+            if (call->at.drift[1] == NULL)
+                running_variance[i] =
+                    (WIDE)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
+            else
+                LOOP(move)(call, 1, i, mix * (unbiased - (double)running_variance[i]));
+        }
+        WIDE inverse = (WIDE)(1.0 / sqrt(variance + local->norm.epsilon));
+        if (call->training) {
+            saved[i] = (WIDE)mean;
+            saved[c + i] = inverse;
+        }
+        to[0][j] = (WIDE)mean;
+        to[1][j] = gamma[i] * inverse;
+        to[2][j] = beta[i];
+    }
+}
+
+static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    (void)share;
+    int64_t c = local->c;
+    WIDE *scratch = call->at.scratch;
+    LOOP(coefficients)
+    (local, call, (struct ghp_range){0, c},
+     (const double *const[2]){call->at.stats, call->at.stats + (call->training ? c : 0)},
+     (WIDE *const[3]){scratch, scratch + c, scratch + 2 * c});
+}
+
+static ALWAYS_INLINE WIDE LOOP(normed)(SCALAR x, WIDE mean, WIDE scale, WIDE beta)
+{
+    return (GET(x) - mean) * scale + beta;
+}
+
+/* Where it adds, x[1], before the ReLU. */
+static ALWAYS_INLINE void LOOP(forward_rows)(struct stretch at, int64_t width,
+                                             const struct ghp_call *call, const WIDE *const by[3],
+                                             struct rows_way how)
+{
+    const WIDE *mean = by[0], *scale = by[1], *beta = by[2];
+    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first,
+                 *other = how.adds ? (const SCALAR *)call->at.x[1] + at.first : x;
+    SCALAR *y = (SCALAR *)call->at.y + at.first, line[LANES];
+    for (int64_t row = 0; row < at.rows; row++) {
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES && how.adds) ghp_ahead(other + row * at.stride);
+        SCALAR *to = how.past_cache ? line : y + row * at.stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            WIDE v = LOOP(normed)(x[row * at.stride + i], mean[i], scale[i], beta[i]);
+            if (how.adds) v = GET(PUT(v)) + GET(other[row * at.stride + i]);
+            to[i] = PUT(how.relu && !(v > 0) ? 0 : v);
+        }
+        if (how.past_cache) ghp_past_cache(y + row * at.stride, line, sizeof line);
+    }
+}
+
+static ALWAYS_INLINE void LOOP(forward_stretch)(struct stretch at, int64_t width,
+                                                const struct ghp_call *call,
+                                                const WIDE *const by[3], struct rows_way how)
+{
+    how.adds = call->at.x[1] != NULL;
+    if (how.past_cache && how.adds)
+        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, true, true});
+    else if (how.past_cache)
+        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, true, false});
+    else if (how.adds)
+        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, false, true});
+    else
+        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, false, false});
+}
+
+static ALWAYS_INLINE void LOOP(norm_forward)(const struct ghp_local *local,
+                                             const struct ghp_call *call, struct ghp_share share,
+                                             struct norm_way way)
+{
+    struct walk walk = walk_of(local, share, way);
+    int64_t c = local->c;
+    struct rows_way how = rows_way_of(local, way, call->at.y, sizeof(SCALAR));
+    for (int64_t s = 0; s < walk.n; s++) {
+        const struct stretch at = stretch_of(&walk, s);
+        const WIDE *scratch = (const WIDE *)call->at.scratch + at.channel;
+        const WIDE *const by[3] = {scratch, scratch + c, scratch + 2 * c};
+        LOOP(forward_stretch)(at, way.blocked ? LANES : c, call, by, how);
+    }
+    if (how.past_cache) ghp_past_cache_end();
+}
+
+/* What a ReLU behind the batch norm lets through of dy, where it goes along: what the forward pass made of x is made again,
+ * for no place in memory holds it any more. */
+static ALWAYS_INLINE WIDE LOOP(let_through)(SCALAR dy, WIDE y, bool relu)
+{
+    return relu && !(GET(PUT(y)) > 0) ? 0 : GET(dy);
+}
+
+/* Sums of dy and of dy xhat, as `stats_rows`. */
+static ALWAYS_INLINE void LOOP(back_stats_rows)(struct stretch at, int64_t width,
+                                                const struct ghp_call *call, int64_t c, bool relu,
+                                                double *sum, double *product)
+{
+    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first,
+                 *dy = (const SCALAR *)call->at.dy + at.first;
+    const WIDE *mean = (const WIDE *)call->at.saved + at.channel, *inverse = mean + c;
+    const WIDE *gamma = relu ? (const WIDE *)call->at.w[0] + at.channel : mean,
+               *beta = relu ? (const WIDE *)call->at.w[1] + at.channel : mean;
+    for (int64_t row = 0; row < at.rows; row++) {
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES) ghp_ahead(dy + row * at.stride);
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            SCALAR here = x[row * at.stride + i];
+            WIDE y = LOOP(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
+            double d = (double)LOOP(let_through)(dy[row * at.stride + i], y, relu);
+            sum[i] += d;
+            product[i] += d * (double)((GET(here) - mean[i]) * inverse[i]);
+        }
+    }
+}
+
+static ALWAYS_INLINE void LOOP(back_stats)(const struct ghp_local *local,
+                                           const struct ghp_call *call, struct ghp_share share,
+                                           struct norm_way way)
+{
+    struct walk walk = walk_of(local, share, way);
+    int64_t c = local->c;
+    double *sum = part_sums(call, share.part, c), *product = sum + c;
+    memset(sum, 0, (size_t)(2 * c) * sizeof *sum);
+    for (int64_t s = 0; s < walk.n; s++) {
+        const struct stretch at = stretch_of(&walk, s);
+        if (!way.blocked) {
+            LOOP(back_stats_rows)(at, c, call, c, way.relu, sum, product);
+            continue;
+        }
+        double lanes[2][LANES] = {{0}};
+        LOOP(back_stats_rows)(at, LANES, call, c, way.relu, lanes[0], lanes[1]);
+        add_lanes(lanes, sum + at.channel, product + at.channel);
+    }
+}
+
+static void LOOP(norm_weight)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range channels = ghp_share_of(share, local->c, 16);
+    WIDE *dgamma = call->at.dw[0], *dbeta = call->at.dw[1];
+    for (int64_t i = channels.first; i < channels.end; i++) {
+        dgamma[i] = (WIDE)call->at.stats[local->c + i];
+        dbeta[i] = (WIDE)call->at.stats[i];
+    }
+}
+
+/* dx = gamma inverse (dy - mean(dy) - xhat mean(dy xhat)) = a dy - b - (x - mean) e: a, b, e of these channels. */
+static void LOOP(data_coefficients)(const struct ghp_local *local, const struct ghp_call *call,
+                                    struct ghp_range channels, const double *const sums[2],
+                                    WIDE *const to[3])
+{
+    const WIDE *gamma = call->at.w[0], *inverse = (const WIDE *)call->at.saved + local->c;
+    double count = (double)call->stat_count;
+    for (int64_t i = channels.first, j = 0; i < channels.end; i++, j++) {
+        double a = (double)gamma[i] * (double)inverse[i];
+        to[0][j] = (WIDE)a;
+        to[1][j] = (WIDE)(a * sums[0][j] / count);
+        to[2][j] = (WIDE)(a * (double)inverse[i] * sums[1][j] / count);
+    }
+}
+
+static void LOOP(norm_data_before)(const struct ghp_local *local, const struct ghp_call *call,
+                                   struct ghp_share share)
+{
+    (void)share;
+    int64_t c = local->c;
+    WIDE *scratch = call->at.scratch;
+    LOOP(data_coefficients)
+    (local, call, (struct ghp_range){0, c},
+     (const double *const[2]){call->at.stats, call->at.stats + c},
+     (WIDE *const[3]){scratch, scratch + c, scratch + 2 * c});
+}
+
+static ALWAYS_INLINE void LOOP(data_rows)(struct stretch at, int64_t width,
+                                          const struct ghp_call *call, int64_t c,
+                                          const WIDE *const by[3], struct rows_way how)
+{
+    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first,
+                 *dy = (const SCALAR *)call->at.dy + at.first;
+    SCALAR *dx = (SCALAR *)call->at.dx[0] + at.first, line[LANES];
+    const WIDE *mean = (const WIDE *)call->at.saved + at.channel, *inverse = mean + c;
+    const WIDE *a = by[0], *b = by[1], *e = by[2];
+    const WIDE *gamma = (const WIDE *)call->at.w[0] + at.channel,
+               *beta = how.relu ? (const WIDE *)call->at.w[1] + at.channel : mean;
+    for (int64_t row = 0; row < at.rows; row++) {
+        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES) ghp_ahead(dy + row * at.stride);
+        SCALAR *to = how.past_cache ? line : dx + row * at.stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            SCALAR here = x[row * at.stride + i];
+            WIDE y = LOOP(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
+            WIDE d = LOOP(let_through)(dy[row * at.stride + i], y, how.relu);
+            to[i] = PUT(a[i] * d - b[i] - (GET(here) - mean[i]) * e[i]);
+        }
+        if (how.past_cache) ghp_past_cache(dx + row * at.stride, line, sizeof line);
+    }
+}
+
+static ALWAYS_INLINE void LOOP(data_stretch)(struct stretch at, int64_t width,
+                                             const struct ghp_call *call, int64_t c,
+                                             const WIDE *const by[3], struct rows_way how)
+{
+    if (how.past_cache)
+        LOOP(data_rows)(at, width, call, c, by, (struct rows_way){how.relu, true, false});
+    else
+        LOOP(data_rows)(at, width, call, c, by, (struct rows_way){how.relu, false, false});
+}
+
+static ALWAYS_INLINE void LOOP(norm_data)(const struct ghp_local *local,
+                                          const struct ghp_call *call, struct ghp_share share,
+                                          struct norm_way way)
+{
+    struct walk walk = walk_of(local, share, way);
+    int64_t c = local->c;
+    struct rows_way how = rows_way_of(local, way, call->at.dx[0], sizeof(SCALAR));
+    for (int64_t s = 0; s < walk.n; s++) {
+        const struct stretch at = stretch_of(&walk, s);
+        const WIDE *scratch = (const WIDE *)call->at.scratch + at.channel;
+        const WIDE *const by[3] = {scratch, scratch + c, scratch + 2 * c};
+        LOOP(data_stretch)(at, way.blocked ? LANES : c, call, c, by, how);
+    }
+    if (how.past_cache) ghp_past_cache_end();
+}
+
+/* ---- batch norm with statistics of its own ---- */
+
+/* A few channels after the other, all their samples' sums and then y, or dx, while the tensors are in cache: backwards, for
+ * what was read last is there for sure. */
+static ALWAYS_INLINE void LOOP(own_forward)(const struct ghp_local *local,
+                                            const struct ghp_call *call, struct ghp_share share,
+                                            struct norm_way way)
+{
+    struct ghp_range columns = ghp_share_of(share, columns_in(local, way), 1);
+    struct rows_way how = rows_way_of(local, way, call->at.y, sizeof(SCALAR));
+    for (int64_t k = columns.first; k < columns.end; k++) {
+        const struct column column = column_of(local, way, k);
+        int64_t width = way.blocked ? LANES : column.channels.end - column.channels.first;
+        double sums[2][COLUMN_CHANNELS] = {{0}};
+        WIDE by[3][COLUMN_CHANNELS];
+        for (int64_t s = 0; s < column.n; s++)
+            LOOP(stats_rows)(column_stretch(&column, s), width, call, sums[0], sums[1]);
+        LOOP(coefficients)
+        (local, call, column.channels, (const double *const[2]){sums[0], sums[1]},
+         (WIDE *const[3]){by[0], by[1], by[2]});
+        for (int64_t s = column.n - 1; s >= 0; s--)
+            LOOP(forward_stretch)
+        (column_stretch(&column, s), width, call, (const WIDE *const[3]){by[0], by[1], by[2]}, how);
+    }
+    if (how.past_cache) ghp_past_cache_end();
+}
+
+static ALWAYS_INLINE void LOOP(own_data)(const struct ghp_local *local, const struct ghp_call *call,
+                                         struct ghp_share share, struct norm_way way)
+{
+    struct ghp_range columns = ghp_share_of(share, columns_in(local, way), 1);
+    int64_t c = local->c;
+    struct rows_way how = rows_way_of(local, way, call->at.dx[0], sizeof(SCALAR));
+    for (int64_t k = columns.first; k < columns.end; k++) {
+        const struct column column = column_of(local, way, k);
+        int64_t width = way.blocked ? LANES : column.channels.end - column.channels.first;
+        double sums[2][COLUMN_CHANNELS] = {{0}};
+        WIDE by[3][COLUMN_CHANNELS];
+        for (int64_t s = 0; s < column.n; s++)
+            LOOP(back_stats_rows)
+        (column_stretch(&column, s), width, call, c, way.relu, sums[0], sums[1]);
+        memcpy(call->at.stats + column.channels.first, sums[0], (size_t)width * sizeof(double));
+        memcpy(call->at.stats + c + column.channels.first, sums[1], (size_t)width * sizeof(double));
+        LOOP(data_coefficients)
+        (local, call, column.channels, (const double *const[2]){sums[0], sums[1]},
+         (WIDE *const[3]){by[0], by[1], by[2]});
+        for (int64_t s = column.n - 1; s >= 0; s--)
+            LOOP(data_stretch)
+        (column_stretch(&column, s), width, call, c, (const WIDE *const[3]){by[0], by[1], by[2]},
+         how);
+    }
+    if (how.past_cache) ghp_past_cache_end();
+}
+
+IN_BOTH_FORMATS(stats)
+IN_EACH_WAY(norm_forward)
+IN_EACH_WAY(back_stats)
+IN_EACH_WAY(norm_data)
+IN_EACH_WAY(own_forward)
+IN_EACH_WAY(own_data)
+
+/* ---- local response norm ---- */
+
+/* to[i] = sum of from[j], |i - j| <= reach, 0 <= j < c. */
+static void LOOP(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE *to)
+{
+    memcpy(to, from, (size_t)c * sizeof *to);
+    for (int64_t offset = 1; offset <= reach && offset < c; offset++) {
+#pragma omp simd
+        for (int64_t i = 0; i < c - offset; i++)
+            to[i] += from[i + offset];
+#pragma omp simd
+        for (int64_t i = offset; i < c; i++)
+            to[i] += from[i - offset];
+    }
+}
+
+/* to[i] = scale[i] ^ -beta; the usual beta = 3/4 without pow. */
+static void LOOP(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
+{
+    if (beta == 0.75) {
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++) {
+            WIDE root = SQRT(scale[i]);
+            to[i] = 1 / (root * SQRT(root));
+        }
+        return;
+    }
+    for (int64_t i = 0; i < c; i++)
+        to[i] = (WIDE)pow((double)scale[i], -beta);
+}
+
+static void LOOP(lrn_forward)(const struct ghp_local *local, const struct ghp_call *call,
+                              struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const struct ghp_norm *norm = &local->norm;
+    int64_t c = local->c;
+    WIDE *square = part_scalars(call, share.part, 3 * c, sizeof(WIDE));
+    WIDE *sum = square + c, *power = square + 2 * c;
+    WIDE alpha = (WIDE)(norm->alpha / (double)norm->size), k = (WIDE)norm->k;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
+        SCALAR *y = (SCALAR *)call->at.y + row * c;
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            square[i] = GET(x[i]) * GET(x[i]);
+        LOOP(window_sum)(c, norm->size / 2, square, sum);
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            sum[i] = k + alpha * sum[i];
+        LOOP(power)(c, norm->beta, sum, power);
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            y[i] = PUT(GET(x[i]) * power[i]);
+        if (call->at.saved != NULL)
+            memcpy((WIDE *)call->at.saved + row * c, sum, (size_t)c * sizeof *sum);
+    }
+}
+
+/* dx[i] = dy[i] s[i]^-beta - 2 alpha beta / size x[i] sum over the window of dy[j] x[j] s[j]^(-beta - 1). */
+static void LOOP(lrn_data)(const struct ghp_local *local, const struct ghp_call *call,
+                           struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const struct ghp_norm *norm = &local->norm;
+    int64_t c = local->c;
+    WIDE *term = part_scalars(call, share.part, 3 * c, sizeof(WIDE));
+    WIDE *sum = term + c, *power = term + 2 * c;
+    WIDE factor = (WIDE)(2.0 * norm->alpha * norm->beta / (double)norm->size);
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
+        const SCALAR *dy = (const SCALAR *)call->at.dy + row * c;
+        const WIDE *scale = (const WIDE *)call->at.saved + row * c;
+        SCALAR *dx = (SCALAR *)call->at.dx[0] + row * c;
+        LOOP(power)(c, norm->beta, scale, power);
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            term[i] = GET(dy[i]) * GET(x[i]) * power[i] / scale[i];
+        LOOP(window_sum)(c, norm->size / 2, term, sum);
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            dx[i] = PUT(GET(dy[i]) * power[i] - factor * GET(x[i]) * sum[i]);
+    }
+}

@@ -1,0 +1,649 @@
+/* executor/backend/cpu/winograd.c - see winograd.h.
+ *
+ * In one dimension, r numbers g slid over 6 numbers d give m = 7 - r sums y (a pass forward, or back to the data with g
+ * turned round), and m numbers dy slid over the same d give the r gradients of g. Both are products of polynomials, so both
+ * are taken at 0, at two pairs of points around it, and at infinity:
+ *
+ *     y = E_m^T (N E_r g . B d)        dg = E_r^T (N E_m dy . B d)
+ *
+ * E_n has a row for each point, of its powers 0 to n - 1; N divides by the products of the points' differences; B is what is
+ * left, the same for all r + m = 7. In two dimensions each is done along both.
+ *
+ * Tiles are taken some at a time and channels in chunks, so that transformed tiles, transformed weights and products of a
+ * chunk stay in the second cache together. */
+#include "executor/backend/cpu/winograd.h"
+#include "executor/backend/cpu/unrolled.h"
+
+#include <string.h>
+
+enum {
+    SIDE = 6,
+    POINTS = SIDE * SIDE,
+    MOST_R = 5,
+    LANES = GHP_BLOCK_CHANNELS,
+    CHUNK = 4 * LANES, /* channels at once */
+    ROWS = 6,          /* tiles in registers */
+    WEIGHT_ROWS = 4,   /* input channels in registers, of the weight gradient */
+    TILES = 10 * ROWS, /* at once */
+    PLANE =
+        TILES * CHUNK + LANES /* of one point; planes do not begin in the same lines of a cache */
+};
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+static ALWAYS_INLINE lanes load(const float *from)
+{
+    lanes v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static ALWAYS_INLINE void store(float *to, lanes v)
+{
+    memcpy(to, &v, sizeof v);
+}
+
+/* ---- transforms along one dimension ---- */
+
+/* The points but 0 and infinity (where only the highest power counts) are near, -near, far, -far. With 1 and 2, which make the least arithmetic, results err twice as
+ * much. */
+static const float near = 0.625F, far = 1.5F;
+
+/* B d */
+static ALWAYS_INLINE void transform_input(const lanes d[SIDE], lanes at[SIDE])
+{
+    const float near2 = near * near, far2 = far * far;
+    lanes even_near = d[4] - far2 * d[2], odd_near = near * (d[3] - far2 * d[1]);
+    lanes even_far = d[4] - near2 * d[2], odd_far = far * (d[3] - near2 * d[1]);
+    at[0] = near2 * far2 * d[0] - (near2 + far2) * d[2] + d[4];
+    at[1] = even_near + odd_near;
+    at[2] = even_near - odd_near;
+    at[3] = even_far + odd_far;
+    at[4] = even_far - odd_far;
+    at[5] = near2 * far2 * d[1] - (near2 + far2) * d[3] + d[5];
+}
+
+static ALWAYS_INLINE float power(float x, int n)
+{
+    float y = 1;
+    UNROLLED (i, n)
+        y *= x;
+    return y;
+}
+
+/* N E_n g */
+static ALWAYS_INLINE void transform_slid(const lanes *g, int n, lanes at[SIDE])
+{
+    const float near2 = near * near, far2 = far * far, by_near = 1 / (2 * near2 * (near2 - far2)),
+                by_far = 1 / (2 * far2 * (far2 - near2));
+    lanes even_near = by_near * g[0], odd_near = by_near * near * g[1], even_far = by_far * g[0],
+          odd_far = by_far * far * g[1];
+    for (int j = 2; j < n; j++) {
+        if (j % 2 == 0) {
+            even_near += by_near * power(near, j) * g[j];
+            even_far += by_far * power(far, j) * g[j];
+        } else {
+            odd_near += by_near * power(near, j) * g[j];
+            odd_far += by_far * power(far, j) * g[j];
+        }
+    }
+    at[0] = g[0] * (1 / (near2 * far2));
+    at[1] = even_near + odd_near;
+    at[2] = even_near - odd_near;
+    at[3] = even_far + odd_far;
+    at[4] = even_far - odd_far;
+    at[5] = g[n - 1];
+}
+
+/* E_n^T p */
+static ALWAYS_INLINE void transform_output(const lanes p[SIDE], int n, lanes *y)
+{
+    lanes even_near = p[1] + p[2], odd_near = p[1] - p[2], even_far = p[3] + p[4],
+          odd_far = p[3] - p[4];
+    UNROLLED (j, n)
+        y[j] = power(near, j) * (j % 2 == 0 ? even_near : odd_near) +
+               power(far, j) * (j % 2 == 0 ? even_far : odd_far);
+    y[0] += p[0];
+    y[n - 1] += p[5];
+}
+
+/* ---- along both; numbers of point i lie i * plane behind those of point 0 ---- */
+
+static ALWAYS_INLINE void put_input(lanes d[SIDE][SIDE], float *to, int64_t plane)
+{
+    lanes half[SIDE][SIDE], at[SIDE];
+    UNROLLED (i, SIDE)
+        transform_input(d[i], half[i]);
+    UNROLLED (j, SIDE) {
+        lanes column[SIDE];
+        UNROLLED (i, SIDE)
+            column[i] = half[i][j];
+        transform_input(column, at);
+        UNROLLED (i, SIDE)
+            store(to + (i * SIDE + j) * plane, at[i]);
+    }
+}
+
+static ALWAYS_INLINE void put_slid(lanes (*g)[MOST_R], int n, float *to, int64_t plane)
+{
+    lanes half[MOST_R][SIDE], at[SIDE];
+    UNROLLED (i, n)
+        transform_slid(g[i], n, half[i]);
+    UNROLLED (j, SIDE) {
+        lanes column[MOST_R];
+        UNROLLED (i, n)
+            column[i] = half[i][j];
+        transform_slid(column, n, at);
+        UNROLLED (i, SIDE)
+            store(to + (i * SIDE + j) * plane, at[i]);
+    }
+}
+
+static ALWAYS_INLINE void take_output(const float *from, int64_t plane, int n, lanes (*y)[MOST_R])
+{
+    lanes half[SIDE][MOST_R], at[SIDE], out[MOST_R];
+    UNROLLED (i, SIDE) {
+        UNROLLED (j, SIDE)
+            at[j] = load(from + (i * SIDE + j) * plane);
+        transform_output(at, n, half[i]);
+    }
+    UNROLLED (j, n) {
+        UNROLLED (i, SIDE)
+            at[i] = half[i][j];
+        transform_output(at, n, out);
+        UNROLLED (i, n)
+            y[i][j] = out[i];
+    }
+}
+
+/* ---- what a pass works on ---- */
+
+struct image { /* an activation, or its gradient */
+    float *at;
+    int64_t channels, h, w;
+    int64_t pixel, block, sample; /* numbers from one to the next */
+};
+
+/* `out` is `in` convolved, in tiles; of the weight gradient, `out` is the gradient that is read. */
+struct conv {
+    struct image in, out;
+    int64_t pad_h, pad_w;
+    int r, m;                /* sides of the window and of a tile of outputs */
+    int64_t across, a_image; /* tiles: in a row, in an image */
+    int64_t tiles;
+};
+
+struct winograd {
+    struct ghp_kernel base;
+    struct ghp_formats formats;
+};
+
+static struct image image_of(void *at, int64_t channels, int64_t h, int64_t w, bool blocked)
+{
+    return (struct image){.at = at,
+                          .channels = channels,
+                          .h = h,
+                          .w = w,
+                          .pixel = blocked ? LANES : channels,
+                          .block = blocked ? h * w * LANES : LANES,
+                          .sample = h * w * channels};
+}
+
+static struct conv conv_of(const struct winograd *kernel, const struct ghp_call *call)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    const struct ghp_tensors *at = &call->at;
+    bool back = kernel->base.pass == GHP_PASS_BACKWARD_DATA;
+    bool forward = kernel->base.pass == GHP_PASS_FORWARD;
+    struct image x = image_of(back ? at->dx[0] : (void *)(uintptr_t)at->x[0], l->c, l->h, l->w,
+                              kernel->formats.x);
+    struct image y = image_of(forward ? at->y : at->dy, l->k, l->p, l->q, kernel->formats.y);
+    struct conv c = {.in = back ? y : x, .out = back ? x : y, .r = (int)l->window.r};
+    c.m = SIDE + 1 - c.r;
+    c.pad_h = back ? c.r - 1 - l->window.pad_top : l->window.pad_top;
+    c.pad_w = back ? c.r - 1 - l->window.pad_left : l->window.pad_left;
+    c.across = (c.out.w + c.m - 1) / c.m;
+    c.a_image = c.across * ((c.out.h + c.m - 1) / c.m);
+    c.tiles = l->n * c.a_image;
+    return c;
+}
+
+struct corner { /* of a tile of outputs */
+    int64_t sample, h, w;
+};
+
+static struct corner corner_of(const struct conv *c, int64_t tile)
+{
+    int64_t in_image = tile % c->a_image;
+    return (struct corner){tile / c->a_image, in_image / c->across * c->m,
+                           in_image % c->across * c->m};
+}
+
+/* A pixel of a block of channels; zero outside the image. */
+static ALWAYS_INLINE lanes pixel_of(const struct image *of, const float *block, int64_t h,
+                                    int64_t w)
+{
+    bool inside = h >= 0 && h < of->h && w >= 0 && w < of->w;
+    return inside ? load(block + (h * of->w + w) * of->pixel) : (lanes){0};
+}
+
+static void input_tile(const struct conv *c, struct corner at, int64_t block, float *to)
+{
+    const struct image *in = &c->in;
+    const float *from = in->at + at.sample * in->sample + block * in->block;
+    int64_t h = at.h - c->pad_h, w = at.w - c->pad_w;
+    lanes d[SIDE][SIDE];
+    if (h >= 0 && h + SIDE <= in->h && w >= 0 && w + SIDE <= in->w) {
+        from += (h * in->w + w) * in->pixel;
+        UNROLLED (i, SIDE)
+            UNROLLED (j, SIDE)
+                d[i][j] = load(from + (i * in->w + j) * in->pixel);
+    } else {
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < SIDE; j++)
+                d[i][j] = pixel_of(in, from, h + i, w + j);
+    }
+    put_input(d, to, PLANE);
+}
+
+/* Transformed tiles of some channels, [point][tile][chunk]. */
+static void input_tiles(const struct conv *c, struct ghp_range tiles, struct ghp_range channels,
+                        float *to)
+{
+    for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
+        struct corner at = corner_of(c, tile);
+        for (int64_t k = channels.first; k < channels.end; k += LANES)
+            input_tile(c, at, k / LANES, to + (tile - tiles.first) * CHUNK + k - channels.first);
+    }
+}
+
+static struct ghp_range chunk_at(int64_t first, int64_t end)
+{
+    return (struct ghp_range){first, end - first < CHUNK ? end : first + CHUNK};
+}
+
+static struct ghp_range tiles_at(int64_t first, int64_t end)
+{
+    return (struct ghp_range){first, end - first < TILES ? end : first + TILES};
+}
+
+struct job {
+    const struct winograd *kernel;
+    const struct ghp_call *call;
+    struct conv conv;
+    float *weights; /* transformed: [point][chunk of out][in][channel of the chunk] */
+    float *own;     /* parts' */
+};
+
+/* ---- weights, forward and back to the data ---- */
+
+struct axis { /* numbers from one block of 16 channels to the next, and from one channel */
+    int64_t block, one;
+};
+
+struct weights { /* or their gradient */
+    float *at;
+    struct axis k, c;
+    int64_t place; /* numbers from one to the next */
+};
+
+static struct weights weights_of(const struct winograd *kernel, float *at)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    int64_t places = l->window.r * l->window.s, block = places * LANES * LANES;
+    if (kernel->formats.w)
+        return (struct weights){at, {l->c / LANES * block, 1}, {block, LANES}, LANES * LANES};
+    return (struct weights){
+        at, {LANES * l->c * places, l->c * places}, {LANES * places, places}, 1};
+}
+
+/* Of a channel, from the first one's. */
+static int64_t along(struct axis axis, int64_t channel)
+{
+    return channel / LANES * axis.block + channel % LANES * axis.one;
+}
+
+/* Of 16 outputs, `lane` numbers from one to the next, from those of one input. */
+static ALWAYS_INLINE void put_weights(const float *w, int64_t lane, int64_t place, bool turned,
+                                      int r, float *to, int64_t plane)
+{
+    lanes g[MOST_R][MOST_R];
+    for (int i = 0; i < r * r; i++)
+        for (int k = 0; k < LANES; k++)
+            g[i / r][i % r][k] = w[(turned ? r * r - 1 - i : i) * place + k * lane];
+    put_slid(g, r, to, plane);
+}
+
+static void weights_part(void *context, struct ghp_share share)
+{
+    const struct job *job = context;
+    const struct conv *c = &job->conv;
+    const struct weights w = weights_of(job->kernel, job->call->at.w[0]);
+    bool back = job->kernel->base.pass == GHP_PASS_BACKWARD_DATA;
+    const struct axis in_axis = back ? w.k : w.c, out_axis = back ? w.c : w.k;
+    int64_t ins = c->in.channels, outs = c->out.channels, plane = ins * outs;
+    struct ghp_range range = ghp_share_of(share, outs, LANES);
+    for (int64_t out = range.first; out < range.end; out += LANES) {
+        struct ghp_range chunk = chunk_at(out / CHUNK * CHUNK, outs);
+        float *to = job->weights + chunk.first * ins + out - chunk.first;
+        for (int64_t in = 0; in < ins; in++, to += chunk.end - chunk.first) {
+            const float *from = w.at + along(in_axis, in) + along(out_axis, out);
+            if (c->r == 3)
+                put_weights(from, out_axis.one, w.place, back, 3, to, plane);
+            else
+                put_weights(from, out_axis.one, w.place, back, 5, to, plane);
+        }
+    }
+}
+
+/* ---- products, forward and back to the data ---- */
+
+/* Of one point: to[tile][out] (+)= the sum of tiles[tile][in] weights[in][out] over some of the inputs. */
+struct product {
+    const float *tiles, *weights;
+    float *to;
+    int64_t depth; /* inputs */
+    bool adds;
+};
+
+static ALWAYS_INLINE void multiply(struct product p, int rows, int blocks)
+{
+    lanes sum[ROWS][CHUNK / LANES], b[CHUNK / LANES];
+    UNROLLED (r, rows)
+        UNROLLED (v, blocks)
+            sum[r][v] = p.adds ? load(p.to + r * CHUNK + v * LANES) : (lanes){0};
+    for (int64_t i = 0; i < p.depth; i++) {
+        UNROLLED (v, blocks)
+            b[v] = load(p.weights + (i * blocks + v) * LANES);
+        UNROLLED (r, rows)
+            UNROLLED (v, blocks)
+                sum[r][v] += p.tiles[r * CHUNK + i] * b[v];
+    }
+    UNROLLED (r, rows)
+        UNROLLED (v, blocks)
+            store(p.to + r * CHUNK + v * LANES, sum[r][v]);
+}
+
+static ALWAYS_INLINE void multiply_all(struct product p, int64_t tiles, int blocks)
+{
+    int64_t t = 0;
+    for (; t + ROWS <= tiles; t += ROWS, p.tiles += ROWS * CHUNK, p.to += ROWS * CHUNK)
+        multiply(p, ROWS, blocks);
+    for (; t < tiles; t++, p.tiles += CHUNK, p.to += CHUNK)
+        multiply(p, 1, blocks);
+}
+
+static void multiply_chunk(struct product p, int64_t tiles, int64_t channels)
+{
+    switch (channels / LANES) {
+    case 4: multiply_all(p, tiles, 4); break;
+    case 3: multiply_all(p, tiles, 3); break;
+    case 2: multiply_all(p, tiles, 2); break;
+    default: multiply_all(p, tiles, 1); break;
+    }
+}
+
+/* What a tile's pixels get besides. */
+struct epilogue {
+    const float *bias; /* or NULL */
+    bool relu;
+};
+
+static ALWAYS_INLINE lanes finish(lanes y, lanes bias, bool relu)
+{
+    y += bias;
+    return relu ? (lanes)((y > 0) & (__typeof__(y > 0))y) : y;
+}
+
+static ALWAYS_INLINE void output_tile(const struct conv *c, struct corner at, int64_t channel,
+                                      const float *from, struct epilogue epilogue, int m)
+{
+    const struct image *out = &c->out;
+    float *to = out->at + at.sample * out->sample + channel / LANES * out->block;
+    lanes bias = epilogue.bias != NULL ? load(epilogue.bias + channel) : (lanes){0};
+    lanes y[MOST_R][MOST_R];
+    take_output(from, PLANE, m, y);
+    for (int i = 0; i < m && at.h + i < out->h; i++)
+        for (int j = 0; j < m && at.w + j < out->w; j++)
+            store(to + ((at.h + i) * out->w + at.w + j) * out->pixel,
+                  finish(y[i][j], bias, epilogue.relu));
+}
+
+static ALWAYS_INLINE void output_tiles(const struct job *job, struct ghp_range tiles,
+                                       struct ghp_range channels, const float *from, int m)
+{
+    struct epilogue epilogue = {.bias = job->kernel->formats.bias ? job->call->at.w[1] : NULL,
+                                .relu = job->kernel->formats.relu};
+    for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
+        struct corner at = corner_of(&job->conv, tile);
+        for (int64_t k = channels.first; k < channels.end; k += LANES)
+            output_tile(&job->conv, at, k, from + (tile - tiles.first) * CHUNK + k - channels.first,
+                        epilogue, m);
+    }
+}
+
+static void tiles_part(void *context, struct ghp_share share)
+{
+    const struct job *job = context;
+    const struct conv *c = &job->conv;
+    struct ghp_range range = ghp_share_of(share, c->tiles, 1), tiles;
+    float *inputs = job->own + share.part * 2 * (int64_t)POINTS * PLANE,
+          *outputs = inputs + (int64_t)POINTS * PLANE;
+    int64_t ins = c->in.channels, outs = c->out.channels;
+    for (tiles = tiles_at(range.first, range.end); tiles.first < range.end;
+         tiles = tiles_at(tiles.end, range.end))
+        for (struct ghp_range out = chunk_at(0, outs); out.first < outs;
+             out = chunk_at(out.end, outs)) {
+            int64_t width = out.end - out.first;
+            for (struct ghp_range in = chunk_at(0, ins); in.first < ins;
+                 in = chunk_at(in.end, ins)) {
+                if (ins > CHUNK || out.first == 0) input_tiles(c, tiles, in, inputs);
+                for (int point = 0; point < POINTS; point++)
+                    multiply_chunk((struct product){.tiles = inputs + point * (int64_t)PLANE,
+                                                    .weights = job->weights + point * ins * outs +
+                                                               out.first * ins + in.first * width,
+                                                    .to = outputs + point * (int64_t)PLANE,
+                                                    .depth = in.end - in.first,
+                                                    .adds = in.first > 0},
+                                   tiles.end - tiles.first, width);
+            }
+            if (c->m == 4)
+                output_tiles(job, tiles, out, outputs, 4);
+            else
+                output_tiles(job, tiles, out, outputs, 2);
+        }
+}
+
+/* ---- the weight gradient ---- */
+
+enum { WEIGHT_PLANE = CHUNK * CHUNK + LANES };
+
+static ALWAYS_INLINE void gradient_tile(const struct conv *c, struct corner at, int64_t block,
+                                        float *to, int m)
+{
+    const struct image *dy = &c->out;
+    const float *from = dy->at + at.sample * dy->sample + block * dy->block;
+    lanes g[MOST_R][MOST_R];
+    UNROLLED (i, m)
+        UNROLLED (j, m)
+            g[i][j] = pixel_of(dy, from, at.h + i, at.w + j);
+    put_slid(g, m, to, PLANE);
+}
+
+static void gradient_tiles(const struct conv *c, struct ghp_range tiles, struct ghp_range channels,
+                           float *to)
+{
+    for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
+        struct corner at = corner_of(c, tile);
+        for (int64_t k = channels.first; k < channels.end; k += LANES) {
+            float *there = to + (tile - tiles.first) * CHUNK + k - channels.first;
+            if (c->m == 4)
+                gradient_tile(c, at, k / LANES, there, 4);
+            else
+                gradient_tile(c, at, k / LANES, there, 2);
+        }
+    }
+}
+
+/* Of one point: to[c][k] += the sum of x[tile][c] dy[tile][k] over the tiles. */
+struct outer {
+    const float *x, *dy;
+    float *to;
+    int64_t tiles;
+};
+
+static ALWAYS_INLINE void add_outer(struct outer o, int blocks)
+{
+    lanes sum[WEIGHT_ROWS][CHUNK / LANES], b[CHUNK / LANES];
+    UNROLLED (r, WEIGHT_ROWS)
+        UNROLLED (v, blocks)
+            sum[r][v] = (lanes){0}; /* by itself, or thousands of tiles would be added one by one */
+    for (int64_t t = 0; t < o.tiles; t++) {
+        UNROLLED (v, blocks)
+            b[v] = load(o.dy + t * CHUNK + v * LANES);
+        UNROLLED (r, WEIGHT_ROWS)
+            UNROLLED (v, blocks)
+                sum[r][v] += o.x[t * CHUNK + r] * b[v];
+    }
+    UNROLLED (r, WEIGHT_ROWS)
+        UNROLLED (v, blocks)
+            store(o.to + r * CHUNK + v * LANES, load(o.to + r * CHUNK + v * LANES) + sum[r][v]);
+}
+
+static void add_outer_chunk(struct outer o, int64_t rows, int64_t channels)
+{
+    for (int64_t r = 0; r < rows; r += WEIGHT_ROWS, o.x += WEIGHT_ROWS, o.to += WEIGHT_ROWS * CHUNK)
+        switch (channels / LANES) {
+        case 4: add_outer(o, 4); break;
+        case 3: add_outer(o, 3); break;
+        case 2: add_outer(o, 2); break;
+        default: add_outer(o, 1); break;
+        }
+}
+
+/* 16 gradients of each place, of outputs `lane` numbers from one to the next, from their products. */
+static ALWAYS_INLINE void take_gradient(const float *from, int64_t lane, int64_t place, int r,
+                                        float *dw)
+{
+    lanes y[MOST_R][MOST_R];
+    take_output(from, WEIGHT_PLANE, r, y);
+    for (int i = 0; i < r * r; i++)
+        if (lane == 1)
+            store(dw + i * place, y[i / r][i % r]);
+        else
+            for (int k = 0; k < LANES; k++)
+                dw[i * place + k * lane] = y[i / r][i % r][k];
+}
+
+static void take_gradients(const struct job *job, const float *sums, struct ghp_range k,
+                           struct ghp_range c)
+{
+    const struct weights dw = weights_of(job->kernel, job->call->at.dw[0]);
+    for (int64_t in = c.first; in < c.end; in++)
+        for (int64_t out = k.first; out < k.end; out += LANES) {
+            const float *from = sums + (in - c.first) * CHUNK + out - k.first;
+            float *to = dw.at + along(dw.c, in) + along(dw.k, out);
+            if (job->conv.r == 3)
+                take_gradient(from, dw.k.one, dw.place, 3, to);
+            else
+                take_gradient(from, dw.k.one, dw.place, 5, to);
+        }
+}
+
+static void gradient_part(void *context, struct ghp_share share)
+{
+    const struct job *job = context;
+    const struct conv *conv = &job->conv;
+    struct ghp_range range = ghp_share_of(share, conv->out.channels, LANES);
+    float *x = job->own + share.part * (int64_t)POINTS * (2 * PLANE + WEIGHT_PLANE),
+          *dy = x + (int64_t)POINTS * PLANE, *sums = dy + (int64_t)POINTS * PLANE;
+    for (struct ghp_range k = chunk_at(range.first, range.end); k.first < range.end;
+         k = chunk_at(k.end, range.end))
+        for (struct ghp_range c = chunk_at(0, conv->in.channels); c.first < conv->in.channels;
+             c = chunk_at(c.end, conv->in.channels)) {
+            memset(sums, 0, POINTS * (size_t)WEIGHT_PLANE * sizeof *sums);
+            for (struct ghp_range tiles = tiles_at(0, conv->tiles); tiles.first < conv->tiles;
+                 tiles = tiles_at(tiles.end, conv->tiles)) {
+                input_tiles(conv, tiles, c, x);
+                gradient_tiles(conv, tiles, k, dy);
+                for (int point = 0; point < POINTS; point++)
+                    add_outer_chunk((struct outer){x + point * (int64_t)PLANE,
+                                                   dy + point * (int64_t)PLANE,
+                                                   sums + point * (int64_t)WEIGHT_PLANE,
+                                                   tiles.end - tiles.first},
+                                    c.end - c.first, k.end - k.first);
+            }
+            take_gradients(job, sums, k, c);
+        }
+}
+
+/* ---- kernels ---- */
+
+static int64_t weights_numbers(const struct ghp_kernel *kernel)
+{
+    bool weight = kernel->pass == GHP_PASS_BACKWARD_WEIGHT;
+    return weight ? 0 : POINTS * kernel->local.c * kernel->local.k;
+}
+
+static void run(const struct ghp_kernel *kernel, const struct ghp_call *call)
+{
+    const struct winograd *mine = (const struct winograd *)kernel;
+    struct job job = {mine, call, conv_of(mine, call), call->at.scratch, call->at.scratch};
+    job.own += weights_numbers(kernel);
+    if (kernel->pass == GHP_PASS_BACKWARD_WEIGHT) {
+        ghp_parallel(kernel->parts, gradient_part, &job);
+        return;
+    }
+    ghp_parallel(kernel->parts, weights_part, &job);
+    ghp_parallel(kernel->parts, tiles_part, &job);
+}
+
+static bool has_tiles(const struct ghp_local *l)
+{
+    const struct ghp_window *w = &l->window;
+    return l->op == GHP_OP_CONV2D && w->groups == 1 && (w->r == 3 || w->r == 5) && w->s == w->r &&
+           w->stride_h == 1 && w->stride_w == 1 && w->dilation_h == 1 && w->dilation_w == 1;
+}
+
+bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+#ifdef __AVX512F__
+    return !backend->config.exact && backend->config.element_bytes == sizeof(float) &&
+           has_tiles(local) && local->c % LANES == 0 && local->k % LANES == 0;
+#else
+    (void)backend;
+    (void)local;
+    return false;
+#endif
+}
+
+bool ghp_winograd_pays(const struct ghp_local *l, enum ghp_pass pass)
+{
+    int64_t m = SIDE + 1 - l->window.r, least = pass == GHP_PASS_BACKWARD_WEIGHT ? 4 : 2;
+    if (!has_tiles(l)) return false;
+    int64_t tiles = l->n * ((l->p + m - 1) / m) * ((l->q + m - 1) / m),
+            outputs = l->n * l->p * l->q;
+    return l->c >= 32 && l->k >= 32 && tiles >= 32 && least * outputs >= m * m * tiles;
+}
+
+enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                     enum ghp_pass pass, struct ghp_formats formats,
+                                     struct ghp_kernel **kernel)
+{
+    struct winograd *made = ghp_alloc(1, sizeof *made);
+    bool weight = pass == GHP_PASS_BACKWARD_WEIGHT;
+    if (made == NULL) return GHP_NO_MEMORY();
+    made->base = (struct ghp_kernel){.backend = backend,
+                                     .local = *local,
+                                     .pass = pass,
+                                     .run = run,
+                                     .parts = backend->config.threads,
+                                     .algorithm = GHP_WINOGRAD};
+    made->formats = formats;
+    made->base.scratch_bytes =
+        (int64_t)sizeof(float) *
+        (weights_numbers(&made->base) +
+         made->base.parts * (int64_t)POINTS * (2 * PLANE + (weight ? WEIGHT_PLANE : 0)));
+    *kernel = &made->base;
+    return GHP_OK;
+}

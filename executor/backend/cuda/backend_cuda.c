@@ -1,0 +1,314 @@
+/* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, updates. See backend_cuda_private.h, docs/gpu.md.
+ *
+ * Workers of a node take its GPUs in turns by their seats. The libraries are opened when a kernel first needs them. */
+#include "executor/backend/cuda/backend_cuda_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UPDATES = 64 };
+
+_Static_assert(offsetof(struct ghp_step_numbers, momentum) -
+                           offsetof(struct ghp_step_numbers, learning_rate) ==
+                       offsetof(struct ghp_rates, momentum) &&
+                   offsetof(struct ghp_step_numbers, weight_decay) -
+                           offsetof(struct ghp_step_numbers, learning_rate) ==
+                       offsetof(struct ghp_rates, weight_decay),
+               "kernels read rates where a step's numbers have them");
+
+enum ghp_status ghp_cuda_enter(struct ghp_backend *backend)
+{
+    static _Thread_local int entered = -1;
+    int device = ghp_cuda_of(backend)->device;
+
+    if (entered == device) return GHP_OK;
+    GHP_TRY(GHP_CUDA(cudaSetDevice(device)));
+    entered = device;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_cuda_need_cudnn(struct ghp_backend *backend)
+{
+    struct ghp_cuda *cuda = ghp_cuda_of(backend);
+    const struct ghp_cudnn *cudnn = NULL;
+
+    if (cuda->cudnn != NULL) return GHP_OK;
+    GHP_TRY(ghp_cudnn_load(&cudnn));
+    GHP_TRY(GHP_CUDNN(cudnn, cudnnCreate(&cuda->cudnn_handle)));
+    cuda->cudnn = cudnn;
+    return GHP_CUDNN(cudnn, cudnnSetStream(cuda->cudnn_handle, cuda->streams[GHP_QUEUE_COMPUTE]));
+}
+
+enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
+{
+    struct ghp_cuda *cuda = ghp_cuda_of(backend);
+    const struct ghp_cublaslt *lt = NULL;
+
+    if (cuda->cublaslt != NULL) return GHP_OK;
+    GHP_TRY(ghp_cublaslt_load(&lt));
+    GHP_TRY(GHP_CUBLASLT(lt, cublasLtCreate(&cuda->cublaslt_handle)));
+    cuda->cublaslt = lt;
+    return GHP_OK;
+}
+
+/* ---- opening ---- */
+
+static enum ghp_status cuda_check(void)
+{
+    return ghp_cuda_find(NULL);
+}
+
+static bool cuda_has_precision(int element_bytes)
+{
+    return element_bytes == 4 || element_bytes == 2;
+}
+
+static void cuda_close(struct ghp_backend *backend)
+{
+    struct ghp_cuda *cuda;
+
+    if (backend == NULL) return;
+    cuda = ghp_cuda_of(backend);
+    if (cuda != NULL && ghp_cuda_enter(backend) == GHP_OK) {
+        cudaDeviceSynchronize();
+        if (cuda->cudnn_handle != NULL) cuda->cudnn->cudnnDestroy(cuda->cudnn_handle);
+        if (cuda->cublaslt_handle != NULL) cuda->cublaslt->cublasLtDestroy(cuda->cublaslt_handle);
+        for (int i = 0; i < GHP_QUEUE_COUNT; i++)
+            if (cuda->streams[i] != NULL) cudaStreamDestroy(cuda->streams[i]);
+        cudaGetLastError();
+        ghp_choices_release(&cuda->choices);
+    }
+    free(cuda);
+    free(backend);
+}
+
+/* Communication comes first where both have work: what waits for it is longer. */
+static enum ghp_status open_streams(struct ghp_cuda *cuda)
+{
+    int least = 0, greatest = 0;
+
+    GHP_TRY(GHP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest)));
+    for (int i = 0; i < GHP_QUEUE_COUNT; i++)
+        GHP_TRY(GHP_CUDA(cudaStreamCreateWithPriority(&cuda->streams[i], cudaStreamNonBlocking,
+                                                      i == GHP_QUEUE_COMM ? greatest : least)));
+    return GHP_OK;
+}
+
+static enum ghp_status cuda_open(const struct ghp_backend_config *config,
+                                 struct ghp_backend **backend)
+{
+    struct ghp_backend *opened;
+    enum ghp_status status;
+    int count = 0;
+
+    if (!cuda_has_precision(config->element_bytes))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "backend 'cuda' has no numbers of %d bytes; use float, tf32 or bf16, or "
+                        "'--backend reference' for double",
+                        config->element_bytes);
+    GHP_TRY(ghp_cuda_find(&count));
+    opened = ghp_alloc(1, sizeof(*opened));
+    if (opened == NULL) return GHP_NO_MEMORY();
+    opened->config = *config;
+    opened->library = ghp_alloc(1, sizeof(struct ghp_cuda));
+    if (opened->library == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    ghp_cuda_of(opened)->device = config->seat % count;
+    GHP_TRY_GOTO(status, ghp_cuda_enter(opened), fail);
+    GHP_TRY_GOTO(status, open_streams(ghp_cuda_of(opened)), fail);
+    *backend = opened;
+    return GHP_OK;
+fail:
+    cuda_close(opened);
+    return status;
+}
+
+/* ---- kernels ---- */
+
+static void cuda_release(struct ghp_kernel *kernel)
+{
+    struct ghp_cuda_kernel *mine = (struct ghp_cuda_kernel *)kernel;
+
+    if (mine == NULL) return;
+    if (mine->release != NULL)
+        mine->release(mine);
+    else
+        free(mine->data);
+    free(mine);
+}
+
+static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wanted)
+{
+    switch (kernel->base.local.op) {
+    case GHP_OP_CONV2D: return ghp_cuda_conv_prepare(kernel, wanted);
+    case GHP_OP_LINEAR: return ghp_cuda_linear_prepare(kernel, wanted);
+    default: return ghp_cuda_own_prepare(kernel);
+    }
+}
+
+/* Whether a pass can take so much along. */
+static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along)
+{
+    if (!ghp_formats_fused(along)) return true;
+    if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
+        return pass == GHP_PASS_FORWARD && !along.stats && !along.add;
+    return ghp_cuda_own_takes(op, pass, along);
+}
+
+static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, const char *algorithm,
+                                         struct ghp_formats along, struct ghp_kernel **kernel)
+{
+    struct ghp_cuda_kernel *made;
+    enum ghp_status status;
+
+    *kernel = NULL;
+    if (!ghp_local_has_pass(local, pass))
+        return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
+                        ghp_op_name(local->op), ghp_pass_name(pass));
+    if (!takes(local->op, pass, along)) return GHP_OK;
+    GHP_TRY(ghp_cuda_enter(backend));
+    made = ghp_alloc(1, sizeof(*made));
+    if (made == NULL) return GHP_NO_MEMORY();
+    made->base = (struct ghp_kernel){.backend = backend,
+                                     .local = *local,
+                                     .pass = pass,
+                                     .parts = 1,
+                                     .algorithm = made->algorithm};
+    made->along = along;
+    status = fill_in(made, algorithm);
+    if (status == GHP_OK)
+        *kernel = &made->base;
+    else
+        cuda_release(&made->base);
+    return status;
+}
+
+static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
+                                       enum ghp_pass pass, const char *algorithm,
+                                       struct ghp_kernel **kernel)
+{
+    const struct ghp_formats nothing = {0};
+
+    return cuda_prepare_with(backend, local, pass, algorithm, nothing, kernel);
+}
+
+static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                    enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return cuda_prepare_as(backend, local, pass, NULL, kernel);
+}
+
+/* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
+static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
+{
+    const struct ghp_formats relu = {.relu = true};
+
+    if (backend->config.exact) return false;
+    if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
+    return takes(op, pass, relu);
+}
+
+/* Bias and ReLU behind a convolution or linear layer, in place. */
+static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_call *call)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    struct ghp_bias_job job = {.rows = l->n * l->p * l->q,
+                               .c = l->k,
+                               .x = call->at.y,
+                               .b = kernel->along.bias ? call->at.w[1] : NULL,
+                               .relu = kernel->along.relu,
+                               .y = call->at.y};
+
+    return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
+}
+
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+{
+    GHP_TRY(kernel->run(kernel, call));
+    return kernel->epilogue ? run_epilogue(kernel, call) : GHP_OK;
+}
+
+static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+{
+    GHP_TRY(ghp_cuda_enter(kernel->backend));
+    return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, call);
+}
+
+/* ---- updates ---- */
+
+static enum ghp_status cuda_update_all(struct ghp_backend *backend,
+                                       const struct ghp_update *updates, int n)
+{
+    cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_QUEUE_COMPUTE];
+
+    GHP_TRY(ghp_cuda_enter(backend));
+    for (int done = 0; done < n; done += UPDATES) {
+        const struct ghp_update *first = &updates[done];
+        struct ghp_rates rates = {first->learning_rate, first->momentum, first->weight_decay};
+        const double *at = first->numbers != NULL ? &first->numbers->learning_rate : NULL;
+        struct ghp_update_tensor tensors[UPDATES];
+        int count = n - done < UPDATES ? n - done : UPDATES;
+
+        for (int i = 0; i < count; i++)
+            tensors[i] =
+                (struct ghp_update_tensor){first[i].w, first[i].v, first[i].dw, first[i].elements};
+        GHP_TRY(ghp_cuda_status(
+            ghp_launch_update(stream, tensors, count, rates, (const struct ghp_rates *)at),
+            "update"));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status cuda_update(struct ghp_backend *backend, const struct ghp_update *update)
+{
+    return cuda_update_all(backend, update, 1);
+}
+
+static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                       struct ghp_numbers numbers)
+{
+    struct ghp_point_job job = {
+        .what = GHP_POINT_ADD, .n = numbers.n, .a = to, .b = from, .out = to};
+    struct ghp_launch launch = ghp_cuda_launch(backend);
+
+    GHP_TRY(ghp_cuda_enter(backend));
+    if (numbers.bytes == 8)
+        return ghp_cuda_status(ghp_launch_add_doubles(launch.stream, numbers.n, from, to), "sum");
+    launch.bf16 = numbers.bytes == 2;
+    return ghp_cuda_status(ghp_launch_point(launch, &job), "accumulate");
+}
+
+static enum ghp_status cuda_accumulate_gated(struct ghp_backend *backend,
+                                             const struct ghp_gated_sum *sum)
+{
+    struct ghp_launch launch = ghp_cuda_launch(backend);
+
+    GHP_TRY(ghp_cuda_enter(backend));
+    launch.bf16 = sum->numbers.bytes == 2;
+    return ghp_cuda_status(ghp_launch_gated_sum(launch, sum->numbers.n, sum->to, sum->from, sum->y),
+                           "gated sum");
+}
+
+const struct ghp_backend_ops ghp_backend_cuda = {
+    .name = "cuda",
+    .device = &ghp_cuda_device,
+    .check = cuda_check,
+    .has_precision = cuda_has_precision,
+    .has_tf32 = true,
+    .open = cuda_open,
+    .close = cuda_close,
+    .prepare = cuda_prepare,
+    .prepare_as = cuda_prepare_as,
+    .fuses = cuda_fuses,
+    .prepare_blocked = cuda_prepare_with,
+    .scratch_bytes = ghp_kernel_scratch_bytes,
+    .algorithm = ghp_kernel_algorithm,
+    .run = cuda_run,
+    .release = cuda_release,
+    .update = cuda_update,
+    .update_all = cuda_update_all,
+    .accumulate = cuda_accumulate,
+    .accumulate_gated = cuda_accumulate_gated,
+};

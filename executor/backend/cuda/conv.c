@@ -1,0 +1,257 @@
+/* executor/backend/cuda/conv.c - convolutions by cuDNN: one graph a pass (cuda/graph.h), run by the engine that won.
+ *
+ * A bias and a ReLU that a forward pass takes along are part of a second graph, or left to ghp's own kernel behind the first,
+ * whichever was faster.
+ *
+ * Scratch: in bf16 the weights, or their gradient, in that precision; then the engine's workspace. */
+#include "executor/backend/cuda/backend_cuda_private.h"
+
+#include "core/base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const int64_t MOST_WORKSPACE_BYTES = INT64_C(1) << 30;
+
+_Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES, "a contest holds a list");
+
+enum { ALONE, FUSED, GRAPHS };
+enum { FUSED_CANDIDATES = 3 }; /* cuDNN compiles them when they are asked for, which takes long */
+
+struct conv {
+    struct ghp_graph *graphs[GRAPHS]; /* of the convolution alone; with what it takes along */
+    /* taken; FUSED, where there is one, runs. Owned, also while it is one of `plans` */
+    struct ghp_graph_plan plan[GRAPHS];
+    struct ghp_graph_plans plans; /* owned, but for those taken; empty but while choosing */
+};
+
+static bool is_bf16(const struct ghp_cuda_kernel *kernel)
+{
+    return kernel->base.backend->config.element_bytes == 2;
+}
+
+static const struct ghp_cudnn *cudnn_of(const struct ghp_cuda_kernel *kernel)
+{
+    return ghp_cuda_of(kernel->base.backend)->cudnn;
+}
+
+static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+{
+    const struct conv *conv = kernel->data;
+    int which = conv->plan[FUSED].plan != NULL ? FUSED : ALONE;
+    cudaStream_t stream = ghp_cuda_launch(kernel->base.backend).stream;
+    int64_t weights = ghp_local_weight_elements(&kernel->base.local);
+    enum ghp_pass pass = kernel->base.pass;
+    char *scratch = ghp_cuda_aligned(call->at.scratch);
+    void *w = pass == GHP_PASS_BACKWARD_WEIGHT ? call->at.dw[0] : call->at.w[0];
+    struct ghp_graph_tensors at = {.x = pass == GHP_PASS_BACKWARD_DATA ? call->at.dx[0]
+                                                                       : call->at.x[0],
+                                   .w = is_bf16(kernel) ? scratch : w,
+                                   .y = pass == GHP_PASS_FORWARD ? call->at.y : call->at.dy,
+                                   .bias = call->at.w[1],
+                                   .workspace = scratch + kernel->workspace_at};
+
+    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT)
+        GHP_TRY(ghp_cuda_status(ghp_launch_to_bf16(stream, weights, w, scratch), "to bf16"));
+    GHP_TRY(ghp_graph_run(conv->graphs[which], &conv->plan[which], &at));
+    if (is_bf16(kernel) && pass == GHP_PASS_BACKWARD_WEIGHT)
+        return ghp_cuda_status(ghp_launch_from_bf16(stream, weights, scratch, w), "from bf16");
+    return GHP_OK;
+}
+
+/* ---- plans ---- */
+
+static bool is_taken(const struct conv *conv, cudnnBackendDescriptor_t plan)
+{
+    return plan == conv->plan[ALONE].plan || plan == conv->plan[FUSED].plan;
+}
+
+static void drop_plans(struct ghp_cuda_kernel *kernel)
+{
+    struct conv *conv = kernel->data;
+
+    for (int i = 0; i < conv->plans.n; i++)
+        if (!is_taken(conv, conv->plans.items[i].plan))
+            ghp_graph_plan_release(cudnn_of(kernel), &conv->plans.items[i]);
+    conv->plans.n = 0;
+}
+
+static void release_conv(struct ghp_cuda_kernel *kernel)
+{
+    struct conv *conv = kernel->data;
+
+    if (conv == NULL) return;
+    drop_plans(kernel);
+    for (int i = 0; i < GRAPHS; i++) {
+        ghp_graph_plan_release(cudnn_of(kernel), &conv->plan[i]);
+        ghp_graph_close(conv->graphs[i]);
+    }
+    free(conv);
+    kernel->data = NULL;
+}
+
+/* What the plans that are taken make of the kernel. */
+static void settle(struct ghp_cuda_kernel *kernel)
+{
+    const struct conv *conv = kernel->data;
+    const struct ghp_graph_plan *alone = &conv->plan[ALONE], *fused = &conv->plan[FUSED];
+    bool fuses = fused->plan != NULL;
+    char name[2 * GHP_GRAPH_NAME_BYTES + 4];
+
+    kernel->epilogue = ghp_formats_fused(kernel->along) && !fuses;
+    kernel->base.scratch_bytes = ghp_cuda_scratch(
+        kernel->workspace_at + (fuses ? fused->workspace_bytes : alone->workspace_bytes));
+    snprintf(name, sizeof name, fuses ? "%s & %s" : "%s", alone->name, fused->name);
+    ghp_choice_text(kernel->algorithm, "cudnn", (int64_t)cudnn_of(kernel)->cudnnGetVersion(), name);
+}
+
+static void take_alone(struct ghp_cuda_kernel *kernel, int candidate)
+{
+    struct conv *conv = kernel->data;
+
+    conv->plan[ALONE] = conv->plans.items[candidate];
+    settle(kernel);
+}
+
+/* The first is the plan of the convolution alone. */
+static void take_fused(struct ghp_cuda_kernel *kernel, int candidate)
+{
+    struct conv *conv = kernel->data;
+    const struct ghp_graph_plan none = {0};
+
+    conv->plan[FUSED] = candidate > 0 ? conv->plans.items[candidate - 1] : none;
+    settle(kernel);
+}
+
+static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel, int which)
+{
+    struct ghp_graph_request request = {.local = kernel->base.local,
+                                        .pass = kernel->base.pass,
+                                        .bf16 = is_bf16(kernel),
+                                        .bias = which == FUSED && kernel->along.bias,
+                                        .relu = which == FUSED && kernel->along.relu};
+    struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
+    struct conv *conv = kernel->data;
+
+    return ghp_graph_open(cudnn_of(kernel), target, &request, &conv->graphs[which]);
+}
+
+static enum ghp_status open_conv(struct ghp_cuda_kernel *kernel)
+{
+    kernel->data = ghp_alloc(1, sizeof(struct conv));
+    if (kernel->data == NULL) return GHP_NO_MEMORY();
+    kernel->run = run_conv;
+    kernel->release = release_conv;
+    if (is_bf16(kernel))
+        kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(&kernel->base.local) * 2);
+    return open_graph(kernel, ALONE);
+}
+
+/* The engine of this name, where it is to be had. */
+static bool take_named(struct ghp_cuda_kernel *kernel, int which, const char *name)
+{
+    struct conv *conv = kernel->data;
+
+    if (ghp_graph_find(conv->graphs[which], name, &conv->plan[which]) != GHP_OK) return false;
+    settle(kernel);
+    return true;
+}
+
+/* The heuristics' first `most`, with their workspaces after the first `others` of the contest. */
+static enum ghp_status list(struct ghp_cuda_kernel *kernel, int which, int most, int others,
+                            struct ghp_cuda_contest *contest)
+{
+    const struct ghp_backend_config *config = &kernel->base.backend->config;
+    struct ghp_graph_rules rules = {.tensor_cores = config->tf32,
+                                    .repeatable = config->exact,
+                                    .most_workspace_bytes = MOST_WORKSPACE_BYTES};
+    struct conv *conv = kernel->data;
+
+    GHP_TRY(ghp_graph_list(conv->graphs[which], &rules, most, &conv->plans));
+    for (int i = 0; i < conv->plans.n; i++)
+        contest->workspace_bytes[others + i] = conv->plans.items[i].workspace_bytes;
+    contest->n = others + conv->plans.n;
+    return GHP_OK;
+}
+
+/* By the fastest engine of the heuristics' first `most`; *taken is false where none was found. */
+static enum ghp_status choose_alone(struct ghp_cuda_kernel *kernel, int most, bool *taken)
+{
+    struct conv *conv = kernel->data;
+    struct ghp_cuda_contest contest = {.take = take_alone};
+    enum ghp_status status;
+    int winner = -1;
+
+    GHP_TRY(list(kernel, ALONE, kernel->base.backend->config.exact ? 1 : most, 0, &contest));
+    status = ghp_cuda_choose(kernel, &contest, &winner);
+    if (status != GHP_OK || winner < 0)
+        conv->plan[ALONE].plan = NULL; /* all are still among `plans` */
+    drop_plans(kernel);
+    *taken = winner >= 0;
+    return status;
+}
+
+/* Whether what goes along is better off in the convolution's graph. */
+static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
+{
+    struct conv *conv = kernel->data;
+    struct ghp_cuda_contest contest = {.take = take_fused,
+                                       .workspace_bytes = {conv->plan[ALONE].workspace_bytes}};
+    enum ghp_status status;
+    int winner = -1;
+
+    if (open_graph(kernel, FUSED) != GHP_OK) return GHP_OK;
+    GHP_TRY(list(kernel, FUSED, FUSED_CANDIDATES, 1, &contest));
+    status = ghp_cuda_choose(kernel, &contest, &winner);
+    if (status != GHP_OK || winner < 0) take_fused(kernel, 0);
+    drop_plans(kernel);
+    return status;
+}
+
+/* By these names, where they are of this version; an engine that is not to be had is replaced by cuDNN's first suggestion, which
+ * is the same in a run as it was for the profile. Without names the fastest. */
+static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
+{
+    int64_t version = (int64_t)cudnn_of(kernel)->cudnnGetVersion();
+    const char *rest = ghp_choice_rest(name, "cudnn", version);
+    int most = rest != NULL ? 1 : ghp_cuda_candidates(name);
+    char alone[GHP_CHOICE_NAME_BYTES], *fused = NULL;
+
+    if (rest != NULL) {
+        snprintf(alone, sizeof alone, "%s", rest);
+        ghp_choice_split(alone, &fused);
+        *taken = take_named(kernel, ALONE, alone);
+    }
+    if (*taken) {
+        if (fused != NULL && ghp_formats_fused(kernel->along) &&
+            open_graph(kernel, FUSED) == GHP_OK)
+            take_named(kernel, FUSED, fused);
+        return GHP_OK;
+    }
+    GHP_TRY(choose_alone(kernel, most, taken));
+    return *taken && ghp_formats_fused(kernel->along) && most > 1 ? choose_fused(kernel) : GHP_OK;
+}
+
+enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
+{
+    struct ghp_choices *choices = &ghp_cuda_of(kernel->base.backend)->choices;
+    const char *kept = ghp_choices_find(choices, ghp_cuda_chosen(kernel));
+    const char *name = kept != NULL ? kept : wanted;
+    char key[GHP_KEY_BYTES];
+    bool taken = false;
+
+    GHP_TRY(ghp_cuda_need_cudnn(kernel->base.backend));
+    if (name == NULL || strcmp(name, GHP_CUDA_DIRECT) != 0)
+        if (open_conv(kernel) == GHP_OK) GHP_TRY(choose(kernel, name, &taken));
+    if (!taken) {
+        if (kernel->release != NULL) release_conv(kernel);
+        kernel->release = NULL;
+        kernel->workspace_at = 0;
+        ghp_cuda_direct_prepare(kernel);
+        ghp_local_key(&kernel->base.local, key);
+        if (kept == NULL)
+            ghp_note("cuDNN has no engine for '%s' (%s): a plain kernel runs it", key,
+                     ghp_pass_name(kernel->base.pass));
+    }
+    return ghp_choices_keep(choices, ghp_cuda_chosen(kernel), kernel->algorithm);
+}

@@ -1,0 +1,237 @@
+/* executor/backend/cuda/kernels/kernels.h - ghp's own kernels on GPUs: what cuDNN and cuBLASLt lack, and what is bound by memory anyway.
+ *
+ * Each function enqueues its kernels on a stream and returns at once; nothing is allocated. Tensors are N,H,W,C in float
+ * or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said. Sums
+ * that cross blocks go through scratch and are added in a fixed order: the same bits every time.
+ *
+ * The kernels are in kernels.cu (element by element, softmax, update), kernels/norm.cu (sums over channels,
+ * normalisations), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions and
+ * linear layers, for shapes that no library takes). C11 and C++17 alike; tested by tests/executor/test_cuda_ops.c. */
+#ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
+#define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
+
+#include "executor/backend/cuda/runtime.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ghp_launch {
+    cudaStream_t stream;
+    bool bf16; /* of activations and their gradients */
+};
+
+/* ---- element by element; out may be an input ---- */
+
+enum ghp_point {
+    GHP_POINT_RELU,       /* x */
+    GHP_POINT_RELU_BACK,  /* y, dy */
+    GHP_POINT_LEAKY,      /* x; alpha, as below where it is used */
+    GHP_POINT_LEAKY_BACK, /* y, dy; and so on: see core/model/model.h, GHP_FUNCTION_LIST */
+    GHP_POINT_SIGMOID,
+    GHP_POINT_SIGMOID_BACK,
+    GHP_POINT_TANH,
+    GHP_POINT_TANH_BACK,
+    GHP_POINT_CLIP,
+    GHP_POINT_CLIP_BACK,
+    GHP_POINT_AFFINE,
+    GHP_POINT_AFFINE_BACK,
+    GHP_POINT_ADD,      /* a, b */
+    GHP_POINT_MUL,      /* a, b */
+    GHP_POINT_ADD_RELU, /* a, b */
+    GHP_POINT_COUNT
+};
+
+struct ghp_point_job {
+    enum ghp_point what;
+    int64_t n;
+    const void *a, *b; /* b NULL where only one is read */
+    void *out;
+    float alpha, beta;
+};
+cudaError_t ghp_launch_point(struct ghp_launch launch, const struct ghp_point_job *job);
+
+/* to += from. */
+cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double *from, double *to);
+
+/* to += from; where y is not above 0: to = 0. */
+cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n, void *to, const void *from,
+                                 const void *y);
+
+/* y[rows][c] = x + b; then a ReLU, where asked for. */
+struct ghp_bias_job {
+    int64_t rows, c;
+    const void *x;
+    const float *b; /* [c]; NULL: none */
+    bool relu;
+    void *y;
+};
+cudaError_t ghp_launch_bias(struct ghp_launch launch, const struct ghp_bias_job *job);
+
+struct ghp_dropout_job {
+    int64_t n, pixels, c, global_channels, first_channel, first_sample;
+    uint64_t seed, step;
+    uint32_t layer, threshold;
+    float scale;
+    const uint64_t *step_at; /* in device memory, in place of `step`; or NULL */
+    const void *x;
+    void *y;
+};
+cudaError_t ghp_launch_dropout(struct ghp_launch launch, const struct ghp_dropout_job *job);
+
+/* Between float and bfloat16. */
+cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from, void *to);
+cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, const void *from, float *to);
+
+/* SGD over many tensors at once. */
+struct ghp_update_tensor {
+    float *w, *v;
+    const float *dw;
+    int64_t n;
+};
+struct ghp_rates {
+    double learning_rate, momentum, weight_decay;
+};
+/* rates_at in device memory, in place of `rates`; or NULL. */
+cudaError_t ghp_launch_update(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
+                              struct ghp_rates rates, const struct ghp_rates *rates_at);
+
+/* Probabilities and, added to metrics (loss, correct, samples), the loss of the first `valid` rows.
+ * scratch: ghp_softmax_scratch bytes. */
+struct ghp_softmax_job {
+    int64_t rows, classes, valid;
+    const void *x;
+    void *y;
+    const int32_t *labels;
+    double *metrics;
+    void *scratch;
+};
+int64_t ghp_softmax_scratch(int64_t rows);
+cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct ghp_softmax_job *job);
+/* dx = (y - [label]) scale; at the label itself as the negative sum of the others, which keeps its digits. */
+cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_softmax_job *job,
+                                    float scale, void *dx);
+
+/* ---- sums over channels: [rows][c] -> [c] ---- */
+
+enum ghp_sum {
+    GHP_SUM_BIAS,       /* sum of dy -> float out [c] */
+    GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
+    GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
+    GHP_SUM_BACK_GATED, /* the same of what a ReLU behind the batch norm lets through of dy */
+    GHP_SUM_COUNT
+};
+
+struct ghp_sum_job {
+    enum ghp_sum what;
+    int64_t rows, c;
+    const void *x, *dy;
+    const float *shift;          /* STATS: running mean */
+    const float *mean, *inverse; /* BACK_STATS, BACK_GATED */
+    const float *gamma, *beta;   /* BACK_GATED */
+    void *out;
+    void *scratch; /* ghp_sum_scratch bytes */
+};
+int64_t ghp_sum_scratch(int64_t rows, int64_t c);
+cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp_sum_job *job);
+
+/* ---- normalisations ---- */
+
+struct ghp_batch_norm_job {
+    int64_t rows, c;
+    const void *x, *dy;
+    void *y, *dx;
+    const float *gamma, *beta;
+    float *running_mean, *running_variance; /* forward */
+    float *drift_mean, *drift_variance;     /* moved in their place; NULL: they move themselves */
+    double drift_share;
+    bool drift_adds;     /* to what is there */
+    const double *stats; /* [2 c], reduced; NULL: running statistics */
+    float *saved;        /* [2 c]: mean, inverse deviation */
+    double count, mix, epsilon;
+    float *scratch;    /* backward: [3 c] */
+    const void *other; /* forward: added, as stored, before the ReLU; NULL: nothing */
+    bool relu;         /* forward: applied; backward: behind the batch norm, dy is its output's */
+};
+cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
+cudaError_t ghp_launch_norm_data(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
+cudaError_t ghp_launch_norm_weight(cudaStream_t stream, int64_t c, const double *stats,
+                                   float *dgamma, float *dbeta);
+
+struct ghp_lrn_job {
+    int64_t rows, c, size;
+    float alpha, beta, k; /* alpha already over size */
+    const void *x, *dy;
+    void *y, *dx;
+    float *scale; /* [rows][c]; forward may be NULL */
+};
+cudaError_t ghp_launch_lrn(struct ghp_launch launch, const struct ghp_lrn_job *job);
+cudaError_t ghp_launch_lrn_back(struct ghp_launch launch, const struct ghp_lrn_job *job);
+
+/* ---- pools ---- */
+
+struct ghp_pool_job {
+    int64_t n, c, h, w, p, q;
+    int64_t r, s, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+    bool count_pad;
+    const void *x, *dy;
+    void *y, *dx;
+    /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
+    void *places;
+    /* max, forward: windows with nothing above 0 have no place, as for the gradient of a ReLU before the pool */
+    bool gated;
+};
+cudaError_t ghp_launch_max_pool(struct ghp_launch launch, const struct ghp_pool_job *job);
+cudaError_t ghp_launch_max_pool_back(struct ghp_launch launch, const struct ghp_pool_job *job);
+cudaError_t ghp_launch_avg_pool(struct ghp_launch launch, const struct ghp_pool_job *job);
+cudaError_t ghp_launch_avg_pool_back(struct ghp_launch launch, const struct ghp_pool_job *job);
+
+/* ---- copies in another order ---- */
+
+/* rows blocks of `bytes` each, from one stride to another [bytes]. */
+struct ghp_blocks {
+    int64_t rows, bytes, from_stride, to_stride;
+    const void *from;
+    void *to;
+};
+cudaError_t ghp_launch_blocks(cudaStream_t stream, const struct ghp_blocks *blocks);
+
+/* to[n][b][a] = from[n][a][b], elements of 2 or 4 bytes. */
+cudaError_t ghp_launch_transpose(cudaStream_t stream, int element_bytes, int64_t n, int64_t a,
+                                 int64_t b, const void *from, void *to);
+
+/* y[n][out] = x[n][table[out]], `nothing` where the table is negative. */
+cudaError_t ghp_launch_take(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
+                            const int32_t *table, float nothing, const void *x, void *y);
+/* dx[n][i] = sum of dy[n][list[j]], starts[i] <= j < starts[i + 1]. */
+cudaError_t ghp_launch_give_back(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
+                                 const int32_t *starts, const int32_t *list, const void *dy,
+                                 void *dx);
+
+/* ---- plain convolutions: weights float [k][r][s][c / groups], for shapes that no library takes ---- */
+
+struct ghp_direct_job {
+    int64_t n, c, h, w, k, p, q, groups;
+    int64_t r, s, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+    const void *x, *dy; /* as the pass reads */
+    void *y, *dx;
+    const float *weights;
+    float *dweights;
+};
+cudaError_t ghp_launch_direct_forward(struct ghp_launch launch, const struct ghp_direct_job *job);
+cudaError_t ghp_launch_direct_data(struct ghp_launch launch, const struct ghp_direct_job *job);
+cudaError_t ghp_launch_direct_weight(struct ghp_launch launch, const struct ghp_direct_job *job);
+
+/* Does nothing for about so long. */
+cudaError_t ghp_launch_delay(cudaStream_t stream, double seconds);
+
+/* The dropout's random numbers, on the host: tested against executor/platform/random.h. */
+void ghp_kernel_philox(uint64_t seed, const uint32_t counter[4], uint32_t out[4]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

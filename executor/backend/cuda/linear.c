@@ -1,0 +1,342 @@
+/* executor/backend/cuda/linear.c - linear layers by cuBLASLt.
+ *
+ * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt, which counts columns first, x c x n, w c x k, y k x n:
+ * y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead of the workspace; their gradient is
+ * made in float. A bias and a ReLU that the forward pass takes along are cuBLASLt's in float; in bf16, where it would want the
+ * bias rounded, ghp's own kernel adds it. */
+#include "executor/backend/cuda/backend_cuda_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const int64_t MOST_WORKSPACE_BYTES = INT64_C(64) << 20;
+
+struct operand {
+    int64_t rows, columns; /* as it lies, columns first */
+    cudaDataType_t type;
+    bool turned;
+};
+
+struct product { /* d = a b */
+    struct operand a, b, d;
+};
+
+struct linear {
+    cublasLtMatmulDesc_t how;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulAlgo_t algorithm;
+    int64_t workspace_bytes;
+    bool fuses; /* the product takes bias and ReLU along */
+    cublasLtMatmulHeuristicResult_t found[GHP_CUDA_CANDIDATES];
+};
+
+static bool is_bf16(const struct ghp_cuda_kernel *kernel)
+{
+    return kernel->base.backend->config.element_bytes == 2;
+}
+
+static const struct ghp_cublaslt *lt_of(const struct ghp_cuda_kernel *kernel)
+{
+    return ghp_cuda_of(kernel->base.backend)->cublaslt;
+}
+
+static struct product product_of(const struct ghp_cuda_kernel *kernel)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    cudaDataType_t type = is_bf16(kernel) ? CUDA_R_16BF : CUDA_R_32F;
+    int64_t c = l->c * l->h * l->w;
+    const struct operand x = {c, l->n, type, false}, w = {c, l->k, type, false},
+                         y = {l->k, l->n, type, false};
+    struct product p;
+
+    switch (kernel->base.pass) {
+    case GHP_PASS_FORWARD: p = (struct product){w, x, y}; break;
+    case GHP_PASS_BACKWARD_DATA: p = (struct product){w, y, x}; break;
+    default: p = (struct product){x, y, w}; break;
+    }
+    p.a.turned = kernel->base.pass == GHP_PASS_FORWARD;
+    p.b.turned = kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT;
+    if (kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT) p.d.type = CUDA_R_32F;
+    return p;
+}
+
+/* ---- descriptors ---- */
+
+static void release_linear(struct ghp_cuda_kernel *kernel)
+{
+    struct linear *linear = kernel->data;
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+
+    if (linear == NULL) return;
+    if (linear->d != NULL) lt->cublasLtMatrixLayoutDestroy(linear->d);
+    if (linear->b != NULL) lt->cublasLtMatrixLayoutDestroy(linear->b);
+    if (linear->a != NULL) lt->cublasLtMatrixLayoutDestroy(linear->a);
+    if (linear->how != NULL) lt->cublasLtMatmulDescDestroy(linear->how);
+    free(linear);
+    kernel->data = NULL;
+}
+
+static enum ghp_status make_layout(const struct ghp_cublaslt *lt, const struct operand *o,
+                                   cublasLtMatrixLayout_t *layout)
+{
+    return GHP_CUBLASLT(lt, cublasLtMatrixLayoutCreate(layout, o->type, (uint64_t)o->rows,
+                                                       (uint64_t)o->columns, o->rows));
+}
+
+static enum ghp_status set_turned(const struct ghp_cublaslt *lt, cublasLtMatmulDesc_t how,
+                                  cublasLtMatmulDescAttributes_t which, bool turned)
+{
+    cublasOperation_t operation = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+
+    return GHP_CUBLASLT(lt,
+                        cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof(operation)));
+}
+
+/* Whether the product itself adds the bias and applies the ReLU, or a kernel behind it. */
+static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
+{
+    struct linear *linear = kernel->data;
+    bool bias = kernel->along.bias, relu = kernel->along.relu;
+    cublasLtEpilogue_t epilogue = !fuses         ? CUBLASLT_EPILOGUE_DEFAULT
+                                  : bias && relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                  : bias         ? CUBLASLT_EPILOGUE_BIAS
+                                                 : CUBLASLT_EPILOGUE_RELU;
+
+    linear->fuses = fuses;
+    kernel->epilogue = ghp_formats_fused(kernel->along) && !fuses;
+    return GHP_CUBLASLT(lt_of(kernel),
+                        cublasLtMatmulDescSetAttribute(linear->how, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                       &epilogue, sizeof(epilogue)));
+}
+
+static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
+{
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+    struct product p = product_of(kernel);
+    cublasComputeType_t compute =
+        kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    struct linear *linear = ghp_alloc(1, sizeof(*linear));
+
+    if (linear == NULL) return GHP_NO_MEMORY();
+    kernel->data = linear;
+    kernel->release = release_linear;
+    GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulDescCreate(&linear->how, compute, CUDA_R_32F)));
+    GHP_TRY(set_turned(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSA, p.a.turned));
+    GHP_TRY(set_turned(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSB, p.b.turned));
+    GHP_TRY(make_layout(lt, &p.a, &linear->a));
+    GHP_TRY(make_layout(lt, &p.b, &linear->b));
+    return make_layout(lt, &p.d, &linear->d);
+}
+
+/* ---- running ---- */
+
+static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+{
+    const struct linear *linear = kernel->data;
+    const struct ghp_tensors *at = &call->at;
+    struct ghp_backend *backend = kernel->base.backend;
+    cudaStream_t stream = ghp_cuda_launch(backend).stream;
+    enum ghp_pass pass = kernel->base.pass;
+    char *scratch = ghp_cuda_aligned(at->scratch);
+    const void *w = at->w[0], *a, *b;
+    void *d;
+    float one = 1, zero = 0;
+
+    if (linear->fuses && kernel->along.bias)
+        GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
+                                                linear->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                &at->w[1], sizeof(at->w[1]))));
+    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
+        GHP_TRY(ghp_cuda_status(
+            ghp_launch_to_bf16(stream, ghp_local_weight_elements(&kernel->base.local), w, scratch),
+            "to bf16"));
+        w = scratch;
+    }
+    a = pass == GHP_PASS_BACKWARD_WEIGHT ? at->x[0] : w;
+    b = pass == GHP_PASS_FORWARD ? at->x[0] : at->dy;
+    d = pass == GHP_PASS_FORWARD ? at->y : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0] : at->dw[0];
+    return GHP_CUBLASLT(lt_of(kernel),
+                        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->how, &one, a,
+                                       linear->a, b, linear->b, &zero, d, linear->d, d, linear->d,
+                                       &linear->algorithm, scratch + kernel->workspace_at,
+                                       (size_t)linear->workspace_bytes, stream));
+}
+
+/* ---- names of algorithms: the structure's words, which restore it in the same version ---- */
+
+enum { WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t) };
+
+static void name_algorithm(const cublasLtMatmulAlgo_t *algorithm, char *text, size_t n)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < WORDS; i++)
+        used += (size_t)snprintf(text + used, n - used, i > 0 ? ".%" PRIx64 : "%" PRIx64,
+                                 algorithm->data[i]);
+}
+
+static bool parse_name(const char *text, cublasLtMatmulAlgo_t *algorithm)
+{
+    for (int i = 0; i < WORDS; i++) {
+        char *end = NULL;
+
+        if (i > 0 && *text++ != '.') return false;
+        algorithm->data[i] = strtoull(text, &end, 16);
+        if (end == text) return false;
+        text = end;
+    }
+    return *text == '\0';
+}
+
+/* ---- choosing ---- */
+
+static void take(struct ghp_cuda_kernel *kernel, const cublasLtMatmulHeuristicResult_t *result)
+{
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+    struct linear *linear = kernel->data;
+    char name[WORDS * 17 + 1];
+
+    linear->algorithm = result->algo;
+    linear->workspace_bytes = (int64_t)result->workspaceSize;
+    kernel->base.scratch_bytes = ghp_cuda_scratch(kernel->workspace_at + linear->workspace_bytes);
+    name_algorithm(&result->algo, name, sizeof(name));
+    ghp_choice_text(kernel->algorithm, "cublaslt", (int64_t)lt->cublasLtGetVersion(), name);
+}
+
+static void take_candidate(struct ghp_cuda_kernel *kernel, int candidate)
+{
+    const struct linear *linear = kernel->data;
+
+    take(kernel, &linear->found[candidate]);
+}
+
+/* By what a name of this version says. */
+static bool take_named(struct ghp_cuda_kernel *kernel, const char *rest)
+{
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+    struct linear *linear = kernel->data;
+    cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_SUCCESS};
+    cublasLtMatmulAlgo_t algorithm;
+
+    if (!parse_name(rest, &algorithm)) return false;
+    if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
+                                    linear->a, linear->b, linear->d, linear->d, &algorithm,
+                                    &result) != CUBLAS_STATUS_SUCCESS ||
+        result.state != CUBLAS_STATUS_SUCCESS)
+        return false;
+    result.algo = algorithm;
+    take(kernel, &result);
+    return true;
+}
+
+/* What an algorithm may do: the most workspace, how aligned tensors are at least, and how split sums are joined: in float
+ * (in place is in the result's own numbers), and where results must repeat not at all. */
+static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
+                                 cublasLtMatmulPreference_t rules)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+    uint64_t workspace = (uint64_t)MOST_WORKSPACE_BYTES;
+    uint32_t aligned = GHP_ALIGN_BYTES;
+    bool floats = product_of(kernel).d.type == CUDA_R_32F;
+    uint32_t joined =
+        kernel->base.backend->config.exact
+            ? CUBLASLT_REDUCTION_SCHEME_NONE
+            : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                  (floats ? CUBLASLT_REDUCTION_SCHEME_INPLACE : CUBLASLT_REDUCTION_SCHEME_NONE);
+
+    GHP_TRY(GHP_CUBLASLT(
+        lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                 &workspace, sizeof(workspace))));
+    GHP_TRY(GHP_CUBLASLT(
+        lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                 &joined, sizeof(joined))));
+    for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]); i++)
+        GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceSetAttribute(rules, alignments[i],
+                                                                      &aligned, sizeof(aligned))));
+    return GHP_OK;
+}
+
+/* The heuristics' candidates; n is 0 where they have none for such a product. */
+static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_contest *contest)
+{
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+    struct linear *linear = kernel->data;
+    cublasLtMatmulPreference_t rules = NULL;
+    enum ghp_status status;
+    int n = 0;
+
+    GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceCreate(&rules)));
+    status = set_rules(kernel, rules);
+    if (status == GHP_OK && lt->cublasLtMatmulAlgoGetHeuristic(
+                                ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
+                                linear->a, linear->b, linear->d, linear->d, rules,
+                                GHP_CUDA_CANDIDATES, linear->found, &n) != CUBLAS_STATUS_SUCCESS)
+        n = 0;
+    lt->cublasLtMatmulPreferenceDestroy(rules);
+    contest->n = 0;
+    for (int i = 0; i < n; i++) {
+        if (linear->found[i].state != CUBLAS_STATUS_SUCCESS) continue;
+        linear->found[contest->n] = linear->found[i];
+        contest->workspace_bytes[contest->n++] = (int64_t)linear->found[i].workspaceSize;
+    }
+    return status;
+}
+
+/* Of the heuristics' first `most`. */
+static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bool *taken)
+{
+    struct ghp_cuda_contest contest = {.take = take_candidate};
+    int winner = -1;
+
+    GHP_TRY(list(kernel, &contest));
+    if (contest.n > most) contest.n = most;
+    GHP_TRY(ghp_cuda_choose(kernel, &contest, &winner));
+    *taken = winner >= 0;
+    return GHP_OK;
+}
+
+/* The algorithm of this name; where it cannot be had so, with or without what goes along, cuBLASLt's first suggestion, which
+ * is the same in a run as it was for the profile; without such a name the fastest. */
+static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
+{
+    const char *rest =
+        ghp_choice_rest(name, "cublaslt", (int64_t)lt_of(kernel)->cublasLtGetVersion());
+
+    *taken = rest != NULL && take_named(kernel, rest);
+    if (*taken) return GHP_OK;
+    return take_fastest(kernel, rest != NULL ? 1 : ghp_cuda_candidates(name), taken);
+}
+
+enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
+{
+    struct ghp_choices *choices = &ghp_cuda_of(kernel->base.backend)->choices;
+    const struct ghp_local *local = &kernel->base.local;
+    const char *kept = ghp_choices_find(choices, ghp_cuda_chosen(kernel));
+    const char *name = kept != NULL ? kept : wanted;
+    bool taken = false;
+
+    GHP_TRY(ghp_cuda_need_cublaslt(kernel->base.backend));
+    GHP_TRY(describe(kernel));
+    kernel->run = run_linear;
+    if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
+        kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
+    if (ghp_formats_fused(kernel->along) && !is_bf16(kernel)) {
+        GHP_TRY(set_epilogue(kernel, true));
+        GHP_TRY(choose(kernel, name, &taken));
+    }
+    if (!taken) {
+        GHP_TRY(set_epilogue(kernel, false));
+        GHP_TRY(choose(kernel, name, &taken));
+    }
+    if (!taken) {
+        release_linear(kernel);
+        kernel->release = NULL;
+        kernel->workspace_at = 0;
+        ghp_cuda_direct_prepare(kernel);
+    }
+    return ghp_choices_keep(choices, ghp_cuda_chosen(kernel), kernel->algorithm);
+}

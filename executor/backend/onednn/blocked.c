@@ -1,0 +1,99 @@
+/* executor/backend/onednn/blocked.c - the bias on blocked tensors [n][c / 16][h][w][16], in float.
+ *
+ * Other operations that keep channels apart need no loops of their own: a blocked tensor is a plain one of 16 channels and
+ * c / 16 times as many samples. A bias differs from block to block.
+ *
+ * Tested  tests/executor/test_formats.c, against the plain loops */
+#include "executor/backend/onednn/backend_onednn_private.h"
+#include "executor/backend/cpu/streaming_store.h"
+
+#include <string.h>
+
+enum { LANES = GHP_BLOCK_CHANNELS };
+
+static void forward(const struct ghp_local *local, const struct ghp_call *call,
+                    struct ghp_share share)
+{
+    int64_t pixels = local->h * local->w, blocks = local->c / LANES;
+    struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
+    const float *w = call->at.w[0];
+    for (int64_t block = range.first; block < range.end; block++) {
+        const float *x = (const float *)call->at.x[0] + block * pixels * LANES;
+        float *y = (float *)call->at.y + block * pixels * LANES;
+        const float *b = w + block % blocks * LANES;
+        for (int64_t pixel = 0; pixel < pixels; pixel++) {
+#pragma omp simd
+            for (int i = 0; i < LANES; i++)
+                y[pixel * LANES + i] = x[pixel * LANES + i] + b[i];
+        }
+    }
+}
+
+static double *row_of(const struct ghp_local *local, const struct ghp_call *call, int part)
+{
+    char *base = call->at.scratch;
+    return (double *)(void *)(base + part * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double)));
+}
+
+/* Sums over this part's blocks, in double: into row `part` of scratch. */
+static void weight(const struct ghp_local *local, const struct ghp_call *call,
+                   struct ghp_share share)
+{
+    int64_t pixels = local->h * local->w, blocks = local->c / LANES;
+    struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
+    double *row = row_of(local, call, share.part);
+    memset(row, 0, (size_t)local->c * sizeof *row);
+    for (int64_t block = range.first; block < range.end; block++) {
+        const float *dy = (const float *)call->at.dy + block * pixels * LANES;
+        double sum[LANES] = {0};
+        for (int64_t pixel = 0; pixel < pixels; pixel++) {
+            ghp_ahead(dy + pixel * LANES);
+#pragma omp simd
+            for (int i = 0; i < LANES; i++)
+                sum[i] += (double)dy[pixel * LANES + i];
+        }
+        for (int i = 0; i < LANES; i++)
+            row[block % blocks * LANES + i] += sum[i];
+    }
+}
+
+static void weight_after(const struct ghp_local *local, const struct ghp_call *call,
+                         struct ghp_share share)
+{
+    float *db = call->at.dw[0];
+    for (int64_t i = 0; i < local->c; i++) {
+        double sum = 0;
+        for (int part = 0; part < share.parts; part++)
+            sum += row_of(local, call, part)[i];
+        db[i] = (float)sum;
+    }
+}
+
+static int64_t sums_bytes(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+}
+
+static const struct ghp_loop loops[] = {
+    {.op = GHP_OP_BIAS,
+     .pass = GHP_PASS_FORWARD,
+     .name = "loop",
+     .stages = {[GHP_PRECISION_FLOAT] = {NULL, forward, NULL}}},
+    {.op = GHP_OP_BIAS,
+     .pass = GHP_PASS_BACKWARD_WEIGHT,
+     .name = "loop",
+     .stages = {[GHP_PRECISION_FLOAT] = {NULL, weight, weight_after}},
+     .scratch_bytes = sums_bytes},
+};
+
+enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_kernel **kernel)
+{
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+        if (loops[i].op == local->op && loops[i].pass == pass)
+            return ghp_loop_prepare_by(backend, local, &loops[i], kernel);
+    return GHP_FAIL(GHP_ERR_INTERNAL, "'%s' has no pass '%s' on blocked tensors; report this",
+                    ghp_op_name(local->op), ghp_pass_name(pass));
+}

@@ -1,0 +1,221 @@
+/* executor/backend/onednn/conv.c - convolutions, and which algorithm and layout each shape gets where nobody measured.
+ *
+ * Measured on one core with AVX-512 (VGG and ResNet shapes): direct convolutions on plain N,H,W,C tensors are as fast as
+ * on blocked ones and need no reorders of activations, except forward on images of at most 4 x 4, which blocked layouts
+ * do 1.5-3 times as fast. Winograd (float only, blocked only; not for `exact`) is up to 2.4 times as fast where it has work
+ * enough to pay for transforming the weights: see ghp_winograd_pays. */
+#include "executor/backend/onednn/backend_onednn_private.h"
+#include "executor/backend/cpu/winograd.h"
+
+#include <string.h>
+
+/* The library's is for 3 x 3 windows, and only before its third generation. */
+static bool has_winograd(const struct ghp_backend *backend)
+{
+    return !backend->config.exact && backend->config.element_bytes == 4;
+}
+
+bool ghp_onednn_conv_has_winograd(const struct ghp_backend *backend, const struct ghp_local *local)
+{
+    return DNNL_VERSION_MAJOR < 3 && has_winograd(backend) && local->window.r == 3 &&
+           local->window.s == 3;
+}
+
+/* The direct weight gradient takes its time per image row: on images of at most 4 x 4, 5 times as long as a product. */
+static bool unfolding_pays(const struct ghp_backend *backend, const struct ghp_local *l)
+{
+    bool winograd = has_winograd(backend) && ghp_winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
+    return !winograd && l->window.groups == 1 && l->p * l->q <= 16 && l->c >= 16 && l->k >= 16;
+}
+
+/* Unfolding copies what each window sees: r s times the input. */
+static bool can_unfold(const struct ghp_local *l, enum ghp_pass pass)
+{
+    return pass == GHP_PASS_BACKWARD_WEIGHT && l->window.groups == 1 && l->p * l->q <= 1024;
+}
+
+/* Ways to try, best first; n of them. */
+enum { MAX_WAYS = 8 };
+
+static int ways_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
+                   struct ghp_onednn_way list[MAX_WAYS])
+{
+    const struct ghp_local *l = &kernel->local;
+    bool bf16 = kernel->backend->config.element_bytes == 2;
+    bool small = kernel->pass == GHP_PASS_FORWARD && l->p * l->q <= 16;
+    bool blocks = small || formats.x || formats.y;
+    const dnnl_format_tag_t likely = blocks ? dnnl_format_tag_any : dnnl_nhwc;
+    const dnnl_format_tag_t other = blocks ? dnnl_nhwc : dnnl_format_tag_any;
+    const struct ghp_onednn_way winograd = {.algorithm = dnnl_convolution_winograd,
+                                            .activation = dnnl_format_tag_any,
+                                            .bias = formats.bias};
+    bool can = has_winograd(kernel->backend), pays = can && ghp_winograd_pays(l, kernel->pass);
+    int n = 0;
+    if (pays) list[n++] = winograd;
+    for (int i = 0; i < 3; i++) {
+        struct ghp_onednn_way direct = {dnnl_convolution_direct, likely, i, formats.bias, bf16};
+        list[n++] = direct;
+        direct.activation = other;
+        if (i < 2) list[n++] = direct;
+    }
+    if (can && !pays) list[n++] = winograd;
+    return n;
+}
+
+static dnnl_format_tag_t tag_of(bool blocked)
+{
+    return blocked ? dnnl_nChw16c : dnnl_nhwc;
+}
+
+static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_formats formats,
+                                   struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
+{
+    struct ghp_onednn_conv z = ghp_onednn_conv_of(&kernel->local);
+    const dnnl_data_type_t type = ghp_onednn_type(kernel->backend);
+    const struct ghp_onednn_operand forward[3] = {
+        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, NULL, false},
+        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, NULL, false},
+        {DNNL_ARG_DST, dnnl_query_dst_md, GHP_ONEDNN_Y, NULL, true}};
+    const struct ghp_onednn_operand data[3] = {
+        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, GHP_ONEDNN_DX, NULL, true},
+        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, GHP_ONEDNN_W, NULL, false},
+        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, NULL, false}};
+    const struct ghp_onednn_operand weight[3] = {
+        {DNNL_ARG_SRC, dnnl_query_src_md, GHP_ONEDNN_X, NULL, false},
+        {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, GHP_ONEDNN_DW, NULL, true},
+        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, GHP_ONEDNN_DY, NULL, false}};
+    memcpy(operands,
+           kernel->pass == GHP_PASS_FORWARD         ? forward
+           : kernel->pass == GHP_PASS_BACKWARD_DATA ? data
+                                                    : weight,
+           sizeof forward);
+    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(formats.x), type, &operands[0].plain));
+    const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : formats.w ? dnnl_OIhw16i16o : dnnl_oihw;
+    GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, dnnl_f32, &operands[1].plain));
+    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(formats.y), type, &operands[2].plain));
+    if (!formats.bias) return GHP_OK;
+    const dnnl_dims_t channels = {z.y[1]};
+    operands[3] = (struct ghp_onednn_operand){.argument = DNNL_ARG_BIAS, .where = GHP_ONEDNN_BIAS};
+    return ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &operands[3].plain);
+}
+
+/* The library's reference code is no faster than ghp's loops, and allocates. */
+static bool worth_having(const_dnnl_primitive_desc_t described)
+{
+    return strncmp(ghp_onednn_implementation(described), "ref", 3) != 0;
+}
+
+/* What a walk over the ways that the library offers does with each. */
+struct walk {
+    struct ghp_onednn_kernel *kernel; /* empty */
+    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
+    dnnl_primitive_attr_t attributes;
+    struct ghp_formats formats;
+    const char *wanted;           /* fill the kernel with the way of this name; NULL: the first */
+    bool loosely;                 /* whatever is reordered */
+    struct ghp_algorithms *names; /* not NULL: only add each way's name */
+    bool filled;
+};
+
+static bool is_named(const char *name, const char *wanted, bool loosely)
+{
+    if (!loosely) return strcmp(name, wanted) == 0;
+    return strcspn(name, "+") == strcspn(wanted, "+") &&
+           strncmp(name, wanted, strcspn(name, "+")) == 0;
+}
+
+static enum ghp_status visit(struct walk *walk, const_dnnl_primitive_desc_t described)
+{
+    char name[GHP_ALGORITHM_BYTES];
+    ghp_onednn_kernel_name(described, walk->operands, name);
+    if (walk->names != NULL) {
+        ghp_onednn_add_name(walk->names, name);
+        return GHP_OK;
+    }
+    if (walk->wanted != NULL && !is_named(name, walk->wanted, walk->loosely)) return GHP_OK;
+    GHP_TRY(ghp_onednn_kernel_fill(walk->kernel, described, walk->operands));
+    walk->filled = true;
+    return GHP_OK;
+}
+
+static enum ghp_status walk_ways(struct walk *walk)
+{
+    const struct ghp_kernel *kernel = &walk->kernel->base;
+    const struct ghp_onednn *library = kernel->backend->library;
+    struct ghp_onednn_way list[MAX_WAYS];
+    enum ghp_status status = GHP_OK;
+    int n = ways_of(kernel, walk->formats, list);
+    GHP_TRY_GOTO(status, operands_of(kernel, walk->formats, walk->operands), done);
+    GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
+    if (walk->formats.relu) GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
+    for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
+        dnnl_primitive_desc_t described = NULL;
+        status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
+                                          walk->attributes, &described);
+        if (status != GHP_OK || described == NULL) continue;
+        if (worth_having(described)) status = visit(walk, described);
+        dnnl_primitive_desc_destroy(described);
+    }
+done:
+    if (walk->attributes != NULL) dnnl_primitive_attr_destroy(walk->attributes);
+    walk->attributes = NULL;
+    ghp_onednn_operands_close(walk->operands);
+    memset(walk->operands, 0, sizeof walk->operands);
+    return status;
+}
+
+/* Unfolding reads plain activations. */
+static bool is_plain(struct ghp_formats formats)
+{
+    return !formats.x && !formats.y;
+}
+
+enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+                                        enum ghp_pass pass, struct ghp_onednn_wish wish,
+                                        struct ghp_onednn_kernel **kernel)
+{
+    const char *algorithm = wish.algorithm;
+    struct walk walk = {.wanted = algorithm, .formats = wish.formats};
+    bool unfold = algorithm == NULL
+                      ? pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local)
+                      : strncmp(algorithm, GHP_ONEDNN_UNFOLD, strlen(GHP_ONEDNN_UNFOLD)) == 0;
+    if (unfold && can_unfold(local, pass) && is_plain(wish.formats))
+        return ghp_onednn_unfold_prepare(backend, local, wish.formats.w, kernel);
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
+    enum ghp_status status = walk_ways(&walk);
+    if (status == GHP_OK && !walk.filled && algorithm != NULL) {
+        walk.loosely = true;
+        status = walk_ways(&walk);
+    }
+    if (status == GHP_OK && walk.filled)
+        *kernel = walk.kernel;
+    else
+        ghp_onednn_kernel_close(walk.kernel);
+    return status;
+}
+
+/* The name that an unfolding kernel has. */
+static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct ghp_local *local,
+                                     bool blocked, struct ghp_algorithms *names)
+{
+    struct ghp_onednn_kernel *kernel = NULL;
+    GHP_TRY(ghp_onednn_unfold_prepare(backend, local, blocked, &kernel));
+    if (kernel != NULL) ghp_onednn_add_name(names, kernel->name);
+    ghp_onednn_kernel_close(kernel);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_formats formats, struct ghp_algorithms *names)
+{
+    struct walk walk = {.names = names, .formats = formats};
+    bool can = can_unfold(local, pass) && is_plain(formats);
+    bool first = can && unfolding_pays(backend, local);
+    if (first) GHP_TRY(add_unfolding(backend, local, formats.w, names));
+    GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
+    enum ghp_status status = walk_ways(&walk);
+    ghp_onednn_kernel_close(walk.kernel);
+    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, formats.w, names);
+    return status;
+}

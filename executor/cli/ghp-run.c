@@ -1,0 +1,399 @@
+/* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the rest. */
+#include "core/base/log.h"
+#include "executor/transport/device_transport.h"
+#include "executor/compare/candidates.h"
+#include "executor/backend/libraries.h"
+#include "executor/cli/session.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
+static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
+static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
+static const char *const overlap_names[] = {"on", "off", NULL};
+
+static struct ghp_session_options chosen = {
+    .data = "synthetic",
+    .steps = GHP_NOT_SET,
+    .epochs = GHP_NOT_SET,
+    .learning_rate = 0.01,
+    .momentum = 0.9,
+    .seed = 1,
+    .verify_steps = GHP_NOT_SET,
+    .ab_steps = GHP_NOT_SET,
+    .ab_rounds = 10,
+    .ab_warmup_steps = 2,
+    .threads = GHP_NOT_SET,
+    .watchdog_s = 60,
+};
+
+static const struct ghp_opt options[] = {
+    {.kind = GHP_OPT_HEADING, .help = "Data"},
+    {.name = "data",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.data,
+     .argument = "SOURCE",
+     .help = "synthetic, idx:DIR (MNIST family, plain or gzip) or cifar10:DIR (binary version)"},
+    {.name = "split",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.split,
+     .argument = "F",
+     .min = 0.001,
+     .max = 0.999,
+     .help = "cut a lone set in order: its first part F trains, the rest tests"},
+    {.kind = GHP_OPT_HEADING, .help = "Training"},
+    {.name = "steps",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.steps,
+     .argument = "S",
+     .min = 1,
+     .max = 1e12,
+     .help = "steps to train in all; 20 where neither this nor --epochs is given"},
+    {.name = "epochs",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.epochs,
+     .argument = "E",
+     .min = 1,
+     .max = 1e6,
+     .help = "epochs to train in all, instead of --steps"},
+    {.name = "lr",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.learning_rate,
+     .argument = "X",
+     .min = 0,
+     .max = 1e6,
+     .help = "learning rate"},
+    {.name = "momentum",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.momentum,
+     .argument = "X",
+     .min = 0,
+     .max = 0.9999999,
+     .help = "momentum of SGD"},
+    {.name = "weight-decay",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.weight_decay,
+     .argument = "X",
+     .min = 0,
+     .max = 1e3,
+     .help = "added to the gradient times the weight, for every parameter"},
+    {.name = "schedule",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.schedule,
+     .choices = ghp_schedule_names,
+     .help = "constant; step (a tenth at half, a hundredth at three quarters); cosine (to zero)"},
+    {.name = "warmup",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.warmup_steps,
+     .argument = "S",
+     .min = 0,
+     .max = 1e12,
+     .help = "steps of linear warm-up before the schedule"},
+    {.name = "seed",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.seed,
+     .argument = "X",
+     .min = 0,
+     .max = 9e15,
+     .help = "of weights, order of samples, dropout and synthetic data"},
+    {.name = "init",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.init,
+     .argument = "SOURCE",
+     .help =
+         "first weights: random (by --seed), random:SEED, or FILE.safetensors or FILE.onnx with "
+         "all of the model's tensors; unless given, those of the ONNX file that was planned"},
+    {.name = "eval",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.evaluate,
+     .choices = evaluate_names,
+     .help = "evaluate on the test set after each epoch and at the end; auto: where data comes "
+             "from files"},
+    {.kind = GHP_OPT_HEADING, .help = "Comparing plans"},
+    {.name = "ab",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ab_steps,
+     .argument = "STEPS",
+     .min = 1,
+     .max = 1e6,
+     .help = "time the plans in turns of this many steps and name the fastest; with --steps or "
+             "--epochs, train by it"},
+    {.name = "ab-rounds",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ab_rounds,
+     .argument = "R",
+     .min = 1,
+     .max = GHP_CONTEST_ROUNDS,
+     .help = "turns of each plan; an interval takes 6 or more"},
+    {.name = "ab-turn",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.ab_turn_s,
+     .argument = "SECONDS",
+     .min = 0,
+     .max = 1e6,
+     .help =
+         "fewer steps than --ab says, at least one, where a turn would last longer; 0: no limit"},
+    {.name = "ab-warmup",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ab_warmup_steps,
+     .argument = "S",
+     .min = 1,
+     .max = 1e6,
+     .help = "steps of each turn before timing starts"},
+    {.name = "run-dir",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.run_folder,
+     .argument = "DIR",
+     .help = "write each compared plan's run into this folder, as --run does"},
+    {.kind = GHP_OPT_HEADING, .help = "Computing"},
+    {.name = "verify",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.verify_steps,
+     .argument = "K",
+     .min = 1,
+     .max = 1e6,
+     .help = "train K steps by the plan and by one worker, compare every tensor; exit 1 where they "
+             "differ"},
+    {.name = "numerics",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.numerics,
+     .choices = numerics_names,
+     .help = "exact: runs repeat bit for bit; fast: the quickest algorithms; auto: exact with "
+             "--verify, else fast"},
+    {.name = "backend",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.backend,
+     .argument = "NAME",
+     .help = "onednn, reference or cuda; the plan's unless given"},
+    {.name = "precision",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.precision,
+     .choices = precision_names,
+     .help = "the plan's; double is reference's alone, tf32 cuda's, bf16 onednn's and cuda's"},
+    {.name = "transport",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.carrier,
+     .choices = ghp_carrier_names,
+     .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each worker has a "
+             "GPU of its own"},
+    {.name = "threads",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.threads,
+     .argument = "N",
+     .min = 1,
+     .max = 4096,
+     .help = "of each worker; as many as the plan gives it cores unless given"},
+    {.name = "bind",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.bind,
+     .choices = ghp_bind_names,
+     .help =
+         "run on the cores that the plan names, with memory of their NUMA nodes: where possible, "
+         "or fail, or not"},
+    {.name = "overlap",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.overlap,
+     .choices = overlap_names,
+     .help = "off: no thread reduces gradients beside the step, they are reduced when they are "
+             "waited for; to measure what the thread gains, on processors and plans of one stage"},
+    {.name = "watchdog",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.watchdog_s,
+     .argument = "SECONDS",
+     .min = 0.1,
+     .max = 1e6,
+     .help = "end the run where an exchange takes longer than this"},
+    {.name = "model",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.model_path,
+     .argument = "MODEL",
+     .help = "refuse the plan unless it was made for this model"},
+    {.kind = GHP_OPT_HEADING, .help = "Output"},
+    {.name = "metrics",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.metrics_path,
+     .argument = "FILE",
+     .help = "JSON lines: loss, top-1, images/s, learning rate of each step; evaluations"},
+    {.name = "checkpoint",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.checkpoint_folder,
+     .argument = "DIR",
+     .help = "write DIR/checkpoint.safetensors after each epoch and at the end"},
+    {.name = "checkpoint-every",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.checkpoint_every,
+     .argument = "S",
+     .min = 0,
+     .max = 1e12,
+     .help = "and after every S steps; 0: not"},
+    {.name = "resume",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.resume,
+     .help = "go on from the checkpoint in --checkpoint, whatever plan it was made under"},
+    {.name = "run",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.run_path,
+     .argument = "FILE",
+     .help = "write the run, predicted beside measured for each instruction; ghp-inspect shows it"},
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.json,
+     .help = "print one JSON object instead of tables"},
+    {.kind = GHP_OPT_HEADING, .help = "Testing"},
+    {.name = "fault",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.fault,
+     .choices = ghp_fault_names,
+     .help = "make one mistake on purpose, to see --verify find it"},
+};
+
+static const struct ghp_tool tool = {
+    .name = "ghp-run",
+    .purpose =
+        "trains a network by a plan, one worker a process, and prints predicted beside measured",
+    .usage = "mpirun -n N ghp-run PLAN [options]\n"
+             "       mpirun -n N ghp-run PLAN PLAN2 [PLAN3 ...] --ab STEPS [options]",
+    .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
+    .opts = options,
+    .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .libraries = ghp_executor_libraries,
+    .notes = "An epoch is as many whole global batches as the training set holds; the samples of "
+             "the last partial batch\n"
+             "are left out of that epoch, and every epoch is shuffled anew, the same for every "
+             "plan. Evaluation takes all\n"
+             "test samples, any remainder included, on running statistics and without dropout. "
+             "Images from files are\n"
+             "normalised by the training set's mean and deviation of each channel.\n"
+             "Faults: drop-reduction leaves one gradient reduction out; group-scale divides the "
+             "loss by a group's batch;\n"
+             "bias-times-k adds a bias once a member; rank-masks keys dropout by rank; "
+             "local-statistics keeps batch norm's\n"
+             "sums to one worker.",
+};
+
+/* Rank as the launcher says, before MPI is started; 0 without launcher. */
+static long launcher_number(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtol(text, NULL, 10) : otherwise;
+}
+
+/* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy when
+ * it is loaded, so the program starts itself once more with the policy set. */
+static void wait_passively(char **argv)
+{
+    long here = launcher_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1),
+         cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long threads = chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads;
+    char path[4096] = "";
+    ssize_t n;
+
+    if (here * threads <= cores || getenv("OMP_WAIT_POLICY") != NULL) return;
+    n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
+}
+
+/* Several plans and what goes with them. */
+static enum ghp_status check_comparison(void)
+{
+    bool trains = chosen.steps != GHP_NOT_SET || chosen.epochs != GHP_NOT_SET;
+
+    if (chosen.ab_steps == GHP_NOT_SET && chosen.n_plans > 1)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "%d plans were given; give one, or --ab STEPS to compare them",
+                        chosen.n_plans);
+    if (chosen.ab_steps == GHP_NOT_SET && chosen.run_folder != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--run-dir is for the runs of --ab; give --run FILE for this one");
+    if (chosen.ab_steps == GHP_NOT_SET) return GHP_OK;
+    if (chosen.n_plans < 2)
+        return GHP_FAIL(GHP_ERR_USAGE, "--ab compares plans, and one was given; give two or more");
+    if (chosen.verify_steps != GHP_NOT_SET)
+        return GHP_FAIL(GHP_ERR_USAGE, "--ab and --verify were both given; verify one plan alone");
+    if (!trains && (chosen.run_path != NULL || chosen.metrics_path != NULL ||
+                    chosen.checkpoint_folder != NULL))
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--run, --metrics and --checkpoint are of the training by the fastest plan; "
+            "give --steps or --epochs too, or --run-dir for the runs compared");
+    return GHP_OK;
+}
+
+static enum ghp_status check_options(void)
+{
+    if (chosen.n_plans < 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; usage: %s", tool.usage);
+    GHP_TRY(check_comparison());
+    if (chosen.steps != GHP_NOT_SET && chosen.epochs != GHP_NOT_SET)
+        return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");
+    if (chosen.verify_steps != GHP_NOT_SET &&
+        (chosen.steps != GHP_NOT_SET || chosen.epochs != GHP_NOT_SET))
+        return GHP_FAIL(GHP_ERR_USAGE, "--verify K trains K steps; leave --steps and --epochs out");
+    if (chosen.verify_steps != GHP_NOT_SET && chosen.resume)
+        return GHP_FAIL(GHP_ERR_USAGE, "--verify starts from fresh weights; leave --resume out");
+    if (chosen.resume && chosen.init != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--resume takes the weights from the checkpoint; leave --init out");
+    if ((chosen.resume || chosen.checkpoint_every > 0) && chosen.checkpoint_folder == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--resume and --checkpoint-every need to know where "
+                                       "checkpoints are; give --checkpoint DIR");
+    return GHP_OK;
+}
+
+static int report_failure(enum ghp_status status, bool speaks)
+{
+    ghp_progress_end();
+    if (speaks) fprintf(stderr, "ghp-run: %s\n", ghp_status_message());
+    return ghp_status_exit_code(status);
+}
+
+/* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may have
+ * seen the same. */
+static int abort_all(struct ghp_session *session, enum ghp_status status)
+{
+    int rank = session->transport_ops->rank(session->transport);
+    int code = ghp_status_exit_code(status);
+
+    if (rank != 0) sleep(1);
+    report_failure(status, true);
+    fflush(NULL);
+    session->transport_ops->abort(session->transport, code);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    bool speaks = launcher_number("OMPI_COMM_WORLD_RANK", 0) == 0;
+    struct ghp_session session = {
+        .tool = &tool, .options = &chosen, .transport_ops = &ghp_transport_mpi};
+    int result = 0;
+    enum ghp_status status;
+
+    ghp_log_open(tool.name, speaks);
+    if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
+    status =
+        ghp_opts_parse(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
+    if (status == GHP_OK && ghp_opts_done()) return 0;
+    if (status == GHP_OK) status = check_options();
+    if (status !=
+        GHP_OK) { /* the others leave quietly: mpirun ends all at the first failure, perhaps before rank 0 spoke */
+        int code = report_failure(status, speaks);
+
+        return speaks ? code : 0;
+    }
+    wait_passively(argv);
+    status = session.transport_ops->open(&argc, &argv, chosen.watchdog_s, &session.transport);
+    if (status != GHP_OK) return report_failure(status, speaks);
+    status = ghp_session_run(&session);
+    if (status != GHP_OK && session.in_loop) return abort_all(&session, status);
+    if (status != GHP_OK)
+        result = report_failure(status, speaks);
+    else if (!session.verified)
+        result = 1;
+    session.transport_ops->close(session.transport);
+    return result;
+}

@@ -1,0 +1,306 @@
+/* executor/cli/session.c - see session.h. */
+#include "executor/cli/session.h"
+
+#include "core/base/log.h"
+#include "executor/compare/compare.h"
+#include "executor/compare/compare_report.h"
+#include "executor/state/checkpoint.h"
+#include "executor/report/run_result.h"
+#include "executor/report/run_file.h"
+#include "executor/cli/setup.h"
+#include "executor/train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEFAULT_STEPS = 20 };
+
+struct parts { /* all that a session owns */
+    const struct ghp_session_options *options;
+    struct ghp_setup setup;
+    struct ghp_entrant *entrant; /* whose plan is trained */
+    struct ghp_ab ab;            /* of several plans */
+    struct ghp_memory memory;
+    struct ghp_training training;
+    struct ghp_snapshot mine, lone;
+};
+
+/* Several plans are compared; they are also trained by only where steps or epochs are asked for. */
+static bool compares(const struct parts *p)
+{
+    return p->options->ab_steps != GHP_NOT_SET;
+}
+
+static bool trains(const struct parts *p)
+{
+    return !compares(p) || p->options->steps != GHP_NOT_SET || p->options->epochs != GHP_NOT_SET;
+}
+
+/* ---- what to train ---- */
+
+static enum ghp_status count_steps(struct parts *p)
+{
+    const struct ghp_session_options *o = p->options;
+    struct ghp_recipe *recipe = &p->setup.recipe;
+    struct ghp_training *t = &p->training;
+
+    t->steps = o->verify_steps != GHP_NOT_SET ? o->verify_steps
+               : o->epochs != GHP_NOT_SET     ? o->epochs * ghp_order_steps(&recipe->order)
+               : o->steps != GHP_NOT_SET      ? o->steps
+               : compares(p)                  ? ghp_ab_steps(o)
+                                              : DEFAULT_STEPS;
+    recipe->schedule.steps = t->steps;
+    if (o->warmup_steps > t->steps)
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--warmup %lld is longer than the training of %lld steps; use at most that many",
+            (long long)o->warmup_steps, (long long)t->steps);
+    return GHP_OK;
+}
+
+static enum ghp_status plan_training(struct parts *p)
+{
+    const struct ghp_session_options *o = p->options;
+    const struct ghp_data *data = p->setup.recipe.data;
+
+    p->training.evaluates = o->evaluate == GHP_EVALUATE_ON ||
+                            (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));
+    if (p->training.evaluates && ghp_data_count(data, GHP_DATA_TEST) == 0) {
+        if (o->evaluate == GHP_EVALUATE_ON)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has no test samples to evaluate; cut some off with --split F, or "
+                            "give --eval off",
+                            o->data);
+        p->training.evaluates = false;
+    }
+    return count_steps(p);
+}
+
+static enum ghp_status open_run_folder(const char *folder)
+{
+    if (folder == NULL) return GHP_OK;
+    mkdir(folder, 0777);
+    if (access(folder, W_OK | X_OK) == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_IO,
+                    "cannot write run files into '%s'; name a folder that exists or can be made, "
+                    "and may be written",
+                    folder);
+}
+
+/* Files that will be written are opened, or at least tried, before the work starts. */
+static enum ghp_status open_outputs(struct parts *p)
+{
+    const struct ghp_session_options *o = p->options;
+
+    if (p->setup.rank != 0) return GHP_OK;
+    if (o->metrics_path != NULL)
+        GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
+    if (o->checkpoint_folder != NULL) GHP_TRY(ghp_checkpoint_prepare(o->checkpoint_folder));
+    return open_run_folder(o->run_folder);
+}
+
+static enum ghp_status open_all(struct parts *p, struct ghp_session *session)
+{
+    GHP_TRY(ghp_setup_open(session, &p->setup));
+    p->entrant = &p->setup.entrants[0];
+    GHP_TRY(ghp_setup_agree(&p->setup, plan_training(p), "planning the training"));
+    return ghp_setup_agree(&p->setup, open_outputs(p), "opening outputs");
+}
+
+/* ---- several plans ---- */
+
+static enum ghp_status flush_stdout(void)
+{
+    return fflush(stdout) == 0 ? GHP_OK
+                               : GHP_FAIL(GHP_ERR_IO, "cannot write to stdout; see where it goes");
+}
+
+static enum ghp_status print_comparison(const struct parts *p)
+{
+    if (!p->options->json) {
+        GHP_TRY(ghp_ab_report(&p->ab, &p->setup, stdout));
+        if (trains(p)) printf("\n");
+    } else if (!trains(p)) {
+        GHP_TRY(ghp_json_print(ghp_ab_json(&p->ab, &p->setup, NULL), stdout));
+    }
+    return flush_stdout();
+}
+
+/* The winner is trained from the first weights, by a new worker: as if its plan had been run alone. */
+static enum ghp_status compare(struct parts *p)
+{
+    GHP_TRY(ghp_ab_run(&p->setup, &p->ab));
+    p->entrant = &p->setup.entrants[p->ab.contest.winner];
+    return ghp_setup_agree(&p->setup, p->setup.rank == 0 ? print_comparison(p) : GHP_OK,
+                           "printing the comparison");
+}
+
+/* ---- first weights ---- */
+
+/* A checkpoint is gone on from only where the next batches and masks are the ones that would have followed. */
+static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_checkpoint *c)
+{
+    const struct ghp_session_options *o = p->options;
+    const struct ghp_order *order = &p->setup.recipe.order;
+
+    if (c->seed != (uint64_t)o->seed)
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "the checkpoint in '%s' was made with seed %llu, not %lld; resume with --seed %llu",
+            o->checkpoint_folder, (unsigned long long)c->seed, (long long)o->seed,
+            (unsigned long long)c->seed);
+    if (c->global_batch != order->global_batch || c->samples != order->n)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the checkpoint in '%s' was made with batches of %lld from %lld samples, "
+                        "not of %lld from %lld; resume with the same, or start anew from its "
+                        "weights with --init",
+                        o->checkpoint_folder, (long long)c->global_batch, (long long)c->samples,
+                        (long long)order->global_batch, (long long)order->n);
+    if (c->step >= p->training.steps)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the checkpoint in '%s' has done %lld steps already, and %lld are asked "
+                        "for; raise --steps or --epochs",
+                        o->checkpoint_folder, (long long)c->step, (long long)p->training.steps);
+    return GHP_OK;
+}
+
+/* Over the first weights, which the worker has. */
+static enum ghp_status load_weights(struct parts *p)
+{
+    struct ghp_checkpoint checkpoint = {0};
+
+    if (!p->options->resume) return GHP_OK;
+    GHP_TRY(ghp_checkpoint_load(p->options->checkpoint_folder, p->entrant->worker, &checkpoint));
+    GHP_TRY(check_checkpoint(p, &checkpoint));
+    p->training.first_step = checkpoint.step;
+    ghp_note("resuming after step %lld", (long long)checkpoint.step);
+    return p->training.metrics != NULL ? ghp_metrics_resume(p->training.metrics, checkpoint.step)
+                                       : GHP_OK;
+}
+
+static enum ghp_status open_snapshots(struct parts *p)
+{
+    const struct ghp_model *model = &p->entrant->plan.model;
+    bool keeps = p->setup.rank == 0;
+
+    if (p->options->verify_steps == GHP_NOT_SET) return GHP_OK;
+    GHP_TRY(ghp_snapshot_init(model, keeps, p->options->verify_steps, &p->lone));
+    return ghp_snapshot_init(model, keeps, p->options->verify_steps, &p->mine);
+}
+
+static enum ghp_status prepare(struct parts *p)
+{
+    struct ghp_training *t = &p->training;
+
+    GHP_TRY(ghp_entrant_open(&p->setup, p->entrant));
+    GHP_TRY(ghp_setup_agree(&p->setup, open_snapshots(p), "allocating"));
+    ghp_memory_begin(&p->memory);
+    GHP_TRY(ghp_entrant_allocate(&p->setup, p->entrant));
+    GHP_TRY(ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint"));
+    t->losses = ghp_alloc((size_t)(t->steps - t->first_step), sizeof(*t->losses));
+    return ghp_setup_agree(&p->setup, t->losses != NULL ? GHP_OK : GHP_NO_MEMORY(), "allocating");
+}
+
+static enum ghp_status train(struct parts *p)
+{
+    struct ghp_training *t = &p->training;
+    enum ghp_status status;
+
+    t->worker = p->entrant->worker;
+    t->recipe = &p->setup.recipe;
+    t->checkpoint_folder = p->options->checkpoint_folder;
+    t->checkpoint_every = p->options->checkpoint_every;
+    t->memory = &p->memory;
+    t->snapshot = p->options->verify_steps != GHP_NOT_SET ? &p->mine : NULL;
+    p->setup.session->in_loop = true;
+    status = ghp_train(t);
+    if (status == GHP_OK) p->setup.session->in_loop = false;
+    return status;
+}
+
+/* ---- afterwards ---- */
+
+static enum ghp_status print_all(const struct parts *p, const struct ghp_run *run)
+{
+    const struct ghp_tool *tool = p->setup.session->tool;
+
+    if (p->options->run_path != NULL) GHP_TRY(ghp_run_save(p->options->run_path, run, tool));
+    if (p->options->json) {
+        json_t *summary = ghp_run_summary(run, tool);
+
+        GHP_TRY(ghp_json_print(compares(p) ? ghp_ab_json(&p->ab, &p->setup, summary) : summary,
+                               stdout));
+    } else {
+        GHP_TRY(ghp_report_run(run, stdout));
+        if (run->verification != NULL) {
+            printf("\n");
+            GHP_TRY(ghp_report_verification(run, stdout));
+        }
+    }
+    return flush_stdout();
+}
+
+/* Rank 0, after all that needs the others. */
+static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
+{
+    struct ghp_verification verification = {0};
+    struct ghp_setup *s = &p->setup;
+    enum ghp_status status = GHP_OK;
+
+    if (p->options->verify_steps != GHP_NOT_SET) {
+        ghp_note("training one worker for comparison");
+        GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.n_losses,
+                                &p->lone));
+        GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
+        run->verification = &verification;
+        run->n_lone_losses = p->lone.n_losses;
+        run->lone_losses = p->lone.losses;
+        s->session->verified = verification.passed && run->different < 0;
+    }
+    status = print_all(p, run);
+    ghp_verification_release(&verification);
+    return status;
+}
+
+static enum ghp_status finish(struct parts *p)
+{
+    struct ghp_outcome outcome = {0};
+    enum ghp_status status = ghp_outcome_init(&p->setup, p->entrant, &p->training, &outcome);
+
+    if (status == GHP_OK && p->setup.rank == 0) status = conclude(p, &outcome.run);
+    if (status == GHP_OK && outcome.different != NULL && p->options->fault == GHP_FAULT_NONE)
+        status = GHP_FAIL(GHP_ERR_INTERNAL,
+                          "replicas of '%s' differ between workers; report this with the plan",
+                          outcome.different);
+    ghp_outcome_release(&outcome);
+    return status;
+}
+
+static void parts_release(struct parts *p)
+{
+    ghp_snapshot_release(&p->lone);
+    ghp_snapshot_release(&p->mine);
+    free(p->training.losses);
+    ghp_metrics_close(p->training.metrics);
+    ghp_ab_release(&p->ab);
+    ghp_setup_release(&p->setup);
+}
+
+enum ghp_status ghp_session_run(struct ghp_session *session)
+{
+    struct parts p = {.options = session->options};
+    enum ghp_status status;
+
+    session->verified = true;
+    GHP_TRY_GOTO(status, open_all(&p, session), done);
+    if (compares(&p)) GHP_TRY_GOTO(status, compare(&p), done);
+    if (!trains(&p)) goto done;
+    GHP_TRY_GOTO(status, prepare(&p), done);
+    GHP_TRY_GOTO(status, train(&p), done);
+    GHP_TRY_GOTO(status, finish(&p), done);
+done:
+    if (!session->in_loop) parts_release(&p); /* a thread may hang in there: abort follows */
+    return status;
+}

@@ -1,0 +1,276 @@
+/* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the model. */
+#include "executor/data/data_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTE_VALUES = 256 };
+
+static const struct ghp_data_ops *const sources[] = {&ghp_data_synthetic, &ghp_data_idx,
+                                                     &ghp_data_cifar10};
+
+/* ---- opening ---- */
+
+static enum ghp_status find_source(const char *spec, const struct ghp_data_ops **ops,
+                                   const char **folder)
+{
+    const char *colon = strchr(spec, ':');
+    size_t n = colon != NULL ? (size_t)(colon - spec) : strlen(spec);
+
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        if (strlen(sources[i]->name) != n || strncmp(sources[i]->name, spec, n) != 0) continue;
+        if ((sources[i]->files == NULL) != (colon == NULL) || (colon != NULL && colon[1] == '\0'))
+            break;
+        *ops = sources[i];
+        *folder = colon != NULL ? colon + 1 : NULL;
+        return GHP_OK;
+    }
+    return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use synthetic, idx:DIR or cifar10:DIR",
+                    spec);
+}
+
+enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
+                                   const char *folder)
+{
+    const struct ghp_pictures *train = &data->pictures[GHP_DATA_TRAIN],
+                              *test = &data->pictures[GHP_DATA_TEST];
+    int lone = train->n > 0 ? GHP_DATA_TRAIN : GHP_DATA_TEST;
+
+    if (train->n == 0 && test->n == 0)
+        return GHP_FAIL(GHP_ERR_IO, "no data in '%s'; it must hold %s", folder, data->ops->files);
+    if (train->n > 0 && test->n > 0) {
+        if (request->split > 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "'%s' has both a training and a test set, so there is nothing to cut; "
+                            "leave --split out",
+                            folder);
+        for (int set = 0; set < GHP_DATA_SET_COUNT; set++) {
+            data->count[set] = data->pictures[set].n;
+            data->source[set] = set;
+        }
+        data->shape = train->shape;
+        if (memcmp(&train->shape, &test->shape, sizeof(train->shape)) != 0)
+            return GHP_FAIL(
+                GHP_ERR_FORMAT,
+                "the training and test images in '%s' differ in size; use files of one data set",
+                folder);
+        return GHP_OK;
+    }
+    if (request->split <= 0 && lone == GHP_DATA_TEST)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "'%s' has only the t10k (test) set; cut it in order with --split F, such "
+                        "as --split 0.8",
+                        folder);
+    data->shape = data->pictures[lone].shape;
+    data->source[GHP_DATA_TRAIN] = data->source[GHP_DATA_TEST] = lone;
+    data->count[GHP_DATA_TRAIN] = data->pictures[lone].n;
+    if (request->split > 0)
+        data->count[GHP_DATA_TRAIN] =
+            (int64_t)floor((double)data->pictures[lone].n * request->split + 1e-9);
+    data->first[GHP_DATA_TEST] = data->count[GHP_DATA_TRAIN];
+    data->count[GHP_DATA_TEST] = data->pictures[lone].n - data->count[GHP_DATA_TRAIN];
+    return GHP_OK;
+}
+
+/* value = (byte - mean) / deviation, per channel, over the training set: sums of whole numbers, so exact. */
+static enum ghp_status make_values(struct ghp_data *data)
+{
+    const struct ghp_pictures *train = &data->pictures[data->source[GHP_DATA_TRAIN]];
+    int64_t pixels = data->shape.h * data->shape.w;
+
+    data->value = ghp_alloc((size_t)(data->shape.c * BYTE_VALUES), sizeof(*data->value));
+    if (data->value == NULL) return GHP_NO_MEMORY();
+    for (int64_t c = 0; c < data->shape.c; c++) {
+        int64_t seen[BYTE_VALUES] = {0};
+        double n = (double)(data->count[GHP_DATA_TRAIN] * pixels), sum = 0, square = 0, mean,
+               deviation;
+
+        for (int64_t s = 0; s < data->count[GHP_DATA_TRAIN]; s++) {
+            const unsigned char *at =
+                train->pixels + ((data->first[GHP_DATA_TRAIN] + s) * data->shape.c + c) * pixels;
+            for (int64_t i = 0; i < pixels; i++)
+                seen[at[i]]++;
+        }
+        for (int b = 0; b < BYTE_VALUES; b++) {
+            sum += (double)seen[b] * b;
+            square += (double)seen[b] * b * b;
+        }
+        mean = sum / n;
+        deviation = sqrt(square / n - mean * mean);
+        if (!(deviation > 0)) deviation = 1; /* a constant channel stays constant */
+        for (int b = 0; b < BYTE_VALUES; b++)
+            data->value[c * BYTE_VALUES + b] = (b - mean) / deviation;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status check_labels(const struct ghp_data *data,
+                                    const struct ghp_data_request *request)
+{
+    for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
+        for (int64_t s = 0; s < data->pictures[i].n; s++)
+            if (data->pictures[i].labels[s] >= request->classes)
+                return GHP_FAIL(GHP_ERR_INPUT,
+                                "sample %lld of '%s' has label %d, but the model has %d classes (0 "
+                                "to %d); use a model with more",
+                                (long long)s, request->spec, data->pictures[i].labels[s],
+                                request->classes, request->classes - 1);
+    return GHP_OK;
+}
+
+static enum ghp_status check_data(const struct ghp_data *data,
+                                  const struct ghp_data_request *request)
+{
+    struct ghp_shape d = data->shape, m = request->shape;
+
+    if (d.c != m.c || d.h != m.h || d.w != m.w)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has samples of %lldx%lldx%lld (channels x height x width), but the "
+                        "model takes %lldx%lldx%lld; "
+                        "use other data or a model of that input",
+                        request->spec, (long long)d.c, (long long)d.h, (long long)d.w,
+                        (long long)m.c, (long long)m.h, (long long)m.w);
+    if (data->count[GHP_DATA_TRAIN] < request->global_batch)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has %lld training samples, fewer than the global batch of %lld; plan "
+                        "with a batch of at most %lld%s",
+                        request->spec, (long long)data->count[GHP_DATA_TRAIN],
+                        (long long)request->global_batch, (long long)data->count[GHP_DATA_TRAIN],
+                        request->split > 0 ? ", or raise --split" : "");
+    return check_labels(data, request);
+}
+
+enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **result)
+{
+    enum ghp_status status = GHP_OK;
+    const struct ghp_data_ops *ops = NULL;
+    const char *folder = NULL;
+    struct ghp_data *data;
+
+    *result = NULL;
+    GHP_TRY(find_source(request->spec, &ops, &folder));
+    data = ghp_alloc(1, sizeof(*data));
+    if (data == NULL) return GHP_NO_MEMORY();
+    data->ops = ops;
+    GHP_TRY_GOTO(status, ops->open(request, folder, data), fail);
+    GHP_TRY_GOTO(status, check_data(data, request), fail);
+    if (ops->files != NULL) GHP_TRY_GOTO(status, make_values(data), fail);
+    snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s",
+             request->spec, (long long)data->count[GHP_DATA_TRAIN],
+             (long long)data->count[GHP_DATA_TEST],
+             ops->files != NULL ? ", normalised by the training set" : "");
+    *result = data;
+    return GHP_OK;
+fail:
+    ghp_data_close(data);
+    return status;
+}
+
+void ghp_data_close(struct ghp_data *data)
+{
+    if (data == NULL) return;
+    for (int i = 0; i < GHP_DATA_SET_COUNT; i++) {
+        free(data->pictures[i].pixels);
+        free(data->pictures[i].labels);
+    }
+    free(data->value);
+    free(data->patterns);
+    free(data);
+}
+
+int64_t ghp_data_count(const struct ghp_data *data, enum ghp_data_set set)
+{
+    return data->count[set];
+}
+
+bool ghp_data_from_files(const struct ghp_data *data)
+{
+    return data->ops->files != NULL;
+}
+
+const char *ghp_data_text(const struct ghp_data *data)
+{
+    return data->text;
+}
+
+/* ---- reading ---- */
+
+struct channel { /* of one picture: bytes, and what each becomes */
+    const unsigned char *bytes;
+    const double *value;
+    int64_t pixels, stride; /* stride: elements between two pixels */
+};
+
+static inline void fill_channel(struct channel channel, int element_bytes, void *out)
+{
+    for (int64_t i = 0; i < channel.pixels; i++)
+        ghp_data_put(out, i * channel.stride, element_bytes, channel.value[channel.bytes[i]]);
+}
+
+/* A loop for each kind of number. */
+static void put_channel(struct channel channel, int element_bytes, void *out)
+{
+    switch (element_bytes) {
+    case 8: fill_channel(channel, 8, out); break;
+    case 4: fill_channel(channel, 4, out); break;
+    default: fill_channel(channel, 2, out); break;
+    }
+}
+
+static void read_picture(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                         void *image)
+{
+    const struct ghp_pictures *pictures = &data->pictures[data->source[batch->set]];
+    int64_t pixels = data->shape.h * data->shape.w, n = data->first[batch->set] + sample;
+
+    for (int64_t c = 0; c < batch->channels; c++) {
+        int64_t channel = batch->first_channel + c;
+
+        put_channel(
+            (struct channel){.bytes = pictures->pixels + (n * data->shape.c + channel) * pixels,
+                             .value = data->value + channel * BYTE_VALUES,
+                             .pixels = pixels,
+                             .stride = batch->channels},
+            batch->element_bytes, (char *)image + c * batch->element_bytes);
+    }
+}
+
+static enum ghp_status check_sample(const struct ghp_data *data, enum ghp_data_set set,
+                                    int64_t sample)
+{
+    if (sample >= 0 && sample < data->count[set]) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INTERNAL, "sample %lld of %lld was asked for; report this",
+                    (long long)sample, (long long)data->count[set]);
+}
+
+enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch)
+{
+    int64_t bytes = batch->channels * data->shape.h * data->shape.w * batch->element_bytes;
+
+    for (int64_t i = 0; i < batch->n; i++) {
+        char *image = (char *)batch->images + i * bytes;
+
+        GHP_TRY(check_sample(data, batch->set, batch->samples[i]));
+        if (data->ops->files == NULL)
+            ghp_synthetic_image(data, ghp_synthetic_number(data, batch->set, batch->samples[i]),
+                                batch, image);
+        else
+            read_picture(data, batch->samples[i], batch, image);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
+                                const int64_t *samples, int64_t n, int32_t *labels)
+{
+    for (int64_t i = 0; i < n; i++) {
+        GHP_TRY(check_sample(data, set, samples[i]));
+        if (data->ops->files == NULL)
+            labels[i] = ghp_synthetic_label(data, ghp_synthetic_number(data, set, samples[i]));
+        else
+            labels[i] = data->pictures[data->source[set]].labels[data->first[set] + samples[i]];
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,58 @@
+/* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files.
+ *
+ * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers". It knows nothing of
+ * workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and reads its
+ * own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole training set;
+ * the test set is normalised with the training set's numbers.
+ *
+ * To add a source: a struct ghp_data_ops in data_NAME.c and its row in data.c. */
+#ifndef GHP_EXECUTOR_DATA_DATA_H
+#define GHP_EXECUTOR_DATA_DATA_H
+
+#include "core/model/model.h"
+
+enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
+
+struct ghp_data_request {
+    const char *spec; /* "synthetic", "idx:DIR", "cifar10:DIR" */
+    /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
+    double split;
+    uint64_t seed;          /* synthetic: which data */
+    int64_t global_batch;   /* least size of a training set; synthetic makes as many */
+    struct ghp_shape shape; /* what the model takes */
+    int classes;
+};
+
+struct ghp_batch { /* samples wanted by one worker */
+    enum ghp_data_set set;
+    const int64_t *samples; /* n sample numbers, 0 .. ghp_data_count - 1 */
+    int64_t n;
+    int64_t first_channel, channels; /* of the sample's channels */
+    int element_bytes;               /* 2, 4 or 8: core/model/precision.h */
+    void *images;                    /* [n][h][w][channels] */
+};
+
+struct ghp_data;
+
+/* Opens a source and checks it against the model.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split where none is possible); GHP_ERR_IO (missing file);
+ *           GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's, both named;
+ *           fewer training samples than a batch)
+ * Local
+ * Tested    tests/executor/test_data.c */
+enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **data);
+void ghp_data_close(struct ghp_data *data); /* accepts NULL */
+
+int64_t ghp_data_count(const struct ghp_data *data,
+                       enum ghp_data_set set); /* samples; 0: no such set */
+bool ghp_data_from_files(const struct ghp_data *data);
+const char *ghp_data_text(const struct ghp_data *data); /* one line: what it is, for a report */
+
+/* Writes the images of a batch. */
+enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch);
+/* Writes the labels of n samples. */
+enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
+                                const int64_t *samples, int64_t n, int32_t *labels);
+
+#endif

@@ -1,0 +1,72 @@
+/* executor/data/data_private.h - what a data source has to bring; only data*.c include this. */
+#ifndef GHP_EXECUTOR_DATA_DATA_PRIVATE_H
+#define GHP_EXECUTOR_DATA_DATA_PRIVATE_H
+
+#include "core/model/precision.h"
+#include "executor/data/data.h"
+
+enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096 };
+
+struct ghp_data_ops {
+    const char *name;  /* what stands before the colon of a spec */
+    const char *files; /* what its folder holds, for messages; NULL: it takes no folder */
+    enum ghp_status (*open)(const struct ghp_data_request *request, const char *folder,
+                            struct ghp_data *data);
+};
+
+/* Images as files bring them: bytes, all of one set after the other. */
+struct ghp_pictures {
+    int64_t n;
+    struct ghp_shape shape;
+    unsigned char *pixels; /* [n][c][h][w], owned */
+    unsigned char *labels; /* [n], owned */
+};
+
+struct ghp_data {
+    const struct ghp_data_ops *ops;
+    struct ghp_shape shape;
+    int classes; /* labels are 0 .. classes - 1 */
+    int64_t count[GHP_DATA_SET_COUNT];
+    char text[GHP_DATA_TEXT_BYTES];
+    /* sources of files */
+    struct ghp_pictures pictures[GHP_DATA_SET_COUNT];
+    /* a lone set that was cut: where in pictures[0] the set starts */
+    int64_t first[GHP_DATA_SET_COUNT];
+    int source[GHP_DATA_SET_COUNT]; /* which pictures the set is in */
+    double *value;                  /* [c][256]: what a byte becomes, owned */
+    /* synthetic */
+    uint64_t seed;
+    int64_t tile_h, tile_w; /* of the class patterns */
+    float noise[256];       /* what a random byte adds */
+    float *patterns;        /* [classes][c][tile_h][tile_w], owned */
+};
+
+/* Element i of an image of element_bytes numbers. */
+static inline void ghp_data_put(void *image, int64_t i, int element_bytes, double value)
+{
+    if (element_bytes == 8)
+        ((double *)image)[i] = value;
+    else if (element_bytes == 4)
+        ((float *)image)[i] = (float)value;
+    else
+        ((uint16_t *)image)[i] = ghp_bf16_of((float)value);
+}
+
+extern const struct ghp_data_ops ghp_data_synthetic;
+extern const struct ghp_data_ops ghp_data_idx;
+extern const struct ghp_data_ops ghp_data_cifar10;
+
+/* One synthetic image and label. */
+void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                         void *image);
+int32_t ghp_synthetic_label(const struct ghp_data *data, int64_t sample);
+/* Sample number over both sets: the test set follows the training set. */
+int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set, int64_t sample);
+
+/* A set for training and one for testing from what the files hold: a lone set is cut at `split`.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (a lone set without split, or a split with both sets) */
+enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
+                                   const char *folder);
+
+#endif

@@ -1,0 +1,190 @@
+/* executor/data/prefetch.c - see data/prefetch.h.
+ *
+ * `state` is the number of the present demand in its upper half and the samples made for it in the lower. Even numbers are
+ * of demands, odd ones say that there is none. The thread reads the state, makes the next sample, and adds one only if the
+ * state is still what it read; so a sample that was begun for an earlier demand never counts. The taker first puts an odd
+ * number there: from then on nothing more counts, and what counts by then is not written again before the next hint. A late
+ * thread can still be at the sample behind these, which the taker makes for itself without looking. */
+#include "executor/data/prefetch.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEMAND_SHIFT = 32 };
+
+struct ghp_ahead {
+    struct ghp_load load;
+    unsigned char *place;
+    /* the demand as the thread sees it: written only while there is none */
+    _Atomic(struct ghp_data *) data;
+    atomic_int set;
+    _Atomic int64_t *samples; /* [load.images] */
+    struct ghp_supply hinted; /* the same as the taker remembers it; samples owned: the load's */
+    atomic_uint_fast64_t state;
+    atomic_bool ending;
+    struct ghp_ahead_count count;
+    sem_t wanted;
+    pthread_t thread;
+};
+
+static bool is_demand(uint_fast64_t state)
+{
+    return (state >> DEMAND_SHIFT) % 2 == 0;
+}
+
+static int64_t made_of(uint_fast64_t state)
+{
+    return (int64_t)(state & UINT32_MAX);
+}
+
+/* ---- the thread ---- */
+
+static void make_sample(struct ghp_ahead *a, int64_t i)
+{
+    const struct ghp_load *load = &a->load;
+    int64_t sample = atomic_load_explicit(&a->samples[i], memory_order_relaxed);
+    struct ghp_batch batch = {
+        .set = (enum ghp_data_set)atomic_load_explicit(&a->set, memory_order_relaxed),
+        .samples = &sample,
+        .n = 1,
+        .first_channel = load->first_channel,
+        .channels = load->channels,
+        .element_bytes = load->element_bytes,
+        .images = a->place + i * load->image_bytes};
+
+    ghp_data_images(atomic_load_explicit(&a->data, memory_order_relaxed), &batch); /* checked */
+}
+
+/* Makes what is asked for, until there is nothing left or the demand is over. */
+static void serve(struct ghp_ahead *a)
+{
+    for (;;) {
+        uint_fast64_t state = atomic_load_explicit(&a->state, memory_order_acquire);
+
+        if (!is_demand(state) || made_of(state) == a->load.images ||
+            atomic_load_explicit(&a->ending, memory_order_relaxed))
+            return;
+        make_sample(a, made_of(state));
+        atomic_compare_exchange_strong_explicit(&a->state, &state, state + 1, memory_order_acq_rel,
+                                                memory_order_relaxed);
+    }
+}
+
+static void *make_ahead(void *argument)
+{
+    struct ghp_ahead *a = argument;
+
+    /* where the system refuses, it works as any other thread: results and the taker's part stay the same */
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
+    while (!atomic_load_explicit(&a->ending, memory_order_acquire)) {
+        if (sem_wait(&a->wanted) == 0) serve(a);
+    }
+    return NULL;
+}
+
+/* ---- who asks and takes ---- */
+
+/* Ends the demand; returns how many of its samples are there. */
+static int64_t end_demand(struct ghp_ahead *a)
+{
+    uint_fast64_t state = atomic_load_explicit(&a->state, memory_order_relaxed), none;
+
+    if (!is_demand(state)) return 0;
+    none = ((state >> DEMAND_SHIFT) + 1) << DEMAND_SHIFT;
+    return made_of(atomic_exchange_explicit(&a->state, none, memory_order_acq_rel));
+}
+
+void ghp_ahead_hint(struct ghp_ahead *a, const struct ghp_supply *next)
+{
+    const struct ghp_load *load = &a->load;
+    const int64_t *samples = next->samples + load->first_image;
+    uint_fast64_t state;
+
+    end_demand(a);
+    if (ghp_samples_check(load, next) != GHP_OK) return; /* it shows when it is taken */
+    memcpy((int64_t *)(uintptr_t)a->hinted.samples, samples,
+           (size_t)load->images * sizeof(*samples));
+    a->hinted.data = next->data;
+    a->hinted.set = next->set;
+    for (int64_t i = 0; i < load->images; i++)
+        atomic_store_explicit(&a->samples[i], samples[i], memory_order_relaxed);
+    atomic_store_explicit(&a->data, next->data, memory_order_relaxed);
+    atomic_store_explicit(&a->set, (int)next->set, memory_order_relaxed);
+    state = atomic_load_explicit(&a->state, memory_order_relaxed);
+    atomic_store_explicit(&a->state, ((state >> DEMAND_SHIFT) + 1) << DEMAND_SHIFT,
+                          memory_order_release);
+    sem_post(&a->wanted);
+}
+
+static bool is_hinted(const struct ghp_ahead *a, const struct ghp_supply *s)
+{
+    return a->hinted.data == s->data && a->hinted.set == s->set &&
+           memcmp(a->hinted.samples, s->samples + a->load.first_image,
+                  (size_t)a->load.images * sizeof(*s->samples)) == 0;
+}
+
+enum ghp_status ghp_ahead_take(struct ghp_ahead *a, const struct ghp_supply *supply, void *images)
+{
+    int64_t made = end_demand(a), n = a->load.images;
+
+    if (made > 0 && !is_hinted(a, supply)) made = 0;
+    if (made > 0) memcpy(images, a->place, (size_t)(made * a->load.image_bytes));
+    GHP_TRY(ghp_samples_images(&a->load, supply, (struct ghp_range){made, n}, images));
+    a->count.made += made;
+    a->count.taken += n;
+    return GHP_OK;
+}
+
+struct ghp_ahead_count ghp_ahead_counted(const struct ghp_ahead *a)
+{
+    return a != NULL ? a->count : (struct ghp_ahead_count){0};
+}
+
+/* ---- opening and closing ---- */
+
+static void release(struct ghp_ahead *a)
+{
+    sem_destroy(&a->wanted);
+    free(a->samples);
+    free((int64_t *)(uintptr_t)a->hinted.samples);
+    free(a);
+}
+
+enum ghp_status ghp_ahead_open(const struct ghp_load *load, void *place, struct ghp_ahead **ahead)
+{
+    struct ghp_ahead *a = ghp_alloc(1, sizeof(*a));
+
+    *ahead = NULL;
+    if (a == NULL) return GHP_NO_MEMORY();
+    a->load = *load;
+    a->place = place;
+    a->samples = ghp_alloc((size_t)load->images, sizeof(*a->samples));
+    a->hinted.samples = ghp_alloc((size_t)load->images, sizeof(*a->hinted.samples));
+    atomic_init(&a->state, (uint_fast64_t)1 << DEMAND_SHIFT); /* none */
+    sem_init(&a->wanted, 0, 0);
+    if (a->samples == NULL || a->hinted.samples == NULL) {
+        release(a);
+        return GHP_NO_MEMORY();
+    }
+    if (pthread_create(&a->thread, NULL, make_ahead, a) != 0) {
+        release(a);
+        return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot start the thread that makes samples; raise the "
+                                           "limit of processes (ulimit -u)");
+    }
+    *ahead = a;
+    return GHP_OK;
+}
+
+void ghp_ahead_close(struct ghp_ahead *a)
+{
+    if (a == NULL) return;
+    end_demand(a);
+    atomic_store_explicit(&a->ending, true, memory_order_release);
+    sem_post(&a->wanted);
+    pthread_join(a->thread, NULL);
+    release(a);
+}

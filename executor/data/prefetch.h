@@ -1,0 +1,47 @@
+/* executor/data/prefetch.h - the next samples of a worker on a processor, made while the present step runs.
+ *
+ * A thread of the lowest priority (Linux: SCHED_IDLE) makes them, one after the other, into a buffer of the program's arena
+ * (GHP_ROLE_AHEAD): beside a computing thread it gets a few thousandths of a core, and the whole core wherever that waits
+ * for other workers. Nobody ever waits for it: the load copies what is there and makes the rest itself. So a step is at
+ * most as long as without, less what was hidden, plus one copy; and since a sample is the same bits whoever makes it,
+ * results do not depend on how far the thread came.
+ *
+ * There are no locks: what is asked for and how much of it is there is one atomic number, the thread adds a sample to it
+ * only while nothing else was asked for meanwhile, and sleeps on a semaphore where there is nothing to do.
+ *
+ * Call order: open -> (hint) take ... -> close. One thread hints and takes. */
+#ifndef GHP_EXECUTOR_DATA_PREFETCH_H
+#define GHP_EXECUTOR_DATA_PREFETCH_H
+
+#include "executor/data/samples.h"
+
+struct ghp_ahead;
+
+/* Starts the thread.
+ *
+ * load    copied
+ * place   [load->images][load->image_bytes]; borrowed until close
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
+ * Tested    tests/executor/test_ahead.c */
+enum ghp_status ghp_ahead_open(const struct ghp_load *load, void *place, struct ghp_ahead **ahead);
+void ghp_ahead_close(struct ghp_ahead *ahead); /* accepts NULL; waits for a sample at most */
+
+/* What will be taken next; drops what was asked for before. A hint that does not come true costs time alone.
+ * next->samples are copied, next->data is borrowed until ghp_ahead_close: the thread may read it at any time. */
+void ghp_ahead_hint(struct ghp_ahead *ahead, const struct ghp_supply *next);
+
+/* The load's images of a supply: copied as far as they were made for it, made now as far as not.
+ *
+ * images   [load->images][load->image_bytes]
+ *
+ * Returns   GHP_OK; GHP_ERR_INTERNAL naming a sample that is not in the source */
+enum ghp_status ghp_ahead_take(struct ghp_ahead *ahead, const struct ghp_supply *supply,
+                               void *images);
+
+struct ghp_ahead_count { /* samples since ghp_ahead_open */
+    int64_t taken, made; /* of those taken: made ahead */
+};
+struct ghp_ahead_count ghp_ahead_counted(const struct ghp_ahead *ahead); /* accepts NULL */
+
+#endif

@@ -1,0 +1,60 @@
+/* executor/data/samples.c - see samples.h. */
+#include "executor/data/samples.h"
+
+struct making {
+    const struct ghp_load *load;
+    const struct ghp_supply *supply;
+    struct ghp_range range;
+    unsigned char *images;
+};
+
+static void make_part(void *context, struct ghp_share share)
+{
+    const struct making *m = context;
+    const struct ghp_load *load = m->load;
+    struct ghp_range part = ghp_share_of(share, m->range.end - m->range.first, 1);
+    int64_t first = m->range.first + part.first;
+    struct ghp_batch batch = {.set = m->supply->set,
+                              .samples = m->supply->samples + load->first_image + first,
+                              .n = part.end - part.first,
+                              .first_channel = load->first_channel,
+                              .channels = load->channels,
+                              .element_bytes = load->element_bytes,
+                              .images = m->images + first * load->image_bytes};
+
+    ghp_data_images(m->supply->data, &batch); /* checked before: see ghp_samples_images */
+}
+
+enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_supply *supply)
+{
+    int64_t count = ghp_data_count(supply->data, supply->set);
+
+    GHP_ASSERT(load->first_image + load->images <= supply->n);
+    for (int64_t i = 0; i < load->images; i++) {
+        int64_t sample = supply->samples[load->first_image + i];
+
+        if (sample < 0 || sample >= count)
+            return GHP_FAIL(GHP_ERR_INTERNAL, "sample %lld of %lld was asked for; report this",
+                            (long long)sample, (long long)count);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp_supply *supply,
+                                   struct ghp_range range, void *images)
+{
+    struct making making = {load, supply, range, images};
+    int64_t n = range.end - range.first;
+
+    GHP_TRY(ghp_samples_check(load, supply));
+    if (n > 0) ghp_parallel(n < load->threads ? (int)n : load->threads, make_part, &making);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
+                                   int32_t *labels)
+{
+    GHP_ASSERT(load->first_label + load->labels <= supply->n);
+    return ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label,
+                           load->labels, labels);
+}

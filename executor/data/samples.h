@@ -1,0 +1,47 @@
+/* executor/data/samples.h - what a worker loads of a batch, and making it.
+ *
+ * A load is the worker's part of every batch; a supply says which samples a batch consists of. Making a sample depends on
+ * neither the plan nor the thread, so whoever makes it makes the same bits. */
+#ifndef GHP_EXECUTOR_DATA_SAMPLES_H
+#define GHP_EXECUTOR_DATA_SAMPLES_H
+
+#include "executor/data/data.h"
+#include "executor/backend/cpu/parallel.h"
+
+/* What of a batch a worker loads; of a stage without the input, or without the loss, the one part or the other means nothing. */
+struct ghp_load {
+    int64_t first_image, images; /* samples of the batch */
+    int64_t first_channel, channels;
+    int64_t image_bytes; /* of one sample's local channels */
+    int64_t first_label, labels;
+    int element_bytes;
+    int threads; /* that make samples, >= 1 */
+};
+
+struct ghp_supply {        /* samples of one batch */
+    struct ghp_data *data; /* borrowed until the step is done */
+    enum ghp_data_set set;
+    const int64_t *samples; /* [n] sample numbers of the batch; copied */
+    int64_t n;
+    uint64_t step;
+};
+
+/* Whether the samples of the load's images are in the source.
+ *
+ * Returns   GHP_OK; GHP_ERR_INTERNAL naming the sample that is not */
+enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_supply *supply);
+
+/* The load's images in `range` (0 .. load->images - 1), on load->threads threads.
+ *
+ * images   [load->images][load->image_bytes]; only those of the range are written
+ *
+ * Returns   what ghp_samples_check returns
+ * Tested    tests/executor/test_ahead.c, test_device.c */
+enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp_supply *supply,
+                                   struct ghp_range range, void *images);
+
+/* The load's labels, [load->labels]. */
+enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
+                                   int32_t *labels);
+
+#endif

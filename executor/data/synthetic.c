@@ -1,0 +1,151 @@
+/* executor/data/synthetic.c - images made from numbers: nothing to download, the same for everyone with the same seed.
+ *
+ * Each class has a pattern of random tiles; a sample is its class's pattern plus noise of the same strength, scaled to
+ * about unit deviation, so that a network can learn it but not at once. A sample depends on seed and number alone and is
+ * made when asked for. */
+#include "executor/data/data_private.h"
+
+#include "executor/platform/random.h"
+
+#include <stdlib.h>
+
+enum {
+    TRAIN_SAMPLES = 8192, /* or the global batch, if that is more */
+    TEST_SAMPLES = 1024,
+    MOST_TILES = 8 /* in each direction */
+};
+
+/* Streams of random numbers: what a number is for. */
+enum { STREAM_PATTERN = 0x70617474, STREAM_LABEL = 0x6c616265, STREAM_NOISE = 0x6e6f6973 };
+
+static const double pattern_share = 0.7071067811865476,
+                    noise_share = 0.7071067811865476; /* squares sum to 1 */
+/* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12): one over it */
+static const double byte_unit = 0.01353164693413614;
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static enum ghp_status synthetic_open(const struct ghp_data_request *request, const char *folder,
+                                      struct ghp_data *data)
+{
+    int64_t values;
+
+    (void)folder;
+    if (request->split > 0)
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "synthetic data has a test set of its own; leave --split out, or use --data idx:DIR");
+    data->shape = request->shape;
+    data->classes = request->classes;
+    data->seed = request->seed;
+    data->count[GHP_DATA_TRAIN] =
+        request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
+    data->count[GHP_DATA_TEST] = TEST_SAMPLES;
+    data->tile_h = smaller(data->shape.h, MOST_TILES);
+    data->tile_w = smaller(data->shape.w, MOST_TILES);
+    for (int byte = 0; byte < 256; byte++)
+        data->noise[byte] = (float)(noise_share * byte_unit * ((double)byte - 127.5));
+    values = data->classes * data->shape.c * data->tile_h * data->tile_w;
+    data->patterns = ghp_alloc((size_t)values, sizeof(*data->patterns));
+    if (data->patterns == NULL) return GHP_NO_MEMORY();
+    ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_share,
+                           (int)sizeof(float), data->patterns);
+    return GHP_OK;
+}
+
+const struct ghp_data_ops ghp_data_synthetic = {
+    .name = "synthetic", .files = NULL, .open = synthetic_open};
+
+int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set, int64_t sample)
+{
+    return set == GHP_DATA_TEST ? data->count[GHP_DATA_TRAIN] + sample : sample;
+}
+
+int32_t ghp_synthetic_label(const struct ghp_data *data, int64_t sample)
+{
+    return (int32_t)(ghp_random_u64(data->seed, STREAM_LABEL, (uint64_t)sample) %
+                     (uint64_t)data->classes);
+}
+
+/* One step of a fast generator (xorshift64*), seeded for each row of a sample's channel; its bytes are the noise. */
+static uint64_t next_noise(uint64_t *state)
+{
+    uint64_t x = *state;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= UINT64_C(0xff51afd7ed558ccd);
+    x ^= x >> 33;
+    x *= UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ (x >> 33);
+}
+
+/* A row of one channel, pixels `stride` elements apart. */
+struct row {
+    const float *tiles; /* of this class, channel and row */
+    uint64_t noise;
+    int64_t stride;
+};
+
+/* Pixel w lies in tile w * tile_w / shape.w, tile_w <= shape.w: `part` is that product's remainder. */
+static inline void fill_row(const struct ghp_data *data, struct row row, int element_bytes,
+                            void *out)
+{
+    uint64_t bits = 0;
+    int64_t part = 0;
+
+    for (int64_t w = 0; w < data->shape.w; w++) {
+        if (w % 8 == 0) bits = next_noise(&row.noise);
+        ghp_data_put(out, w * row.stride, element_bytes,
+                     (double)(*row.tiles + data->noise[bits & 255]));
+        bits >>= 8;
+        part += data->tile_w;
+        if (part < data->shape.w) continue;
+        part -= data->shape.w;
+        row.tiles++;
+    }
+}
+
+/* A loop for each kind of number. */
+static void make_row(const struct ghp_data *data, struct row row, int element_bytes, void *out)
+{
+    switch (element_bytes) {
+    case 8: fill_row(data, row, 8, out); break;
+    case 4: fill_row(data, row, 4, out); break;
+    default: fill_row(data, row, 2, out); break;
+    }
+}
+
+void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                         void *image)
+{
+    struct ghp_shape s = data->shape;
+    uint64_t key = ghp_random_u64(data->seed, STREAM_NOISE, (uint64_t)sample);
+    const float *class_tiles =
+        data->patterns + ghp_synthetic_label(data, sample) * s.c * data->tile_h * data->tile_w;
+
+    for (int64_t c = 0; c < batch->channels; c++) {
+        int64_t channel = batch->first_channel + c;
+
+        for (int64_t h = 0; h < s.h; h++) {
+            int64_t tile = (channel * data->tile_h + h * data->tile_h / s.h) * data->tile_w;
+            struct row row = {.tiles = class_tiles + tile,
+                              .noise = mix(key ^ mix((uint64_t)(channel * s.h + h) + 1)) | 1,
+                              .stride = batch->channels};
+
+            make_row(data, row, batch->element_bytes,
+                     (char *)image + (h * s.w * batch->channels + c) * batch->element_bytes);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/* executor/engine/arena.h - the one allocation of a worker: every buffer of its program, at the offset the planner gave it.
+ *
+ * The arena takes exactly program.peak_bytes, so the predicted memory is the allocated memory. It knows bytes and
+ * lifetimes, not what is in them. Under AddressSanitizer, ghp_arena_visit poisons whatever does not live at a point, so
+ * that a kernel that strays outside its buffers or their lifetimes is caught.
+ *
+ * On a device the arena is one allocation of device memory, of the same size and with the same offsets.
+ *
+ * Call order: ghp_arena_open or ghp_arena_open_on -> ghp_arena_at ... -> ghp_arena_close. */
+#ifndef GHP_EXECUTOR_ENGINE_ARENA_H
+#define GHP_EXECUTOR_ENGINE_ARENA_H
+
+#include "core/program/program.h"
+#include "executor/backend/device.h"
+
+struct ghp_arena {
+    unsigned char *base; /* GHP_ALIGN_BYTES-aligned; NULL where the program has no bytes */
+    int64_t bytes;       /* program.peak_bytes; of a borrower's, less what it borrows */
+    int point;           /* last point visited, -1: everything open */
+    struct ghp_device device;      /* zeroed: host memory */
+    bool lent;                     /* the memory is the lender's */
+    int64_t persistent_bytes;      /* of the program: what is free behind it between steps */
+    int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
+};
+
+/* Zeroed memory for a placed program: from the process's home (executor/platform/home.h), in huge pages where the system has them.
+ *
+ * resident   true: every page is touched now, so that no step pays for it and the resident size is the predicted one;
+ *            false: pages come as they are used
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes
+ * Local
+ * Tested    tests/executor/test_worker.c, tests/executor/test_home.c */
+enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
+                               struct ghp_arena *arena);
+
+/* The same in a device's memory.
+ *
+ * lender   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these get no
+ *          memory, and the rest lies in the lender's memory that is free between its steps, where it fits
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
+ * Local
+ * Tested    tests/executor/test_device.c */
+enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_program *program,
+                                  const struct ghp_arena *lender, struct ghp_arena *arena);
+
+/* Accepts a zeroed arena. */
+void ghp_arena_close(struct ghp_arena *arena);
+
+/* First byte of a buffer; NULL for -1, and for one in the hole. */
+void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *program, int buffer);
+
+/* Says that the step is now at `point`: under AddressSanitizer only buffers that live there may be touched from now on
+ * (communication buffers stay open: they belong to the other stream). -1 opens everything. Elsewhere nothing happens. */
+void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point);
+
+/* Gives the pages of everything that does not persist back to the system until it is used again: between steps nothing
+ * else is alive, so an evaluation can have that memory. A device's memory stays: it is lent instead. */
+void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program);
+
+#endif

@@ -1,0 +1,68 @@
+/* executor/engine/kernel_arguments.c - see engine/kernel_arguments.h. */
+#include "executor/engine/kernel_arguments.h"
+
+static void *of(void *const *address, int buffer)
+{
+    return buffer < 0 ? NULL : address[buffer];
+}
+
+struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address)
+{
+    const struct ghp_operands *at = &instr->at;
+    struct ghp_tensors t = {.y = of(address, at->y),
+                            .dy = of(address, at->dy),
+                            .saved = of(address, at->saved),
+                            .stats = of(address, at->stats),
+                            .labels = of(address, at->labels),
+                            .metrics = of(address, at->metrics),
+                            .scratch = of(address, at->scratch)};
+
+    for (int i = 0; i < GHP_MAX_INPUTS; i++) {
+        t.x[i] = of(address, at->x[i]);
+        t.dx[i] = of(address, at->dx[i]);
+    }
+    for (int i = 0; i < GHP_MAX_PARAMS; i++) {
+        t.w[i] = of(address, at->w[i]);
+        t.dw[i] = of(address, at->dw[i]);
+    }
+    for (int i = 0; i < GHP_MAX_STATES; i++) {
+        t.state[i] = of(address, at->state[i]);
+        t.drift[i] = of(address, at->drift[i]);
+    }
+    return t;
+}
+
+/* Samples of a window that are not padding. */
+static int64_t valid_in(struct ghp_window_at at, int64_t valid)
+{
+    int64_t n = valid - at.first_sample;
+
+    return n < 0 ? 0 : n > at.samples ? at.samples : n;
+}
+
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *seat,
+                            const struct ghp_instr *instr, const struct ghp_step *step)
+{
+    const struct ghp_layer *layer = &work->model->layers[instr->layer];
+    struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
+    struct ghp_window_at at = ghp_seat_window(seat, layout, layer->in.c);
+    struct ghp_call call = {.training = work->lender == NULL,
+                            .loss_scale = 1.0 / (double)work->extent.global_batch,
+                            .stat_count = instr->stat_count,
+                            .seed = work->seed,
+                            .step = step->index,
+                            .layer = instr->layer,
+                            .first_channel = at.first_channel,
+                            .global_channels = layer->in.c};
+
+    at.first_sample += instr->micro * seat->micro_batch;
+    call.first_sample = at.first_sample;
+    call.valid_samples = valid_in(at, step->valid);
+    call.drift_share = (double)instr->local.n / (double)work->extent.global_batch;
+    call.drift_adds = instr->micro > 0;
+    if (work->fault == GHP_FAULT_GROUP_SCALE) call.loss_scale *= work->groups;
+    if (work->fault == GHP_FAULT_RANK_MASKS) call.first_sample = call.first_channel = 0;
+    if (work->fault == GHP_FAULT_LOCAL_STATISTICS)
+        call.stat_count = instr->local.n * instr->local.h * instr->local.w;
+    return call;
+}

@@ -1,0 +1,16 @@
+/* executor/engine/kernel_arguments.h - turns an instruction's operands into what a backend's kernel gets: addresses, and which samples and
+ * channels of the global tensor these are. */
+#ifndef GHP_EXECUTOR_ENGINE_KERNEL_ARGUMENTS_H
+#define GHP_EXECUTOR_ENGINE_KERNEL_ARGUMENTS_H
+
+#include "executor/backend/backend.h"
+#include "executor/engine/worker.h"
+
+/* Addresses of an instruction's operands. `address` has one entry a buffer. */
+struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address);
+
+/* The call of a COMPUTE instruction in a step, without tensors. */
+struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *seat,
+                            const struct ghp_instr *instr, const struct ghp_step *step);
+
+#endif

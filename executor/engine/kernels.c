@@ -1,0 +1,173 @@
+/* executor/engine/kernels.c - see kernels.h. */
+#include "executor/engine/kernels.h"
+
+#include "executor/engine/memory_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ghp_kernel_entry {
+    char key[GHP_KEY_BYTES];
+    struct ghp_local local; /* keys do not say everything: same_local */
+    enum ghp_pass pass;
+    struct ghp_formats formats;
+    struct ghp_kernel *kernel;
+};
+
+void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops *ops,
+                      struct ghp_backend *backend, const struct ghp_profile *profile)
+{
+    *kernels = (struct ghp_kernels){.ops = ops, .backend = backend, .profile = profile};
+}
+
+void ghp_kernels_release(struct ghp_kernels *kernels)
+{
+    if (kernels == NULL) return;
+    for (int i = 0; i < kernels->n; i++)
+        kernels->ops->release(kernels->entries[i].kernel);
+    free(kernels->entries);
+    *kernels = (struct ghp_kernels){0};
+}
+
+static bool same_norm(const struct ghp_norm *a, const struct ghp_norm *b)
+{
+    return a->epsilon == b->epsilon && a->momentum == b->momentum &&
+           a->local_stats == b->local_stats && a->size == b->size && a->alpha == b->alpha &&
+           a->beta == b->beta && a->k == b->k && a->ratio == b->ratio;
+}
+
+static bool same_activation(const struct ghp_activation *a, const struct ghp_activation *b)
+{
+    return a->function == b->function && a->alpha == b->alpha && a->beta == b->beta;
+}
+
+static bool same_view(const struct ghp_view *a, const struct ghp_view *b)
+{
+    if (a->n != b->n || a->offset != b->offset) return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->sizes[i] != b->sizes[i] || a->strides[i] != b->strides[i]) return false;
+    return true;
+}
+
+static bool same_border(const struct ghp_border *a, const struct ghp_border *b)
+{
+    for (int i = 0; i < 3; i++)
+        if (a->before[i] != b->before[i] || a->after[i] != b->after[i]) return false;
+    return a->fill == b->fill && a->value == b->value;
+}
+
+/* Keys leave out what does not change the time (ratios, epsilons). */
+static bool same_local(const struct ghp_local *a, const struct ghp_local *b)
+{
+    return same_norm(&a->norm, &b->norm) && same_activation(&a->activation, &b->activation) &&
+           same_view(&a->view, &b->view) && same_border(&a->border, &b->border);
+}
+
+static enum ghp_status grow(struct ghp_kernels *kernels)
+{
+    int max = kernels->max > 0 ? 2 * kernels->max : 64;
+    struct ghp_kernel_entry *grown;
+
+    if (kernels->n < kernels->max) return GHP_OK;
+    grown = realloc(kernels->entries, (size_t)max * sizeof(*grown));
+    if (grown == NULL) return GHP_NO_MEMORY();
+    kernels->entries = grown;
+    kernels->max = max;
+    return GHP_OK;
+}
+
+/* By the algorithm that was measured, where the profile has one: over so many samples, or over about as many. */
+static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
+{
+    const struct ghp_backend_ops *ops = kernels->ops;
+    const struct ghp_op_entry *measured =
+        kernels->profile == NULL
+            ? NULL
+            : ghp_profile_nearest(kernels->profile, &entry->local, entry->pass);
+    const char *algorithm = ghp_formats_algorithm(measured, entry->formats);
+
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,
+                                    entry->formats, &entry->kernel);
+    GHP_ASSERT(!entry->formats.x && !entry->formats.y && !entry->formats.w);
+    if (algorithm == NULL || ops->prepare_as == NULL)
+        return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
+    return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
+}
+
+static bool same_formats(struct ghp_formats a, struct ghp_formats b)
+{
+    return a.x == b.x && a.y == b.y && a.w == b.w && a.bias == b.bias && a.relu == b.relu &&
+           a.stats == b.stats && a.add == b.add;
+}
+
+static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
+{
+    return entry->pass == wanted->pass && same_formats(entry->formats, wanted->formats) &&
+           strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
+}
+
+enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_formats formats,
+                                 struct ghp_kernel **kernel)
+{
+    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .formats = formats};
+    struct ghp_kernel_entry *entry;
+
+    ghp_local_key(local, wanted.key);
+    for (int i = 0; i < kernels->n; i++) {
+        if (!is_entry(&kernels->entries[i], &wanted)) continue;
+        *kernel = kernels->entries[i].kernel;
+        return GHP_OK;
+    }
+    GHP_TRY(grow(kernels));
+    entry = &kernels->entries[kernels->n];
+    *entry = wanted;
+    GHP_TRY(prepare(kernels, entry));
+    kernels->n++;
+    *kernel = entry->kernel;
+    return GHP_OK;
+}
+
+static enum ghp_status scratch_bytes(void *context, const struct ghp_local *local,
+                                     enum ghp_pass pass, int64_t *bytes)
+{
+    struct ghp_kernels *kernels = context;
+    struct ghp_kernel *kernel = NULL;
+    int64_t profiled = 0;
+    char key[GHP_KEY_BYTES];
+
+    struct ghp_formats likely = ghp_formats_likely(kernels->ops, kernels->backend, local);
+    bool fuses = ghp_formats_fuses(kernels->ops, kernels->backend, local->op, pass);
+
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_formats formats = ghp_formats_variant(likely, i);
+
+        if (ghp_formats_fused(formats) && !fuses) break;
+        GHP_TRY(ghp_kernels_find(kernels, local, pass, formats, &kernel));
+        if (kernel == NULL) continue;
+        int64_t own = kernels->ops->scratch_bytes(kernel);
+
+        if (own > *bytes) *bytes = own;
+    }
+    if (kernels->profile == NULL) return GHP_OK;
+    GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));
+    if (profiled == *bytes) return GHP_OK;
+    ghp_local_key(local, key);
+    if (ghp_profile_find(kernels->profile, key, pass) == NULL) { /* priced by its neighbours */
+        if (profiled > *bytes) *bytes = profiled;
+        return GHP_OK;
+    }
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the plan's profile gives '%s' (%s) %lld bytes of scratch, but %s asks for "
+                    "%lld here: the plan's memory "
+                    "would not hold; profile this machine again with ghp-profile and plan anew",
+                    key, ghp_pass_name(pass), (long long)profiled, kernels->ops->name,
+                    (long long)*bytes);
+}
+
+struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels)
+{
+    return (struct ghp_scratch_source){.bytes = scratch_bytes, .context = kernels};
+}

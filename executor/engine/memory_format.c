@@ -1,0 +1,318 @@
+/* executor/engine/memory_format.c - see engine/memory_format.h. */
+#include "executor/engine/memory_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct choice {
+    const struct ghp_program *program;
+    const struct ghp_backend_ops *ops;
+    const struct ghp_backend *backend;
+    bool *can, *wants; /* of each buffer that is its own storage */
+};
+
+static int storage_of(const struct ghp_program *program, int buffer)
+{
+    while (buffer >= 0 && program->buffers[buffer].storage != buffer)
+        buffer = program->buffers[buffer].storage;
+    return buffer;
+}
+
+/* The tensors of an instruction's input and output side; none where each channel is one pixel, which lies alike in both
+ * formats. What a pool saves lies as what it pools, forward and backward. */
+struct sides {
+    int n_x, n_y;
+    int x[2 * GHP_MAX_INPUTS + 1], y[2];
+};
+
+static bool one_pixel(const struct ghp_instr *instr, bool input)
+{
+    const struct ghp_local *local = &instr->local;
+    if (instr->kind == GHP_INSTR_RESHARD) return local->h * local->w == 1;
+    return instr->kind == GHP_INSTR_COMPUTE &&
+           (input ? local->h * local->w : local->p * local->q) == 1;
+}
+
+static struct sides sides_of(const struct ghp_program *program, const struct ghp_instr *instr)
+{
+    const struct ghp_operands *at = &instr->at;
+    const int y[2] = {at->y, at->dy};
+    bool has_x = !one_pixel(instr, true), has_y = !one_pixel(instr, false);
+    struct sides sides = {0};
+    for (int i = 0; i < GHP_MAX_INPUTS && has_x; i++) {
+        if (at->x[i] >= 0) sides.x[sides.n_x++] = storage_of(program, at->x[i]);
+        if (at->dx[i] >= 0) sides.x[sides.n_x++] = storage_of(program, at->dx[i]);
+    }
+    if (instr->kind == GHP_INSTR_COMPUTE && at->saved >= 0 && has_x)
+        sides.x[sides.n_x++] = storage_of(program, at->saved);
+    for (int i = 0; i < 2 && has_y; i++)
+        if (y[i] >= 0) sides.y[sides.n_y++] = storage_of(program, y[i]);
+    return sides;
+}
+
+static void forbid(struct choice *c, const int *buffers, int n)
+{
+    for (int i = 0; i < n; i++)
+        c->can[buffers[i]] = false;
+}
+
+/* Which sides of an instruction can lie blocked, as far as it alone is concerned. */
+static struct ghp_blocked able(const struct choice *c, const struct ghp_instr *instr)
+{
+    const struct ghp_local *local = &instr->local;
+    int64_t x = local->c, y = local->k;
+    switch (instr->kind) {
+    case GHP_INSTR_ACCUMULATE: return (struct ghp_blocked){.x = true, .y = true};
+    case GHP_INSTR_RESHARD:
+        x = ghp_layout_channels(instr->step.from, local->c);
+        y = ghp_layout_channels(instr->step.to, local->c);
+        break;
+    case GHP_INSTR_COMPUTE:
+        if (c->ops->can_block(c->backend, local)) break;
+        return (struct ghp_blocked){0};
+    default: return (struct ghp_blocked){0};
+    }
+    return (struct ghp_blocked){.x = ghp_whole_blocks(x), .y = ghp_whole_blocks(y)};
+}
+
+static void rule_out(struct choice *c, const struct ghp_instr *instr)
+{
+    const struct sides sides = sides_of(c->program, instr);
+    const struct ghp_blocked can = able(c, instr);
+    if (!can.x) forbid(c, sides.x, sides.n_x);
+    if (!can.y) forbid(c, sides.y, sides.n_y);
+}
+
+/* Convolutions stand between pieces, and so do layout changes that pack. */
+static bool ties(const struct ghp_instr *instr)
+{
+    if (instr->kind == GHP_INSTR_ACCUMULATE) return true;
+    if (instr->kind == GHP_INSTR_RESHARD) return !ghp_reshard_packs(instr->step.op);
+    return instr->kind == GHP_INSTR_COMPUTE && instr->local.op != GHP_OP_CONV2D;
+}
+
+/* Both sides of an instruction become what one of them is: unable, or wanting. Returns whether anything changed. */
+static bool spread(struct choice *c, const struct ghp_instr *instr)
+{
+    struct sides sides = sides_of(c->program, instr);
+    int all[2 * GHP_MAX_INPUTS + 3], n = 0;
+    bool can = true, wants = false, changed = false;
+    if (!ties(instr)) return false;
+    for (int i = 0; i < sides.n_x; i++)
+        all[n++] = sides.x[i];
+    for (int i = 0; i < sides.n_y; i++)
+        all[n++] = sides.y[i];
+    for (int i = 0; i < n; i++) {
+        can = can && c->can[all[i]];
+        wants = wants || c->wants[all[i]];
+    }
+    for (int i = 0; i < n; i++) {
+        changed = changed || c->can[all[i]] != can || c->wants[all[i]] != wants;
+        c->can[all[i]] = can;
+        c->wants[all[i]] = wants;
+    }
+    return changed;
+}
+
+static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
+                           const struct ghp_instr *instr)
+{
+    const struct sides sides = sides_of(c->program, instr);
+    struct ghp_kernel *kernel = NULL;
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D) return GHP_OK;
+    const struct ghp_formats plain = {.w = ghp_formats_weights(c->ops, c->backend, &instr->local)};
+    GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, plain, &kernel));
+    if (strstr(c->ops->algorithm(kernel), "+reorder") == NULL) return GHP_OK;
+    for (int i = 0; i < sides.n_x; i++)
+        c->wants[sides.x[i]] = true;
+    for (int i = 0; i < sides.n_y; i++)
+        c->wants[sides.y[i]] = true;
+    return GHP_OK;
+}
+
+/* Only what layers hand to each other, what becomes of it in a layout change, and what pools save of it. */
+static void allow(struct choice *c)
+{
+    const struct ghp_program *program = c->program;
+    for (int i = 0; i < program->n_buffers; i++) {
+        enum ghp_role role = program->buffers[i].role;
+        c->can[i] = role == GHP_ROLE_OUTPUT || role == GHP_ROLE_EDGE_GRADIENT ||
+                    role == GHP_ROLE_EDGE_INPUT || role == GHP_ROLE_EDGE_GRADIENT_OUT ||
+                    role == GHP_ROLE_SAVED;
+    }
+    for (int i = 0; i < program->n_instrs; i++) /* between two steps */
+        if (program->instrs[i].kind == GHP_INSTR_RESHARD) c->can[program->instrs[i].at.y] = true;
+}
+
+/* A layer's output, the gradients of it, and either in another layout. */
+static void want_said(struct choice *c, const struct ghp_formats_said *said)
+{
+    for (int i = 0; i < c->program->n_buffers; i++) {
+        const struct ghp_buffer *buffer = &c->program->buffers[i];
+        int layer = buffer->role == GHP_ROLE_OUTPUT ? buffer->layer
+                    : buffer->edge >= 0             ? said->model->edges[buffer->edge].from
+                                                    : -1;
+        if (layer >= 0 && said->blocked[layer]) c->wants[storage_of(c->program, i)] = true;
+    }
+}
+
+/* After it is said which buffers are wanted blocked. */
+static void settle(struct choice *c)
+{
+    const struct ghp_program *program = c->program;
+    bool changed = true;
+    allow(c);
+    for (int i = 0; i < program->n_instrs; i++)
+        rule_out(c, &program->instrs[i]);
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < program->n_instrs; i++)
+            changed = spread(c, &program->instrs[i]) || changed;
+    }
+}
+
+static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
+                            const struct ghp_formats_said *said)
+{
+    if (said != NULL) {
+        want_said(c, said);
+        return GHP_OK;
+    }
+    for (int i = 0; i < c->program->n_instrs; i++)
+        GHP_TRY(ask(c, kernels, &c->program->instrs[i]));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
+                                   const struct ghp_formats_said *said, bool *blocked)
+{
+    size_t n = (size_t)program->n_buffers;
+    struct choice c = {.program = program, .ops = kernels->ops, .backend = kernels->backend};
+    memset(blocked, 0, n * sizeof *blocked);
+    if (c.ops->can_block == NULL) return GHP_OK;
+    c.can = ghp_alloc(n + 1, sizeof *c.can);
+    c.wants = ghp_alloc(n + 1, sizeof *c.wants);
+    enum ghp_status status =
+        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : want(&c, kernels, said);
+    if (status == GHP_OK) settle(&c);
+    for (size_t i = 0; i < n && status == GHP_OK; i++) {
+        int storage = storage_of(program, (int)i);
+        blocked[i] = c.can[storage] && c.wants[storage];
+    }
+    free(c.can);
+    free(c.wants);
+    return status;
+}
+
+enum ghp_status ghp_formats_possible(const struct ghp_program *program,
+                                     const struct ghp_backend_ops *ops,
+                                     const struct ghp_backend *backend, bool *possible)
+{
+    size_t n = (size_t)program->n_buffers;
+    struct choice c = {.program = program, .ops = ops, .backend = backend};
+    memset(possible, 0, n * sizeof *possible);
+    if (ops->can_block == NULL) return GHP_OK;
+    c.can = ghp_alloc(n + 1, sizeof *c.can);
+    c.wants = ghp_alloc(n + 1, sizeof *c.wants);
+    enum ghp_status status = c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    if (status == GHP_OK) settle(&c);
+    for (size_t i = 0; i < n && status == GHP_OK; i++)
+        possible[i] = c.can[storage_of(program, (int)i)];
+    free(c.can);
+    free(c.wants);
+    return status;
+}
+
+bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                         const struct ghp_local *local)
+{
+    return ops->can_block != NULL && ops->blocks_weights(backend, local);
+}
+
+struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
+                                     const struct ghp_instr *instr, const bool *blocked)
+{
+    const struct sides sides = sides_of(program, instr);
+    return (struct ghp_blocked){.said = true,
+                                .x = sides.n_x > 0 && blocked[sides.x[0]],
+                                .y = sides.n_y > 0 && blocked[sides.y[0]]};
+}
+
+const char *ghp_formats_algorithm(const struct ghp_op_entry *entry, struct ghp_formats formats)
+{
+    const struct ghp_op_format *in =
+        entry == NULL ? NULL
+                      : ghp_op_entry_in(entry, (struct ghp_blocked){true, formats.x, formats.y});
+    return in != NULL ? in->algorithm : entry != NULL ? entry->algorithm : NULL;
+}
+
+struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
+                                  const struct ghp_kernels *kernels, const bool *blocked)
+{
+    const struct ghp_blocked sides = ghp_formats_sides(program, instr, blocked);
+    return (struct ghp_formats){
+        .x = sides.x,
+        .y = sides.y,
+        .w = ghp_formats_weights(kernels->ops, kernels->backend, &instr->local)};
+}
+
+struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
+                                      const struct ghp_backend *backend,
+                                      const struct ghp_local *local)
+{
+    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D) return (struct ghp_formats){0};
+    bool can = ops->can_block(backend, local);
+    return (struct ghp_formats){.x = can && local->h * local->w > 1 && ghp_whole_blocks(local->c),
+                                .y = can && local->p * local->q > 1 && ghp_whole_blocks(local->k),
+                                .w = ghp_formats_weights(ops, backend, local)};
+}
+
+struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
+{
+    bool fused = (i & 4) != 0;
+    return (struct ghp_formats){.x = likely.x && (i & 1) != 0,
+                                .y = likely.y && (i & 2) != 0,
+                                .w = likely.w,
+                                .bias = fused,
+                                .relu = fused};
+}
+
+bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                       enum ghp_op op, enum ghp_pass pass)
+{
+    return ops->fuses != NULL && ops->fuses(backend, op, pass);
+}
+
+static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                               const struct ghp_opbench_task *task, const char *algorithm,
+                               struct ghp_formats formats, struct ghp_kernel **kernel)
+{
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(backend, &task->local, task->pass, algorithm, formats, kernel);
+    if (ops->prepare_as != NULL && algorithm != NULL)
+        return ops->prepare_as(backend, &task->local, task->pass, algorithm, kernel);
+    return ops->prepare(backend, &task->local, task->pass, kernel);
+}
+
+enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                                    const struct ghp_opbench_task *task,
+                                    const struct ghp_op_entry *entry, int64_t *bytes)
+{
+    struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
+    bool fuses = ghp_formats_fuses(ops, backend, task->local.op, task->pass);
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_formats formats = ghp_formats_variant(likely, i);
+        struct ghp_kernel *kernel = NULL;
+        bool known = (formats.x ? 1 : 0) + (formats.y ? 2 : 0) != (i & 3);
+        if (ghp_formats_fused(formats) && !fuses) break;
+        if (known) continue; /* with blocks where there can be none: as an earlier one */
+        GHP_TRY(
+            prepare(ops, backend, task, ghp_formats_algorithm(entry, formats), formats, &kernel));
+        if (kernel == NULL) continue;
+        int64_t own = ops->scratch_bytes(kernel);
+        if (own > *bytes) *bytes = own;
+        ops->release(kernel);
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,128 @@
+/* executor/engine/message.c - see engine/message.h. */
+#include "executor/engine/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The geometry of a piece in this worker's part of the tensor. */
+static struct ghp_parcel_piece piece_at(const struct ghp_transfer *t, const struct ghp_seat *own,
+                                        const struct ghp_piece *piece, bool receives)
+{
+    /* what the buffer holds */
+    struct ghp_window_at here = ghp_seat_window(own, receives ? t->to : t->from, t->shape.c);
+    int64_t pixels = t->shape.h * t->shape.w;
+    struct ghp_parcel_piece p = {.rows = piece->samples * pixels,
+                                 .block_bytes = piece->channels * t->element_bytes,
+                                 .stride = here.channels * t->element_bytes,
+                                 .scratch = -1};
+
+    p.offset = (piece->first_sample - here.first_sample) * pixels * p.stride +
+               (piece->first_channel - here.first_channel) * t->element_bytes;
+    return p;
+}
+
+static enum ghp_status add_pieces(struct ghp_parcel *parcel, const struct ghp_transfer *t,
+                                  const struct ghp_seat *own)
+{
+    bool receives = parcel->receives, joins = receives && ghp_transfer_joins(t);
+    struct ghp_partners with =
+        receives ? ghp_transfer_senders(t, own) : ghp_transfer_receivers(t, own);
+    int64_t filled = 0;
+
+    parcel->pieces = ghp_alloc((size_t)with.n, sizeof(*parcel->pieces));
+    if (parcel->pieces == NULL) return GHP_NO_MEMORY();
+    for (int r = with.first; r < with.first + with.n; r++) {
+        struct ghp_seat other = ghp_seat_of(t->staging, t->n_layers, t->whole, r);
+        struct ghp_parcel_piece *p = &parcel->pieces[parcel->n];
+        struct ghp_piece piece;
+        bool any = receives ? ghp_transfer_piece(t, &other, own, &piece)
+                            : ghp_transfer_piece(t, own, &other, &piece);
+
+        if (!any) continue;
+        *p = piece_at(t, own, &piece, receives);
+        p->peer = r;
+        p->adds =
+            receives && t->from.kind == GHP_LAYOUT_PARTIAL && other.number % t->from.degree != 0;
+        if (joins || (!receives && piece.packs)) {
+            p->scratch = filled;
+            filled += ghp_piece_bytes(t, &piece);
+        }
+        parcel->n++;
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_parcel_open(const struct ghp_instr *instr, int rank, struct ghp_parcel *parcel)
+{
+    const struct ghp_transfer *t = &instr->transfer;
+    struct ghp_seat own = ghp_seat_of(t->staging, t->n_layers, t->whole, rank);
+
+    *parcel = (struct ghp_parcel){.receives = instr->kind == GHP_INSTR_RECEIVE,
+                                  .tag = 2 * instr->edge + (instr->backward ? 1 : 0),
+                                  .element_bytes = t->element_bytes};
+    return add_pieces(parcel, t, &own);
+}
+
+void ghp_parcel_close(struct ghp_parcel *parcel)
+{
+    free(parcel->pieces);
+    *parcel = (struct ghp_parcel){0};
+}
+
+void ghp_parcel_place(struct ghp_parcel *parcel, void *tensor, void *scratch)
+{
+    parcel->tensor = tensor;
+    parcel->scratch = scratch;
+}
+
+void ghp_parcel_pack(const struct ghp_parcel *parcel)
+{
+    for (int i = 0; i < parcel->n; i++) {
+        const struct ghp_parcel_piece *p = &parcel->pieces[i];
+        const char *from = parcel->tensor + p->offset;
+        char *to = parcel->scratch + p->scratch;
+
+        if (p->scratch < 0) continue;
+        for (int64_t row = 0; row < p->rows; row++)
+            memcpy(to + row * p->block_bytes, from + row * p->stride, (size_t)p->block_bytes);
+    }
+}
+
+static void add_row(void *to, const void *from, int64_t bytes, int element_bytes)
+{
+    if (element_bytes == 8)
+        for (int64_t i = 0; i < bytes / 8; i++)
+            ((double *)to)[i] += ((const double *)from)[i];
+    else
+        for (int64_t i = 0; i < bytes / 4; i++)
+            ((float *)to)[i] += ((const float *)from)[i];
+}
+
+void ghp_parcel_join(const struct ghp_parcel *parcel)
+{
+    for (int i = 0; i < parcel->n; i++) {
+        const struct ghp_parcel_piece *p = &parcel->pieces[i];
+        const char *from = parcel->scratch + p->scratch;
+        char *to = parcel->tensor + p->offset;
+
+        if (p->scratch < 0) continue;
+        for (int64_t row = 0; row < p->rows; row++, from += p->block_bytes, to += p->stride) {
+            if (p->adds)
+                add_row(to, from, p->block_bytes, parcel->element_bytes);
+            else
+                memcpy(to, from, (size_t)p->block_bytes);
+        }
+    }
+}
+
+struct ghp_message ghp_parcel_message(const struct ghp_parcel *parcel, int piece)
+{
+    const struct ghp_parcel_piece *p = &parcel->pieces[piece];
+
+    return (struct ghp_message){.data = p->scratch >= 0 ? parcel->scratch + p->scratch
+                                                        : parcel->tensor + p->offset,
+                                .bytes = p->rows * p->block_bytes,
+                                .peer = p->peer,
+                                .tag = parcel->tag,
+                                .receives = parcel->receives};
+}

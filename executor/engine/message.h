@@ -1,0 +1,47 @@
+/* executor/engine/message.h - one send or receive of a program, at its addresses: what goes to whom, packing before, joining after.
+ *
+ * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in memory. A piece
+ * whose samples are whole is sent from and received into the tensor itself, any other through scratch.
+ *
+ * Call order: ghp_parcel_open -> ghp_parcel_place -> pack | messages | join, any number of times -> ghp_parcel_close.
+ * Tested    tests/executor/test_stages.c */
+#ifndef GHP_EXECUTOR_ENGINE_MESSAGE_H
+#define GHP_EXECUTOR_ENGINE_MESSAGE_H
+
+#include "core/program/program.h"
+#include "executor/transport/transport.h"
+
+struct ghp_parcel_piece {
+    int peer;            /* rank */
+    int64_t rows;        /* samples x pixels */
+    int64_t block_bytes; /* of each row: its channels */
+    int64_t offset;      /* of the first row in the tensor [bytes] */
+    int64_t stride;      /* between rows of the tensor [bytes] */
+    int64_t scratch;     /* offset in the scratch; -1: straight from or into the tensor */
+    bool adds;           /* joined by adding */
+};
+
+struct ghp_parcel {
+    bool receives;
+    int tag;
+    int element_bytes;
+    int n;
+    struct ghp_parcel_piece *pieces; /* in the order of the peers; owned */
+    char *tensor, *scratch;          /* borrowed */
+};
+
+/* The pieces of a SEND or RECEIVE on `rank`.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_parcel_open(const struct ghp_instr *instr, int rank, struct ghp_parcel *parcel);
+void ghp_parcel_close(struct ghp_parcel *parcel); /* accepts a zeroed one */
+void ghp_parcel_place(struct ghp_parcel *parcel, void *tensor, void *scratch);
+
+/* A send's strided pieces into scratch; a receive's from scratch into the tensor. */
+void ghp_parcel_pack(const struct ghp_parcel *parcel);
+void ghp_parcel_join(const struct ghp_parcel *parcel);
+
+struct ghp_message ghp_parcel_message(const struct ghp_parcel *parcel, int piece);
+
+#endif

@@ -1,0 +1,305 @@
+/* executor/engine/p2p_thread.c - see engine/p2p_thread.h. */
+#include "executor/engine/p2p_thread.h"
+
+#include "executor/engine/step_timer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MESSAGE_BYTES = 1024 };
+
+/* Pauses between looks grow with the time that passed without anything happening, to about 1 / growth of it: so much later
+ * is noticed what took so long. */
+struct pauses {
+    long first_ns, last_ns, growth;
+};
+
+/* While somebody waits for a parcel nobody computes on the core, and looks cost nothing.  Else each takes ten to thirty
+ * microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links go on with
+ * what sockets hold. */
+static const struct pauses awaited = {5000, 500000, 16}, beside = {200000, 2000000, 4};
+
+enum stage_of_parcel { IDLE, POSTED, ACTIVE };
+
+struct ghp_courier {
+    struct ghp_courier_job job;
+    enum stage_of_parcel *state;
+    double *since_s; /* of an active parcel */
+    int *first_slot; /* of a parcel's pieces */
+    bool *is_done;   /* a slot: its message */
+    int *active;     /* parcels under way, in the order of posting; the thread's own */
+    int n_active;
+    int *queue; /* posted, not yet active */
+    int n_queue;
+    bool ending, waits;     /* waits: somebody does, for a parcel */
+    enum ghp_status status; /* first failure */
+    char message[MESSAGE_BYTES];
+    bool has_thread;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t posted, done;
+};
+
+/* ---- on the thread ---- */
+
+static enum ghp_status start(struct ghp_courier *c, int parcel)
+{
+    const struct ghp_parcel *p = &c->job.parcels[parcel];
+
+    if (!p->receives) ghp_parcel_pack(p);
+    c->since_s[parcel] = ghp_stopwatch_now_s();
+    for (int i = 0; i < p->n; i++) {
+        struct ghp_message m = ghp_parcel_message(p, i);
+
+        c->is_done[c->first_slot[parcel] + i] = false;
+        GHP_TRY(c->job.ops->post(c->job.mailbox, c->first_slot[parcel] + i, &m));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status fail_stalled(const struct ghp_courier *c, int parcel, double limit_s)
+{
+    const struct ghp_parcel *p = &c->job.parcels[parcel];
+    char missing[256] = "";
+
+    for (int i = 0; i < p->n; i++) {
+        size_t used = strlen(missing);
+
+        if (c->is_done[c->first_slot[parcel] + i] || used + 16 > sizeof(missing)) continue;
+        snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "",
+                 p->pieces[i].peer);
+    }
+    return GHP_FAIL(GHP_ERR_COMM,
+                    "worker %d waited %.0f s in '%s': %s rank(s) %s; see why they stopped, or "
+                    "raise --watchdog if they are only slow",
+                    c->job.ops->rank(c->job.transport), limit_s,
+                    c->job.name(c->job.context, parcel),
+                    p->receives ? "nothing arrived from" : "not taken by", missing);
+}
+
+/* Looks at a parcel's messages. */
+static enum ghp_status look(struct ghp_courier *c, int parcel, bool *all)
+{
+    const struct ghp_parcel *p = &c->job.parcels[parcel];
+    double limit_s = c->job.ops->watchdog_s(c->job.transport);
+
+    *all = true;
+    for (int i = 0; i < p->n; i++) {
+        int slot = c->first_slot[parcel] + i;
+
+        if (!c->is_done[slot]) GHP_TRY(c->job.ops->poll(c->job.mailbox, slot, &c->is_done[slot]));
+        *all = *all && c->is_done[slot];
+    }
+    if (*all || ghp_stopwatch_now_s() - c->since_s[parcel] <= limit_s) return GHP_OK;
+    return fail_stalled(c, parcel, limit_s);
+}
+
+static void finish(struct ghp_courier *c, int at)
+{
+    int parcel = c->active[at];
+
+    if (c->job.parcels[parcel].receives) ghp_parcel_join(&c->job.parcels[parcel]);
+    c->job.done(c->job.context, parcel);
+    memmove(&c->active[at], &c->active[at + 1], (size_t)(--c->n_active - at) * sizeof(*c->active));
+    pthread_mutex_lock(&c->lock);
+    c->state[parcel] = IDLE;
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* One round over everything under way; *progress: something was done. */
+static enum ghp_status carry(struct ghp_courier *c, bool *progress)
+{
+    *progress = false;
+    for (int i = 0; i < c->n_active;) {
+        bool all;
+
+        GHP_TRY(look(c, c->active[i], &all));
+        if (all) {
+            finish(c, i);
+            *progress = true;
+        } else {
+            i++;
+        }
+    }
+    return GHP_OK;
+}
+
+/* Under the lock: takes what was posted. */
+static int take_posted(struct ghp_courier *c)
+{
+    int n = c->n_queue;
+
+    for (int i = 0; i < n; i++) {
+        c->state[c->queue[i]] = ACTIVE;
+        c->active[c->n_active++] = c->queue[i];
+    }
+    c->n_queue = 0;
+    return n;
+}
+
+static void pause_for(struct ghp_courier *c, long ns)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ns;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&c->posted, &c->lock, &until);
+}
+
+static long longer(const struct pauses *pauses, long ns)
+{
+    long next = ns + ns / pauses->growth;
+
+    return next < pauses->last_ns ? next : pauses->last_ns;
+}
+
+static enum ghp_status serve(struct ghp_courier *c)
+{
+    const struct pauses *pauses = &beside;
+    long pause_ns = pauses->first_ns;
+
+    for (;;) {
+        const struct pauses *before = pauses;
+        enum ghp_status status = GHP_OK;
+        bool progress = false;
+        int n;
+
+        pthread_mutex_lock(&c->lock);
+        while (c->n_active == 0 && c->n_queue == 0 && !c->ending)
+            pthread_cond_wait(&c->posted, &c->lock);
+        if (c->n_queue == 0 && c->n_active > 0 && !c->ending) pause_for(c, pause_ns);
+        n = take_posted(c);
+        pauses = c->waits ? &awaited : &beside;
+        if (c->ending) {
+            pthread_mutex_unlock(&c->lock);
+            return GHP_OK;
+        }
+        pthread_mutex_unlock(&c->lock);
+        for (int i = c->n_active - n; i < c->n_active && status == GHP_OK; i++)
+            status = start(c, c->active[i]);
+        if (status == GHP_OK) status = carry(c, &progress);
+        if (status != GHP_OK) return status;
+        pause_ns =
+            progress || n > 0 || pauses != before ? pauses->first_ns : longer(pauses, pause_ns);
+    }
+}
+
+static void *run(void *argument)
+{
+    struct ghp_courier *c = argument;
+    enum ghp_status status = serve(c);
+
+    pthread_mutex_lock(&c->lock);
+    c->status = status;
+    if (status != GHP_OK) snprintf(c->message, sizeof(c->message), "%s", ghp_status_message());
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* ---- for the other thread ---- */
+
+static enum ghp_status make_tables(struct ghp_courier *c)
+{
+    size_t n = (size_t)c->job.n + 1;
+    int slots = 0;
+
+    c->state = ghp_alloc(n, sizeof(*c->state));
+    c->since_s = ghp_alloc(n, sizeof(*c->since_s));
+    c->first_slot = ghp_alloc(n, sizeof(*c->first_slot));
+    c->active = ghp_alloc(n, sizeof(*c->active));
+    c->queue = ghp_alloc(n, sizeof(*c->queue));
+    for (int i = 0; i < c->job.n && c->first_slot != NULL; i++) {
+        c->first_slot[i] = slots;
+        slots += c->job.parcels[i].n;
+    }
+    c->is_done = ghp_alloc((size_t)slots + 1, sizeof(*c->is_done));
+    return c->state != NULL && c->since_s != NULL && c->first_slot != NULL && c->active != NULL &&
+                   c->queue != NULL && c->is_done != NULL
+               ? GHP_OK
+               : GHP_NO_MEMORY();
+}
+
+enum ghp_status ghp_courier_open(const struct ghp_courier_job *job, struct ghp_courier **courier)
+{
+    struct ghp_courier *c = ghp_alloc(1, sizeof(*c));
+    pthread_condattr_t monotonic;
+    enum ghp_status status;
+
+    *courier = NULL;
+    if (c == NULL) return GHP_NO_MEMORY();
+    c->job = *job;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->posted, &monotonic);
+    pthread_cond_init(&c->done, NULL);
+    pthread_condattr_destroy(&monotonic);
+    status = make_tables(c);
+    if (status == GHP_OK && pthread_create(&c->thread, NULL, run, c) != 0)
+        status =
+            GHP_FAIL(GHP_ERR_NO_MEMORY,
+                     "cannot start the transfer thread; raise the limit of processes (ulimit -u)");
+    c->has_thread = status == GHP_OK;
+    if (status != GHP_OK)
+        ghp_courier_close(c);
+    else
+        *courier = c;
+    return status;
+}
+
+void ghp_courier_close(struct ghp_courier *c)
+{
+    if (c == NULL) return;
+    if (c->has_thread) {
+        pthread_mutex_lock(&c->lock);
+        c->ending = true;
+        pthread_cond_signal(&c->posted);
+        pthread_mutex_unlock(&c->lock);
+        pthread_join(c->thread, NULL);
+    }
+    pthread_cond_destroy(&c->done);
+    pthread_cond_destroy(&c->posted);
+    pthread_mutex_destroy(&c->lock);
+    free(c->is_done);
+    free(c->queue);
+    free(c->active);
+    free(c->first_slot);
+    free(c->since_s);
+    free(c->state);
+    free(c);
+}
+
+void ghp_courier_post(struct ghp_courier *c, int parcel)
+{
+    pthread_mutex_lock(&c->lock);
+    GHP_ASSERT(c->state[parcel] == IDLE);
+    c->state[parcel] = POSTED;
+    c->queue[c->n_queue++] = parcel;
+    pthread_cond_signal(&c->posted);
+    pthread_mutex_unlock(&c->lock);
+}
+
+enum ghp_status ghp_courier_wait(struct ghp_courier *c, int parcel)
+{
+    enum ghp_status status;
+
+    pthread_mutex_lock(&c->lock);
+    c->waits = c->state[parcel] != IDLE;
+    if (c->waits) pthread_cond_signal(&c->posted);
+    while (c->state[parcel] != IDLE && c->status == GHP_OK)
+        pthread_cond_wait(&c->done, &c->lock);
+    c->waits = false;
+    status = c->state[parcel] == IDLE ? GHP_OK : c->status;
+    pthread_mutex_unlock(&c->lock);
+    /* message is written once, before status is seen here */
+    return status == GHP_OK ? GHP_OK : GHP_FAIL(status, "%s", c->message);
+}

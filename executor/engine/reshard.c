@@ -1,0 +1,165 @@
+/* executor/engine/reshard.c - see engine/reshard.h. */
+#include "executor/engine/reshard.h"
+
+/* The tensor of the whole subgroup: instr->local has its samples and all channels. */
+static int64_t whole_bytes(const struct ghp_exchange *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    return l->n * l->c * l->h * l->w * e->element_bytes;
+}
+
+/* `samples` samples whose channels lie in `degree` slices; which of the two sides lie blocked. */
+static struct ghp_pack slices(const struct ghp_exchange *e, int64_t samples, bool whole, bool part)
+{
+    const struct ghp_local *l = &e->instr->local;
+    int m = e->instr->step.degree;
+
+    return (struct ghp_pack){.rows = samples * l->h * l->w,
+                             .block_bytes = l->c / m * e->element_bytes,
+                             .parts = m,
+                             .whole_blocked = whole,
+                             .part_blocked = part,
+                             .pixels = l->h * l->w,
+                             .lane_bytes = GHP_BLOCK_CHANNELS * (int64_t)e->element_bytes};
+}
+
+/* What takes slices out of x, and what puts them into y. */
+static struct ghp_pack taking(const struct ghp_exchange *e, int64_t samples)
+{
+    return slices(e, samples, e->blocked.x, e->blocked.y);
+}
+
+static struct ghp_pack putting(const struct ghp_exchange *e, int64_t samples)
+{
+    return slices(e, samples, e->blocked.y, e->blocked.x);
+}
+
+static int member(const struct ghp_exchange *e)
+{
+    return e->rank % e->instr->step.degree;
+}
+
+static enum ghp_status copy(const struct ghp_exchange *e, void *to, const void *from, int64_t bytes)
+{
+    return ghp_device_copy(e->device, GHP_QUEUE_COMPUTE,
+                           (struct ghp_copy){to, from, bytes, GHP_WAY_WITHIN});
+}
+
+static enum ghp_status move(const struct ghp_exchange *e, struct ghp_move how)
+{
+    return ghp_device_move(e->device, GHP_QUEUE_COMPUTE, &how);
+}
+
+/* All slices of `samples` samples, one after the other, and back. */
+static enum ghp_status split(const struct ghp_exchange *e, int64_t samples)
+{
+    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, taking(e, samples), e->x, e->scratch, 0});
+}
+
+static enum ghp_status join(const struct ghp_exchange *e, int64_t samples)
+{
+    return move(e, (struct ghp_move){GHP_MOVE_JOIN, putting(e, samples), e->scratch, e->y, 0});
+}
+
+/* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
+static enum ghp_status slice_batch(const struct ghp_exchange *e)
+{
+    int from = e->instr->step.from.degree, to = e->instr->step.to.degree;
+    int64_t bytes = whole_bytes(e) / from * to;
+
+    return copy(e, e->y, (const char *)e->x + e->rank % from / to * bytes, bytes);
+}
+
+static enum ghp_status slice_channel(const struct ghp_exchange *e)
+{
+    return move(
+        e, (struct ghp_move){GHP_MOVE_TAKE, taking(e, e->instr->local.n), e->x, e->y, member(e)});
+}
+
+static enum ghp_status gather_batch(const struct ghp_exchange *e)
+{
+    return e->transport_ops->all_gather(e->comm, e->x, e->y,
+                                        whole_bytes(e) / e->instr->step.degree);
+}
+
+static enum ghp_status gather_channel(const struct ghp_exchange *e)
+{
+    GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch,
+                                         whole_bytes(e) / e->instr->step.degree));
+    return join(e, e->instr->local.n);
+}
+
+/* Own samples, cut into slices for their owners; what arrives is a run of samples from each. */
+static enum ghp_status batch_to_channel(const struct ghp_exchange *e)
+{
+    int m = e->instr->step.degree;
+
+    GHP_TRY(split(e, e->instr->local.n / m));
+    return e->transport_ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
+}
+
+static enum ghp_status channel_to_batch(const struct ghp_exchange *e)
+{
+    int m = e->instr->step.degree;
+
+    GHP_TRY(e->transport_ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
+    return join(e, e->instr->local.n / m);
+}
+
+static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
+{
+    struct ghp_reduction sum = {.in = in,
+                                .out = e->y,
+                                .elements =
+                                    whole_bytes(e) / e->instr->step.degree / e->element_bytes,
+                                .element_bytes = e->element_bytes,
+                                .scratch = e->receive,
+                                .scratch_bytes = e->receive_bytes};
+
+    return e->transport_ops->reduce_scatter(e->comm, &sum);
+}
+
+static enum ghp_status sum_to_batch(const struct ghp_exchange *e)
+{
+    return scatter_sum(e, e->x);
+}
+
+static enum ghp_status sum_to_channel(const struct ghp_exchange *e)
+{
+    GHP_TRY(split(e, e->instr->local.n));
+    return scatter_sum(e, e->scratch);
+}
+
+static enum ghp_status sum_to_full(const struct ghp_exchange *e)
+{
+    struct ghp_reduction sum = {.in = e->y,
+                                .out = e->y,
+                                .elements = whole_bytes(e) / e->element_bytes,
+                                .element_bytes = e->element_bytes,
+                                .scratch = e->receive,
+                                .scratch_bytes = e->receive_bytes};
+
+    if (e->x != e->y) GHP_TRY(copy(e, e->y, e->x, whole_bytes(e)));
+    return e->transport_ops->all_reduce(e->comm, &sum);
+}
+
+static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_exchange *) = {
+    [GHP_RESHARD_SLICE_BATCH] = slice_batch,
+    [GHP_RESHARD_SLICE_CHANNEL] = slice_channel,
+    [GHP_RESHARD_GATHER_BATCH] = gather_batch,
+    [GHP_RESHARD_GATHER_CHANNEL] = gather_channel,
+    [GHP_RESHARD_BATCH_TO_CHANNEL] = batch_to_channel,
+    [GHP_RESHARD_CHANNEL_TO_BATCH] = channel_to_batch,
+    [GHP_RESHARD_SUM_TO_BATCH] = sum_to_batch,
+    [GHP_RESHARD_SUM_TO_CHANNEL] = sum_to_channel,
+    [GHP_RESHARD_SUM_TO_FULL] = sum_to_full,
+};
+
+enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange)
+{
+    GHP_ASSERT(exchange->instr->kind == GHP_INSTR_RESHARD);
+    GHP_ASSERT(exchange->blocked.x == exchange->blocked.y ||
+               ghp_reshard_packs(exchange->instr->step.op));
+    return steps[exchange->instr->step.op](exchange);
+}

@@ -1,0 +1,36 @@
+/* executor/engine/reshard.h - runs one layout change: packs, sends, adds, unpacks, as the step's kind says.
+ *
+ * The kinds and their order are core/sharding/split.h's table; here each kind is one function. Operands come resolved to
+ * addresses, so an exchange knows neither program nor arena. */
+#ifndef GHP_EXECUTOR_ENGINE_RESHARD_H
+#define GHP_EXECUTOR_ENGINE_RESHARD_H
+
+#include "core/program/program.h"
+#include "executor/backend/device.h"
+#include "executor/transport/transport.h"
+
+struct ghp_exchange {
+    const struct ghp_instr *instr; /* RESHARD */
+    struct ghp_extent extent;
+    int rank;
+    int element_bytes;
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
+    const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
+    void *y;       /* in layout step.to; blocked.y */
+    struct ghp_blocked blocked; /* both alike where the step does not pack; host memory alone */
+    /* packed copy of the whole tensor, where the step packs: split it lies as y, to be joined as x */
+    void *scratch;
+    void *receive; /* segment of a reduction */
+    int64_t receive_bytes;
+    struct ghp_device device; /* where all of them lie; zeroed: host memory */
+};
+
+/* Runs the step (on a device: enqueues it in the compute queue, as far as the transport does).
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_BACKEND
+ * Collective over instr->ranks
+ * Tested    tests/executor/test_exchange.c */
+enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange);
+
+#endif

@@ -1,0 +1,172 @@
+/* executor/engine/timeline.c - see timeline.h. */
+#include "executor/engine/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct moments { /* of one instruction in one bank */
+    struct ghp_mark *start, *finish;
+    bool started, finished; /* in this bank's latest step */
+};
+
+struct bank {
+    struct ghp_mark *begin, *end;
+    struct moments *of; /* [n_instrs] */
+    int checked;        /* marks before this instruction are passed */
+};
+
+struct ghp_timeline {
+    struct ghp_device device;
+    const struct ghp_program *program; /* borrowed */
+    struct bank banks[GHP_BANKS];
+};
+
+static enum ghp_queue queue_of(const struct ghp_timeline *t, int i)
+{
+    return t->program->instrs[i].stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE;
+}
+
+static enum ghp_status open_instr(struct ghp_timeline *t, int i, struct moments *m)
+{
+    const struct ghp_instr *instr = &t->program->instrs[i];
+    struct ghp_device d = t->device;
+
+    if (instr->stream == GHP_STREAM_COMM || instr->wait >= 0)
+        GHP_TRY(d.ops->mark_open(d.backend, true, &m->start));
+    return d.ops->mark_open(d.backend, true, &m->finish);
+}
+
+static enum ghp_status open_bank(struct ghp_timeline *t, struct bank *bank)
+{
+    struct ghp_device d = t->device;
+
+    bank->of = ghp_alloc((size_t)t->program->n_instrs, sizeof(*bank->of));
+    if (bank->of == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(d.ops->mark_open(d.backend, true, &bank->begin));
+    GHP_TRY(d.ops->mark_open(d.backend, true, &bank->end));
+    for (int i = 0; i < t->program->n_instrs; i++)
+        GHP_TRY(open_instr(t, i, &bank->of[i]));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_program *program,
+                                  struct ghp_timeline **timeline)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_timeline *t = ghp_alloc(1, sizeof(*t));
+
+    *timeline = NULL;
+    if (t == NULL) return GHP_NO_MEMORY();
+    t->device = device;
+    t->program = program;
+    for (int b = 0; b < GHP_BANKS; b++)
+        GHP_TRY_GOTO(status, open_bank(t, &t->banks[b]), fail);
+    *timeline = t;
+    return GHP_OK;
+fail:
+    ghp_timeline_close(t);
+    return status;
+}
+
+void ghp_timeline_close(struct ghp_timeline *t)
+{
+    if (t == NULL) return;
+    for (int b = 0; b < GHP_BANKS; b++) {
+        struct bank *bank = &t->banks[b];
+
+        for (int i = 0; bank->of != NULL && i < t->program->n_instrs; i++) {
+            t->device.ops->mark_close(t->device.backend, bank->of[i].start);
+            t->device.ops->mark_close(t->device.backend, bank->of[i].finish);
+        }
+        t->device.ops->mark_close(t->device.backend, bank->begin);
+        t->device.ops->mark_close(t->device.backend, bank->end);
+        free(bank->of);
+    }
+    free(t);
+}
+
+enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b)
+{
+    struct bank *bank = &t->banks[b];
+
+    for (int i = 0; i < t->program->n_instrs; i++)
+        bank->of[i].started = bank->of[i].finished = false;
+    bank->checked = 0;
+    return t->device.ops->set(t->device.backend, GHP_QUEUE_COMPUTE, bank->begin);
+}
+
+void ghp_timeline_again(struct ghp_timeline *t, int b)
+{
+    t->banks[b].checked = t->program->n_instrs + 1; /* whoever plays tapes waits for their end */
+}
+
+enum ghp_status ghp_timeline_end(struct ghp_timeline *t, int b)
+{
+    return t->device.ops->set(t->device.backend, GHP_QUEUE_COMPUTE, t->banks[b].end);
+}
+
+enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
+{
+    struct moments *m = &t->banks[b].of[i];
+
+    if (m->start == NULL) return GHP_OK;
+    m->started = true;
+    return t->device.ops->set(t->device.backend, queue_of(t, i), m->start);
+}
+
+enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
+{
+    struct moments *m = &t->banks[b].of[i];
+
+    m->finished = true;
+    return t->device.ops->set(t->device.backend, queue_of(t, i), m->finish);
+}
+
+enum ghp_status ghp_timeline_pending(struct ghp_timeline *t, int b, int *instr)
+{
+    struct bank *bank = &t->banks[b];
+    int n = t->program->n_instrs;
+    bool passed = true;
+
+    while (passed && bank->checked <= n) {
+        bool end = bank->checked == n;
+        struct ghp_mark *mark = end ? bank->end : bank->of[bank->checked].finish;
+
+        if (end || bank->of[bank->checked].finished)
+            GHP_TRY(t->device.ops->passed(t->device.backend, mark, &passed));
+        if (passed) bank->checked++;
+    }
+    *instr = bank->checked <= n ? bank->checked : -1;
+    return GHP_OK;
+}
+
+/* Seconds from the step's begin to a mark. */
+static enum ghp_status since_begin(const struct ghp_timeline *t, const struct bank *bank,
+                                   struct ghp_mark *mark, double *seconds)
+{
+    return t->device.ops->between(t->device.backend, bank->begin, mark, seconds);
+}
+
+enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_stopwatch *watch)
+{
+    struct bank *bank = &t->banks[b];
+    double before_s = 0, step_s = 0; /* where the compute queue was done last */
+
+    ghp_stopwatch_begin(watch);
+    for (int i = 0; i < t->program->n_instrs; i++) {
+        const struct moments *m = &bank->of[i];
+        struct ghp_lap lap = {.step = ghp_stopwatch_step(watch), .start_s = before_s};
+
+        if (!m->finished) continue;
+        if (m->started) GHP_TRY(since_begin(t, bank, m->start, &lap.start_s));
+        GHP_TRY(since_begin(t, bank, m->finish, &lap.finish_s));
+        if (queue_of(t, i) == GHP_QUEUE_COMPUTE) {
+            ghp_stopwatch_wait(watch, i, lap.start_s - before_s);
+            before_s = lap.finish_s;
+        }
+        ghp_stopwatch_lap(watch, i, lap);
+    }
+    GHP_TRY(since_begin(t, bank, bank->end, &step_s));
+    ghp_stopwatch_end_after(watch, step_s);
+    return GHP_OK;
+}

@@ -1,0 +1,131 @@
+/* executor/engine/worker.h - one worker: a program, its memory, its kernels and communicators, and the loop that runs it.
+ *
+ * The worker knows instructions; it knows nothing of epochs, files, schedules or how a layer is split. Everything is
+ * allocated and prepared by ghp_worker_open; the step loop allocates nothing.
+ *
+ * Call order: open -> connect -> allocate -> parameters (executor/state/parameters.h) -> step ... step -> flush -> read tensors -> close.
+ * A step leaves its updates pending: they run at the start of the next step, when their reductions have had all of the
+ * backward pass to finish. Whoever reads weights flushes first; flushing more often changes no result.
+ *
+ * An evaluating worker (work.lender) runs a forward-only program on the weights of a training worker. */
+#ifndef GHP_EXECUTOR_ENGINE_WORKER_H
+#define GHP_EXECUTOR_ENGINE_WORKER_H
+
+#include "core/program/lower.h"
+#include "core/cost/profile.h"
+#include "executor/data/prefetch.h"
+#include "executor/engine/arena.h"
+#include "executor/data/data.h"
+#include "executor/train/fault.h"
+#include "executor/engine/step_timer.h"
+#include "executor/backend/team.h"
+
+struct ghp_worker;
+
+struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
+    const struct ghp_model *model;
+    const struct ghp_split *splits; /* one a layer */
+    struct ghp_extent extent;
+    int rank;          /* in the extent; a lone worker is rank 0 of 1 */
+    int element_bytes; /* 2, 4 or 8: core/model/precision.h */
+    int64_t bucket_bytes;
+    uint64_t seed; /* of dropout masks */
+    enum ghp_fault fault;
+    int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
+    const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
+    const bool
+        *blocked; /* one a layer: whether its output lies blocked; NULL: the executor's own rule */
+    /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
+    const struct ghp_profile *profile;
+    struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
+    int threads;               /* that make samples; 0: one */
+    bool samples_ahead;        /* on a processor: the next samples are made while a step runs */
+    bool no_tape;              /* on a device: each step is enqueued anew */
+    bool reduces_late;         /* on a processor: no thread reduces beside the step (lane.h) */
+};
+
+struct ghp_step {          /* one pass over one global batch */
+    uint64_t index;        /* since the start of training, from 0; keys dropout masks */
+    struct ghp_data *data; /* borrowed for the call */
+    enum ghp_data_set set;
+    const int64_t *samples; /* B sample numbers, in global batch order */
+    int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
+    double learning_rate, momentum, weight_decay; /* of the update by this step's gradient */
+};
+
+struct ghp_result { /* of one step, over the whole global batch */
+    uint64_t step;
+    double loss;    /* mean */
+    double correct; /* samples whose largest output is their label */
+    double samples;
+};
+
+/* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in
+ * between.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the backend's
+ *           failures
+ * Local
+ * Tested    tests/executor/test_worker.c */
+enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
+                                struct ghp_worker **worker);
+
+/* The communicators of the program's instructions, and a mailbox between stages. Collective over all workers of the extent. */
+enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
+
+/* The arena, and the threads of communication and transfers. Local. */
+enum ghp_status ghp_worker_allocate(struct ghp_worker *worker);
+
+/* Accepts NULL. Waits for reductions under way. */
+void ghp_worker_close(struct ghp_worker *worker);
+
+/* One step: the previous step's updates (if pending), then forward and backward; its reductions may still be running on
+ * return. A lender's updates must be flushed before its borrower steps.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming instruction, layer and missing ranks; GHP_ERR_BACKEND; data failures. After a
+ *           failure the only thing left is the transport's abort.
+ * Collective over all workers of the extent */
+enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
+
+/* What a step's next one will be, so that its samples are made while the step runs: on a processor that makes samples
+ * ahead to be said before the step, on a device after it, elsewhere of no use. A hint that does not come true costs time
+ * alone. `next->samples` are copied, `next->data` is borrowed until ghp_worker_close. */
+enum ghp_hints { GHP_HINTS_NONE, GHP_HINTS_BEFORE, GHP_HINTS_AFTER };
+enum ghp_hints ghp_worker_hints(const struct ghp_worker *worker);
+void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
+/* Samples that steps loaded so far, and how many of them were made ahead. */
+struct ghp_ahead_count ghp_worker_made_ahead(const struct ghp_worker *worker);
+
+/* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */
+enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
+
+/* Finishes reductions of the last step, but not its updates: gradients can be read afterwards. Collective. */
+enum ghp_status ghp_worker_settle(struct ghp_worker *worker);
+
+/* The latest finished result: of the step before the last, or of the last one after flush or settle.
+ * Returns false while there is none. */
+bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *result);
+
+const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
+const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *worker);
+const struct ghp_team *ghp_worker_team(const struct ghp_worker *worker);
+const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
+/* Its place among the stages. */
+const struct ghp_seat *ghp_worker_seat(const struct ghp_worker *worker);
+/* Whether it owns the layer. */
+bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
+/* Measured seconds of each instruction; settle or flush before reading. */
+struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
+
+/* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT, WEIGHT_GRADIENT,
+ * MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the program has none. */
+void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot,
+                        int64_t *elements);
+
+/* Whether a layer's weights, their gradients and momentum lie blocked (executor/state/weight_blocks.h). */
+bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
+
+/* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
+void ghp_worker_rest(struct ghp_worker *worker);
+
+#endif

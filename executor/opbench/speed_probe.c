@@ -1,0 +1,129 @@
+/* executor/opbench/speed_probe.c - see opbench/speed_probe.h. */
+#include "executor/opbench/speed_probe.h"
+
+#include "executor/backend/backend_private.h"
+#include "executor/opbench/opbench.h"
+#include "executor/engine/step_timer.h"
+
+#include <stdlib.h>
+
+enum { WEIGHTS_BYTES = 8 << 20, FEATURES = 512, SAMPLES = 64, BURST = 32 };
+/* at least so long are repeats of a job timed: several time slices of a shared core */
+static const double job_s = 20e-3;
+
+struct ghp_pacer {
+    const struct ghp_backend_ops *ops;
+    struct ghp_backend *backend;
+    struct ghp_opbench *layer;
+    struct ghp_update update;
+    char *weights; /* weights, momenta, gradients; where the backend's tensors lie */
+};
+
+enum ghp_status ghp_pacer_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                               struct ghp_pacer **pacer)
+{
+    const struct ghp_opbench_task task = {.local = {.op = GHP_OP_LINEAR,
+                                                    .n = SAMPLES,
+                                                    .c = FEATURES,
+                                                    .h = 1,
+                                                    .w = 1,
+                                                    .k = FEATURES,
+                                                    .p = 1,
+                                                    .q = 1,
+                                                    .n_inputs = 1},
+                                          .pass = GHP_PASS_FORWARD};
+    struct ghp_pacer *p = ghp_alloc(1, sizeof *p);
+    void *weights = NULL;
+    enum ghp_status status;
+
+    *pacer = NULL;
+    if (p == NULL) return GHP_NO_MEMORY();
+    p->ops = ops;
+    p->backend = backend;
+    status =
+        ghp_device_allocate(ghp_backend_device(ops, backend), 3 * (int64_t)WEIGHTS_BYTES, &weights);
+    p->weights = weights;
+    if (status == GHP_OK) status = ghp_opbench_open(ops, backend, &task, &p->layer);
+    if (status != GHP_OK) {
+        ghp_pacer_close(p);
+        return status;
+    }
+    p->update = (struct ghp_update){.w = p->weights,
+                                    .v = p->weights + WEIGHTS_BYTES,
+                                    .dw = p->weights + 2 * WEIGHTS_BYTES,
+                                    .elements = WEIGHTS_BYTES /
+                                                ghp_parameter_bytes(backend->config.element_bytes),
+                                    .learning_rate = 0.01,
+                                    .momentum = 0.9};
+    *pacer = p;
+    return GHP_OK;
+}
+
+void ghp_pacer_close(struct ghp_pacer *pacer)
+{
+    if (pacer == NULL) return;
+    ghp_opbench_close(pacer->layer);
+    ghp_device_release(ghp_backend_device(pacer->ops, pacer->backend), pacer->weights);
+    free(pacer);
+}
+
+static enum ghp_status compute_once(struct ghp_pacer *pacer)
+{
+    return ghp_opbench_run(pacer->layer, 1);
+}
+
+static enum ghp_status update_once(struct ghp_pacer *pacer)
+{
+    return pacer->ops->update(pacer->backend, &pacer->update);
+}
+
+/* Runs of a device come in bursts, so that waiting for it does not count. */
+static enum ghp_status burst(struct ghp_pacer *pacer, enum ghp_status (*run)(struct ghp_pacer *),
+                             int64_t *runs)
+{
+    struct ghp_device device = ghp_backend_device(pacer->ops, pacer->backend);
+    int n = device.ops != NULL ? BURST : 1;
+
+    for (int i = 0; i < n; i++)
+        GHP_TRY(run(pacer));
+    *runs += n;
+    return ghp_device_finish(device, GHP_QUEUE_COMPUTE);
+}
+
+/* The first runs warm up and are not counted. */
+static enum ghp_status time_job(struct ghp_pacer *pacer, enum ghp_status (*run)(struct ghp_pacer *),
+                                double last_s, double *seconds)
+{
+    double begin, now;
+    int64_t runs = 0;
+
+    GHP_TRY(burst(pacer, run, &runs));
+    runs = 0;
+    begin = now = ghp_stopwatch_now_s();
+    while (now - begin < last_s) {
+        GHP_TRY(burst(pacer, run, &runs));
+        now = ghp_stopwatch_now_s();
+    }
+    *seconds = (now - begin) / (double)runs;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_pacer_time(struct ghp_pacer *pacer, struct ghp_pace *pace)
+{
+    GHP_TRY(time_job(pacer, compute_once, job_s, &pace->compute_s));
+    return time_job(pacer, update_once, job_s, &pace->memory_s);
+}
+
+enum ghp_status ghp_pacer_time_compute(struct ghp_pacer *pacer, double last_s, double *seconds)
+{
+    return time_job(pacer, compute_once, last_s, seconds);
+}
+
+struct ghp_pace ghp_pace_ratio(const struct ghp_pace *now, const struct ghp_pace *profiled)
+{
+    struct ghp_pace ratio = {0};
+
+    if (profiled->compute_s > 0) ratio.compute_s = now->compute_s / profiled->compute_s;
+    if (profiled->memory_s > 0) ratio.memory_s = now->memory_s / profiled->memory_s;
+    return ratio;
+}

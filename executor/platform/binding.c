@@ -1,0 +1,110 @@
+/* executor/platform/binding.c - see binding.h. */
+#include "executor/platform/binding.h"
+
+#include "executor/platform/home.h"
+
+#include <hwloc.h>
+#include <stdio.h>
+
+const char *const ghp_bind_names[GHP_BIND_COUNT + 1] = {"auto", "require", "none", NULL};
+
+/* Cores that this process may use, >= 1. */
+static int cores_here(hwloc_topology_t topology)
+{
+    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
+    int n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE);
+
+    if (n < 1) n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_PU);
+    return n < 1 ? 1 : n;
+}
+
+/* The place's hardware threads; false (with the reason in binding->text) where this node has not got them. */
+static bool find_cores(hwloc_topology_t topology, const struct ghp_machine *machine,
+                       struct ghp_place place, struct ghp_binding *binding, hwloc_bitmap_t set)
+{
+    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
+    int here = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+
+    if (machine->n_pus < place.first_core + place.n_cores) {
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: the plan's machine '%s' names no cores", machine->name);
+        return false;
+    }
+    if (here != machine->cores) {
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: the plan's machine has %d cores a node, this one %d", machine->cores,
+                 here);
+        return false;
+    }
+    for (int i = 0; i < place.n_cores; i++) {
+        int pu = machine->pus[place.first_core + i];
+
+        if (!hwloc_bitmap_isset(allowed, (unsigned)pu)) {
+            snprintf(binding->text, sizeof(binding->text),
+                     "not bound: processor %d of the plan may not be used here", pu);
+            return false;
+        }
+        hwloc_bitmap_set(set, (unsigned)pu);
+    }
+    return true;
+}
+
+static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
+                           struct ghp_binding *binding)
+{
+    hwloc_bitmap_t now = hwloc_bitmap_alloc();
+    char list[128] = "", memory[96] = "";
+    bool good = now != NULL && hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
+                hwloc_get_cpubind(topology, now, HWLOC_CPUBIND_PROCESS) == 0 &&
+                hwloc_bitmap_isequal(now, set);
+
+    hwloc_bitmap_list_snprintf(list, sizeof(list), set);
+    if (good) ghp_home_choose(memory, sizeof(memory));
+    if (good)
+        snprintf(binding->text, sizeof(binding->text), "bound to processor(s) %s, %s", list,
+                 memory);
+    else
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: the system refused processor(s) %s", list);
+    hwloc_bitmap_free(now);
+    return good;
+}
+
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
+                                enum ghp_bind_mode mode, struct ghp_binding *binding)
+{
+    struct ghp_place place = ghp_machine_place(machine, crew.workers, crew.rank);
+    enum ghp_status status = GHP_OK;
+    hwloc_topology_t topology = NULL;
+    hwloc_bitmap_t set = NULL;
+    int cores;
+
+    *binding = (struct ghp_binding){.n_cores = 1};
+    ghp_home_leave();
+    if (hwloc_topology_init(&topology) != 0)
+        return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start hwloc; try again with --bind none");
+    set = hwloc_bitmap_alloc();
+    if (set == NULL || hwloc_topology_load(topology) != 0)
+        GHP_TRY_GOTO(status,
+                     GHP_FAIL(GHP_ERR_INTERNAL,
+                              "hwloc cannot read this machine; try again with --bind none"),
+                     done);
+    cores = cores_here(topology);
+    if (mode == GHP_BIND_NONE)
+        snprintf(binding->text, sizeof(binding->text), "not bound, as asked for");
+    else
+        binding->bound = find_cores(topology, machine, place, binding, set) &&
+                         bind_and_check(topology, set, binding);
+    binding->n_cores = binding->bound          ? place.n_cores
+                       : cores / crew.here > 0 ? cores / crew.here
+                                               : 1;
+    binding->oversubscribed = binding->bound ? place.oversubscribed : crew.here > cores;
+    if (mode == GHP_BIND_REQUIRE && !binding->bound)
+        status =
+            GHP_FAIL(GHP_ERR_INPUT, "%s; plan with a profile of this machine, or give --bind auto",
+                     binding->text);
+done:
+    hwloc_bitmap_free(set);
+    hwloc_topology_destroy(topology);
+    return status;
+}

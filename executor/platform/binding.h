@@ -1,0 +1,38 @@
+/* executor/platform/binding.h - puts a worker on the cores that the plan names and its memory beside them, and checks that it is there.
+ *
+ * Rank r of N has its place by ghp_machine_place: cores as operating-system indices. Binding covers the whole process,
+ * so every thread made afterwards (OpenMP's, the communication thread) stays there too. The arena's pages come from
+ * the cores' NUMA nodes (executor/platform/home.h). A plan for another machine is no reason to fail: the worker then runs where the
+ * system puts it. */
+#ifndef GHP_EXECUTOR_PLATFORM_BINDING_H
+#define GHP_EXECUTOR_PLATFORM_BINDING_H
+
+#include "core/cost/machine.h"
+
+enum ghp_bind_mode { GHP_BIND_AUTO, GHP_BIND_REQUIRE, GHP_BIND_NONE, GHP_BIND_COUNT };
+
+extern const char *const ghp_bind_names[GHP_BIND_COUNT + 1]; /* NULL-terminated, in enum order */
+
+struct ghp_binding {
+    bool bound;          /* and read back */
+    int n_cores;         /* of the place, or the worker's share of the cores here */
+    bool oversubscribed; /* shares a core with other workers */
+    char text[256];      /* one line: where it and its memory are, or why not */
+};
+
+/* Binds this process.
+ *
+ * machine         of the plan
+ * workers, rank   N and this worker
+ * here            workers on this node: the share of its cores where the plan's cores cannot be used
+ *
+ * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE where binding is not possible
+ * Local
+ * Tested    tests/executor/test_binding.c */
+struct ghp_crew {
+    int workers, rank, here;
+};
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
+                                enum ghp_bind_mode mode, struct ghp_binding *binding);
+
+#endif

@@ -1,0 +1,29 @@
+/* executor/report/overlap.h - what hides each reduction of the communication stream, predicted beside measured.
+ *
+ * A reduction is hidden as far as the compute stream goes on beside it, and exposed as far as an update of the next step (or
+ * its loss) stands still until it is done, and while it is handed to the thread that runs it. Where several instructions wait
+ * for one reduction their waiting is its. From the residuals alone, so nothing more is measured for it. */
+#ifndef GHP_EXECUTOR_REPORT_OVERLAP_H
+#define GHP_EXECUTOR_REPORT_OVERLAP_H
+
+#include "core/program/program.h"
+#include "executor/report/prediction_error.h"
+
+struct ghp_hiding { /* of one reduction, on this worker */
+    int instr;
+    struct ghp_term whole;   /* from its start to its end */
+    struct ghp_term exposed; /* the compute stream stands still for it */
+    /* instructions of the compute stream that ran, first and last, while it was under way (the step after this one begins
+     * where this one ends); -1: none did */
+    int behind_first, behind_last;
+};
+
+/* One entry for each reduction that sends, in list order; `hidings` has room for program->n_instrs.
+ *
+ * Returns   how many there are
+ * Local
+ * Tested    tests/executor/test_hiding.c */
+int ghp_hiding_list(const struct ghp_program *program, const struct ghp_residuals *residuals,
+                    struct ghp_hiding *hidings);
+
+#endif

@@ -1,0 +1,102 @@
+/* executor/report/prediction_error.c - see report/prediction_error.h. */
+#include "executor/report/prediction_error.h"
+
+#include <stdlib.h>
+
+double ghp_term_error(struct ghp_term term)
+{
+    return term.measured_s > 0 ? (term.predicted_s - term.measured_s) / term.measured_s : 0;
+}
+
+/* What a calibrated profile says of the time between instructions is no instruction's own. */
+static void add_prediction(const struct ghp_program *program, const struct ghp_profile *profile,
+                           const struct ghp_timing *timing, struct ghp_residuals *r)
+{
+    const struct ghp_calibration *calibration = profile->calibration;
+
+    r->predicted = true;
+    r->step.predicted_s = timing->step_s;
+    for (int p = 0; p < GHP_PHASE_COUNT; p++)
+        r->phases[p].predicted_s = timing->phase_s[p];
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        const struct ghp_instr_time *t = &timing->instrs[i];
+
+        double between_s = ghp_calibration_between_s(calibration, instr);
+
+        r->instrs[i].predicted_start_s = t->start_s + between_s;
+        r->instrs[i].predicted_s = t->finish_s - t->start_s - between_s;
+        r->instrs[i].predicted_partners_s = ghp_calibration_partners_s(calibration, instr);
+        if (instr->stream != GHP_STREAM_COMPUTE) continue;
+        r->between.predicted_s += between_s;
+        r->phases[ghp_instr_phase(instr)].predicted_s -= between_s;
+        if (instr->layer >= 0) r->layers[instr->layer].predicted_s += r->instrs[i].predicted_s;
+    }
+}
+
+static void add_measurement(const struct ghp_program *program, const struct ghp_stopwatch *watch,
+                            struct ghp_residuals *r)
+{
+    r->step.measured_s = r->between.measured_s = ghp_stopwatch_step_s(watch);
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        struct ghp_residual *own = &r->instrs[i];
+        double in_line_s; /* of the compute stream */
+
+        own->measured_start_s = ghp_stopwatch_last(watch, i).start_s;
+        own->measured_s = ghp_stopwatch_mean(watch, i).run_s;
+        own->measured_wait_s = ghp_stopwatch_mean(watch, i).wait_s;
+        in_line_s = own->measured_wait_s;
+        r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;
+        if (instr->stream == GHP_STREAM_COMPUTE) {
+            r->phases[ghp_instr_phase(instr)].measured_s += own->measured_s;
+            in_line_s += own->measured_s;
+        }
+        r->between.measured_s -= in_line_s;
+        if (instr->layer >= 0) r->layers[instr->layer].measured_s += in_line_s;
+    }
+}
+
+/* Of all stages together, this worker's. */
+static enum ghp_status simulate(const struct ghp_prospect *p, struct ghp_timing *timing)
+{
+    struct ghp_timing all[GHP_MAX_STAGES];
+
+    if (p->programs == NULL) return ghp_simulate(p->program, p->profile, timing);
+    GHP_TRY(ghp_simulate_all(p->programs, p->profile, all));
+    for (int k = 0; k < p->programs->n; k++)
+        if (k != p->stage) ghp_timing_release(&all[k]);
+    *timing = all[p->stage];
+    GHP_ASSERT_EQ(timing->n_instrs, p->program->n_instrs);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_residuals_init(const struct ghp_prospect *p, const struct ghp_stopwatch *watch,
+                                   struct ghp_residuals *r)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_timing timing = {0};
+
+    *r = (struct ghp_residuals){.n_layers = p->n_layers, .n_instrs = p->program->n_instrs};
+    r->layers = ghp_alloc((size_t)p->n_layers, sizeof(*r->layers));
+    r->instrs = ghp_alloc((size_t)p->program->n_instrs, sizeof(*r->instrs));
+    if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (p->profile != NULL) {
+        GHP_TRY_GOTO(status, simulate(p, &timing), fail);
+        add_prediction(p->program, p->profile, &timing, r);
+        ghp_timing_release(&timing);
+    }
+    add_measurement(p->program, watch, r);
+    return GHP_OK;
+fail:
+    ghp_residuals_release(r);
+    return status;
+}
+
+void ghp_residuals_release(struct ghp_residuals *r)
+{
+    if (r == NULL) return;
+    free(r->instrs);
+    free(r->layers);
+    *r = (struct ghp_residuals){0};
+}

@@ -1,0 +1,257 @@
+/* executor/report/report.c - see report.h. */
+#include "executor/report/report.h"
+
+#include "core/base/table.h"
+#include "core/base/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { FIRST_LOSSES = 20, TEXT_BYTES = 40 };
+
+static const double ms = 1e3;
+
+/* ---- predicted | measured | error ---- */
+
+static void term_columns(struct ghp_table *t, const struct ghp_run *run)
+{
+    if (run->residuals->predicted) ghp_table_column(t, "predicted", "ms", 'r');
+    ghp_table_column(t, "measured", "ms", 'r');
+    if (run->residuals->predicted) ghp_table_column(t, "error", "ms", 'r');
+    if (run->residuals->predicted) ghp_table_column(t, "error", "%", 'r');
+}
+
+static void term_cells(struct ghp_table *t, const struct ghp_run *run, struct ghp_term term)
+{
+    if (run->residuals->predicted) ghp_table_cell(t, "%.3f", ms * term.predicted_s);
+    ghp_table_cell(t, "%.3f", ms * term.measured_s);
+    if (!run->residuals->predicted) return;
+    ghp_table_cell(t, "%+.3f", ms * (term.predicted_s - term.measured_s));
+    if (term.measured_s > 0)
+        ghp_table_cell(t, "%+.1f", 100 * ghp_term_error(term));
+    else
+        ghp_table_cell(t, "%s", "-");
+}
+
+static void head_notes(struct ghp_table *t, const struct ghp_run *run)
+{
+    const struct ghp_plan *plan = run->plan;
+
+    ghp_table_note(t, "%s by '%s' (%s): %d workers in %d group(s) of %d, global batch %" PRId64,
+                   plan->model.name, plan->strategy, run->plan_path, plan->extent.workers,
+                   plan->groups, plan->group_size, plan->extent.global_batch);
+    ghp_table_note(t, "%s, %s, numerics %s, %d thread(s) a worker; %s", run->backend,
+                   ghp_precision_name(run->precision), run->numerics, run->threads, run->data);
+    if (run->oversubscribed)
+        ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_table_note(t, "the plan is a what-if, predictions are of another machine: %s",
+                       ghp_edits_text(&plan->what_if, edits, sizeof edits));
+    }
+    if (!run->comparable)
+        ghp_table_note(t,
+                       "predictions are of the plan's profile (%s, %s, numerics %s), not of this "
+                       "backend and numerics",
+                       plan->profile.backend,
+                       ghp_precision_name(ghp_profile_precision(&plan->profile)),
+                       plan->profile.numerics);
+}
+
+static enum ghp_status print_phases(const struct ghp_run *run, FILE *out)
+{
+    const struct ghp_residuals *r = run->residuals;
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    head_notes(t, run);
+    ghp_table_column(t, "phase", NULL, 'l');
+    term_columns(t, run);
+    for (int p = 0; p < GHP_PHASE_COUNT; p++) {
+        if (r->phases[p].predicted_s == 0 && r->phases[p].measured_s == 0) continue;
+        ghp_table_row(t);
+        ghp_table_cell(t, "%s", ghp_phase_name((enum ghp_phase)p));
+        term_cells(t, run, r->phases[p]);
+    }
+    ghp_table_row(t);
+    ghp_table_cell(t, "between instructions");
+    term_cells(t, run, r->between);
+    ghp_table_row(t);
+    ghp_table_cell(t, "step");
+    term_cells(t, run, r->step);
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+static enum ghp_status print_layers(const struct ghp_run *run, FILE *out)
+{
+    const struct ghp_residuals *r = run->residuals;
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    ghp_table_note(t, "each layer with the layout changes before it and its waiting, on worker 0");
+    ghp_table_column(t, "layer", NULL, 'l');
+    ghp_table_column(t, "split", NULL, 'l');
+    term_columns(t, run);
+    for (int i = 0; i < r->n_layers; i++) {
+        char split[TEXT_BYTES];
+
+        ghp_split_text(run->plan->splits[i], split, sizeof(split));
+        ghp_table_row(t);
+        ghp_table_cell(t, "%s", run->plan->model.layers[i].name);
+        ghp_table_cell(t, "%s", split);
+        term_cells(t, run, r->layers[i]);
+    }
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+/* ---- where the error sits ---- */
+
+static void note_largest(double difference_s, int index, double *most_s, int *at)
+{
+    if (fabs(difference_s) <= fabs(*most_s)) return;
+    *most_s = difference_s;
+    *at = index;
+}
+
+static void print_where(const struct ghp_run *run, FILE *out)
+{
+    const struct ghp_residuals *r = run->residuals;
+    double phase_s = 0, layer_s = 0;
+    int phase = -1, layer = -1;
+
+    if (!r->predicted) return;
+    for (int p = 0; p < GHP_PHASE_COUNT; p++)
+        note_largest(r->phases[p].predicted_s - r->phases[p].measured_s, p, &phase_s, &phase);
+    note_largest(r->between.predicted_s - r->between.measured_s, GHP_PHASE_COUNT, &phase_s, &phase);
+    for (int i = 0; i < r->n_layers; i++)
+        note_largest(r->layers[i].predicted_s - r->layers[i].measured_s, i, &layer_s, &layer);
+    fprintf(out, "step error %+.1f %%", 100 * ghp_term_error(r->step));
+    if (phase >= 0)
+        fprintf(out, "; most of it in %s (%+.3f ms)",
+                phase < GHP_PHASE_COUNT ? ghp_phase_name((enum ghp_phase)phase)
+                                        : "what is between instructions",
+                ms * phase_s);
+    if (layer >= 0)
+        fprintf(out, ", and in layer '%s' (%+.3f ms)", run->plan->model.layers[layer].name,
+                ms * layer_s);
+    fprintf(out, "\n");
+}
+
+/* ---- the rest ---- */
+
+static void print_input(const struct ghp_run *run, FILE *out)
+{
+    if (run->samples_loaded == 0) return;
+    fprintf(out,
+            "input: %" PRId64 " of %" PRId64
+            " samples were made beside the steps, the others when they were loaded\n",
+            run->samples_made_ahead, run->samples_loaded);
+}
+
+static void print_memory(const struct ghp_run *run, FILE *out)
+{
+    char predicted[TEXT_BYTES], allocated[TEXT_BYTES], resident[TEXT_BYTES];
+
+    fprintf(out, "memory a worker: predicted %s, allocated %s (%s)",
+            ghp_bytes_text((double)run->peak_bytes, predicted, sizeof(predicted)),
+            ghp_bytes_text((double)run->allocated_bytes, allocated, sizeof(allocated)),
+            run->peak_bytes == run->allocated_bytes ? "equal to the byte"
+            : run->comparable                       ? "not equal"
+                              : "not equal: the plan is for another backend or numerics");
+    if (run->peak_rss_over_base_bytes >= 0)
+        fprintf(out, ", resident peak less base %s%s",
+                ghp_bytes_text((double)run->peak_rss_over_base_bytes, resident, sizeof(resident)),
+                run->resident_exact ? "" : " (evaluations and checkpoints included)");
+    fprintf(out, "\n");
+}
+
+enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
+{
+    char step[TEXT_BYTES];
+
+    GHP_TRY(print_phases(run, out));
+    fprintf(out, "\n");
+    GHP_TRY(print_layers(run, out));
+    fprintf(out, "\n");
+    print_where(run, out);
+    fprintf(out, "step %s, %.1f images/s; %" PRId64 " steps in %.2f s",
+            ghp_seconds_text(run->residuals->step.measured_s, step, sizeof(step)),
+            run->images_per_s, run->n_losses, run->seconds);
+    if (run->n_losses > 0)
+        fprintf(out, "; loss %.6f -> %.6f", run->losses[0], run->losses[run->n_losses - 1]);
+    fprintf(out, "\n");
+    print_input(run, out);
+    print_memory(run, out);
+    if (run->has_accuracy)
+        fprintf(out, "test accuracy %.2f %%, loss %.6f, over all %" PRId64 " samples\n",
+                100 * run->test_accuracy, run->test_loss, run->test_samples);
+    return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
+                       : GHP_OK;
+}
+
+static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
+{
+    const struct ghp_verification *v = run->verification;
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    ghp_table_note(t,
+                   "%" PRId64 " steps by the plan and by one worker, numerics %s; e_w after the "
+                   "last step, e_g of the first",
+                   run->n_losses, run->numerics);
+    ghp_table_column(t, "tensor", NULL, 'l');
+    ghp_table_column(t, "e_w", NULL, 'r');
+    ghp_table_column(t, "e_g", NULL, 'r');
+    for (int i = 0; i < v->n; i++) {
+        ghp_table_row(t);
+        ghp_table_cell(t, "%s", v->verdicts[i].name);
+        ghp_table_cell(t, "%.2e", v->verdicts[i].weight_difference);
+        if (v->verdicts[i].has_gradient)
+            ghp_table_cell(t, "%.2e", v->verdicts[i].gradient_difference);
+        else
+            ghp_table_cell(t, "-");
+    }
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+static enum ghp_status print_losses(const struct ghp_run *run, FILE *out)
+{
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    ghp_table_column(t, "step", NULL, 'r');
+    ghp_table_column(t, "loss by plan", NULL, 'r');
+    ghp_table_column(t, "by one worker", NULL, 'r');
+    for (int64_t i = 0; i < run->n_losses && i < run->n_lone_losses && i < FIRST_LOSSES; i++) {
+        ghp_table_row(t);
+        ghp_table_cell(t, "%" PRId64, i + 1);
+        ghp_table_cell(t, "%.9f", run->losses[i]);
+        ghp_table_cell(t, "%.9f", run->lone_losses[i]);
+    }
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out)
+{
+    const struct ghp_verification *v = run->verification;
+
+    GHP_TRY(print_tensors(run, out));
+    fprintf(out, "\n");
+    GHP_TRY(print_losses(run, out));
+    fprintf(out, "\nreplicas %s\n", run->different < 0 ? "hold the same bits" : "differ");
+    fprintf(out, "%s: e_w %.2e (limit %.1e), e_g %.2e (limit %.1e), of all %.2e (limit %.1e)\n",
+            v->passed && run->different < 0 ? "PASS" : "FAIL", v->weight_difference,
+            v->weight_limit, v->gradient_difference, v->gradient_limit, v->gradient_rms,
+            v->gradient_rms_limit);
+    return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
+                       : GHP_OK;
+}

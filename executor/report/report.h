@@ -1,0 +1,48 @@
+/* executor/report/report.h - what a run says at its end: tables for people. The same numbers as executor/report/run_file.h writes. */
+#ifndef GHP_EXECUTOR_REPORT_REPORT_H
+#define GHP_EXECUTOR_REPORT_REPORT_H
+
+#include "core/plan/plan.h"
+#include "executor/report/prediction_error.h"
+#include "executor/train/verify.h"
+
+#include <stdio.h>
+
+struct ghp_run { /* everything known after a run; borrowed from whoever fills it in */
+    const struct ghp_plan *plan;
+    const char *plan_path;
+    const struct ghp_program *program; /* rank 0's */
+    const struct ghp_residuals *residuals;
+    const char *backend, *numerics, *data, *fault;
+    struct ghp_precision precision;
+    int threads;
+    bool oversubscribed;
+    bool comparable; /* the plan's profile is of this backend, precision and numerics */
+    uint64_t seed;
+    int64_t first_step, steps; /* first_step .. steps - 1 were trained */
+    double images_per_s, seconds;
+    int64_t peak_bytes; /* that the plan predicted, a worker */
+    int64_t allocated_bytes;
+    int64_t peak_rss_over_base_bytes; /* greatest of all workers; -1: not known */
+    bool resident_exact;
+    /* by worker 0, and of them made while a step ran; 0: none were to be made ahead */
+    int64_t samples_loaded, samples_made_ahead;
+    int64_t n_losses;
+    const double *losses; /* of steps first_step ... */
+    bool has_accuracy;
+    double test_accuracy, test_loss;
+    int64_t test_samples;
+    uint64_t weights_hash;
+    int different;                               /* tensor whose replicas differ, -1: none */
+    const struct ghp_verification *verification; /* NULL: none was asked for */
+    int64_t n_lone_losses;
+    const double *lone_losses; /* of the lone worker */
+};
+
+/* Phase table, per-layer table, memory, losses; and where most of the error sits. */
+enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out);
+
+/* Per-tensor table of a verification, first losses of both, PASS or FAIL. */
+enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out);
+
+#endif

@@ -1,0 +1,262 @@
+/* executor/report/run_file.c - see run_file.h. */
+#include "executor/report/run_file.h"
+
+#include "core/base/file.h"
+#include "core/base/json_lines.h"
+#include "executor/report/overlap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+static json_t *hash(uint64_t value)
+{
+    char text[17];
+
+    ghp_hash_text(value, text);
+    return json_string(text);
+}
+
+static void put_option(const char *name, const char *value, void *context)
+{
+    put(context, name, value != NULL ? json_string(value) : json_null());
+}
+
+static json_t *reals(const double *values, int64_t n)
+{
+    json_t *array = json_array();
+
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(array, real(values[i]));
+    return array;
+}
+
+static void put_what(json_t *o, const struct ghp_run *run)
+{
+    const struct ghp_plan *plan = run->plan;
+
+    put(o, "plan", json_string(run->plan_path));
+    put(o, "what_if", plan->what_if.n > 0 ? ghp_edits_json(&plan->what_if) : json_null());
+    put(o, "model", json_string(plan->model.name));
+    put(o, "model_hash", hash(plan->model_hash));
+    put(o, "profile_hash", hash(plan->profile_hash));
+    put(o, "strategy", json_string(plan->strategy));
+    put(o, "workers", json_integer(plan->extent.workers));
+    put(o, "groups", json_integer(plan->groups));
+    put(o, "group_size", json_integer(plan->group_size));
+    put(o, "global_batch", json_integer(plan->extent.global_batch));
+    put(o, "bucket_bytes", json_integer(plan->bucket_bytes));
+    put(o, "backend", json_string(run->backend));
+    put(o, "precision", json_string(ghp_precision_name(run->precision)));
+    put(o, "numerics", json_string(run->numerics));
+    put(o, "threads", json_integer(run->threads));
+    put(o, "oversubscribed", json_boolean(run->oversubscribed));
+    put(o, "comparable", json_boolean(run->comparable));
+    put(o, "data", json_string(run->data));
+    put(o, "fault", json_string(run->fault));
+    put(o, "seed", json_integer((json_int_t)run->seed));
+    put(o, "first_step", json_integer(run->first_step));
+    put(o, "steps", json_integer(run->n_losses));
+}
+
+static void put_results(json_t *o, const struct ghp_run *run)
+{
+    put(o, "predicted_step_s",
+        run->residuals->predicted ? real(run->residuals->step.predicted_s) : json_null());
+    put(o, "measured_step_s", real(run->residuals->step.measured_s));
+    put(o, "images_per_s", real(run->images_per_s));
+    put(o, "measured_training_s", real(run->seconds));
+    put(o, "peak_bytes", json_integer(run->peak_bytes));
+    put(o, "allocated_bytes", json_integer(run->allocated_bytes));
+    put(o, "peak_rss_over_base_bytes",
+        run->peak_rss_over_base_bytes >= 0 ? json_integer(run->peak_rss_over_base_bytes)
+                                           : json_null());
+    if (run->samples_loaded > 0) {
+        put(o, "samples_loaded", json_integer(run->samples_loaded));
+        put(o, "samples_made_ahead", json_integer(run->samples_made_ahead));
+    }
+    put(o, "final_loss", run->n_losses > 0 ? real(run->losses[run->n_losses - 1]) : json_null());
+    put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
+    put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
+    put(o, "test_samples", run->has_accuracy ? json_integer(run->test_samples) : json_null());
+    put(o, "weights_hash", hash(run->weights_hash));
+    put(o, "replicas_equal", json_boolean(run->different < 0));
+    put(o, "losses", reals(run->losses, run->n_losses));
+}
+
+static void put_verification(json_t *o, const struct ghp_run *run)
+{
+    const struct ghp_verification *v = run->verification;
+
+    put(o, "max_relative_difference", v != NULL ? real(v->weight_difference) : json_null());
+    put(o, "max_relative_gradient_difference",
+        v != NULL ? real(v->gradient_difference) : json_null());
+    if (v != NULL) put(o, "rms_relative_gradient_difference", real(v->gradient_rms));
+    put(o, "verified", v != NULL ? json_boolean(v->passed && run->different < 0) : json_null());
+    if (v != NULL) put(o, "losses_of_one_worker", reals(run->lone_losses, run->n_lone_losses));
+}
+
+json_t *ghp_run_summary(const struct ghp_run *run, const struct ghp_tool *tool)
+{
+    json_t *o = json_object(), *options = json_object();
+
+    if (o == NULL || options == NULL) {
+        json_decref(o);
+        json_decref(options);
+        return NULL;
+    }
+    put(o, "format", json_string("ghp.run/1"));
+    put_what(o, run);
+    put_results(o, run);
+    put_verification(o, run);
+    ghp_opts_each(tool, put_option, options);
+    put(o, "options", options);
+    return o;
+}
+
+/* ---- the file ---- */
+
+static void put_term(json_t *o, const struct ghp_run *run, struct ghp_term term)
+{
+    put(o, "predicted_s", run->residuals->predicted ? real(term.predicted_s) : json_null());
+    put(o, "measured_s", real(term.measured_s));
+}
+
+static json_t *phases(const struct ghp_run *run)
+{
+    json_t *array = json_array(), *o;
+
+    for (int p = 0; p < GHP_PHASE_COUNT; p++) {
+        o = json_object();
+        put(o, "phase", json_string(ghp_phase_name((enum ghp_phase)p)));
+        put_term(o, run, run->residuals->phases[p]);
+        json_array_append_new(array, o);
+    }
+    o = json_object();
+    put(o, "phase", json_string("between"));
+    put_term(o, run, run->residuals->between);
+    json_array_append_new(array, o);
+    return array;
+}
+
+static json_t *layers(const struct ghp_run *run)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < run->residuals->n_layers; i++) {
+        json_t *o = json_object();
+        char split[40];
+
+        ghp_split_text(run->plan->splits[i], split, sizeof(split));
+        put(o, "layer", json_string(run->plan->model.layers[i].name));
+        put(o, "split", json_string(split));
+        put_term(o, run, run->residuals->layers[i]);
+        json_array_append_new(array, o);
+    }
+    return array;
+}
+
+/* What an instruction is: enough to find its price in a profile without the program. */
+static void put_instr(json_t *o, const struct ghp_run *run, const struct ghp_instr *instr)
+{
+    bool sends = ghp_instr_sends(instr);
+    char key[GHP_KEY_BYTES] = "";
+
+    if (instr->kind == GHP_INSTR_COMPUTE) ghp_local_key(&instr->local, key);
+    put(o, "instruction", json_string(ghp_instr_name(instr)));
+    put(o, "layer",
+        instr->layer >= 0 ? json_string(run->plan->model.layers[instr->layer].name) : json_null());
+    put(o, "stream", json_string(ghp_stream_names[instr->stream]));
+    put(o, "backward", json_boolean(instr->backward));
+    put(o, "key", instr->kind == GHP_INSTR_COMPUTE ? json_string(key) : json_null());
+    put(o, "collective", sends ? json_string(ghp_comm_name(instr->comm)) : json_null());
+    put(o, "ranks", json_integer(sends ? instr->ranks.count : 1));
+    put(o, "stride", json_integer(sends ? instr->ranks.stride : 1));
+    put(o, "bytes", json_integer(instr->bytes));
+    put(o, "copy_bytes", json_integer(instr->copy_bytes));
+}
+
+static json_t *instructions(const struct ghp_run *run)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < run->residuals->n_instrs; i++) {
+        const struct ghp_residual *r = &run->residuals->instrs[i];
+        bool predicted = run->residuals->predicted;
+        json_t *o = json_object();
+
+        put_instr(o, run, &run->program->instrs[i]);
+        put(o, "predicted_start_s", predicted ? real(r->predicted_start_s) : json_null());
+        put(o, "predicted_s", predicted ? real(r->predicted_s) : json_null());
+        put(o, "predicted_partners_s", predicted ? real(r->predicted_partners_s) : json_null());
+        put(o, "measured_start_s", real(r->measured_start_s));
+        put(o, "measured_s", real(r->measured_s));
+        put(o, "measured_wait_s", real(r->measured_wait_s));
+        put(o, "measured_own_s", real(r->measured_own_s));
+        put(o, "measured_partners_s", real(r->measured_partners_s));
+        json_array_append_new(array, o);
+    }
+    return array;
+}
+
+/* "forward conv2" */
+static json_t *instr_text(const struct ghp_run *run, int i)
+{
+    const struct ghp_instr *instr = &run->program->instrs[i];
+
+    return json_sprintf("%s%s%s", ghp_instr_name(instr), instr->layer >= 0 ? " " : "",
+                        instr->layer >= 0 ? run->plan->model.layers[instr->layer].name : "");
+}
+
+static json_t *reduction(const struct ghp_run *run, const struct ghp_hiding *h)
+{
+    const struct ghp_instr *instr = &run->program->instrs[h->instr];
+    json_t *o = json_object();
+
+    put(o, "reduction", json_string(ghp_instr_name(instr)));
+    put(o, "layer",
+        instr->layer >= 0 ? json_string(run->plan->model.layers[instr->layer].name) : json_null());
+    put(o, "ranks", json_integer(instr->ranks.count));
+    put(o, "sum_bytes", json_integer(instr->bytes));
+    put_term(o, run, h->whole);
+    put(o, "predicted_exposed_s",
+        run->residuals->predicted ? real(h->exposed.predicted_s) : json_null());
+    put(o, "measured_exposed_s", real(h->exposed.measured_s));
+    put(o, "behind_first", h->behind_first >= 0 ? instr_text(run, h->behind_first) : json_null());
+    put(o, "behind_last", h->behind_last >= 0 ? instr_text(run, h->behind_last) : json_null());
+    return o;
+}
+
+static json_t *reductions(const struct ghp_run *run)
+{
+    struct ghp_hiding *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof(*hidings));
+    json_t *array = json_array();
+    int n = hidings != NULL ? ghp_hiding_list(run->program, run->residuals, hidings) : 0;
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(array, reduction(run, &hidings[i]));
+    free(hidings);
+    return array;
+}
+
+enum ghp_status ghp_run_save(const char *path, const struct ghp_run *run,
+                             const struct ghp_tool *tool)
+{
+    json_t *o = ghp_run_summary(run, tool);
+
+    if (o == NULL) return GHP_NO_MEMORY();
+    put(o, "phases", phases(run));
+    put(o, "layers", layers(run));
+    put(o, "reductions", reductions(run));
+    put(o, "instructions", instructions(run));
+    return ghp_json_lines_save(path, o);
+}

@@ -1,0 +1,309 @@
+/* executor/state/checkpoint.c - see checkpoint.h. */
+#include "executor/state/checkpoint.h"
+
+#include "core/base/file.h"
+#include "executor/state/parameters.h"
+#include "core/model/safetensors.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, NUMBER_BYTES = 24 };
+
+static const char format[] = "ghp.checkpoint/1";
+static const char momentum_prefix[] = "momentum.";
+
+/* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
+enum { NUMBER_STEP, NUMBER_SEED, NUMBER_BATCH, NUMBER_SAMPLES, N_NUMBERS };
+static const char *const number_names[N_NUMBERS] = {"step", "seed", "global_batch", "samples"};
+
+/* One entry of the file: a tensor in a role. */
+struct entry {
+    const struct ghp_tensor *tensor;
+    enum ghp_role role;
+};
+
+struct contents { /* all entries, in file order; owned */
+    struct ghp_tensors_list list;
+    int n;
+    struct entry *entries;
+    struct ghp_safetensor *tensors; /* names owned: contents_release */
+    int64_t largest;                /* elements */
+};
+
+static void contents_release(struct contents *c)
+{
+    for (int i = 0; c->tensors != NULL && i < c->n; i++)
+        free((char *)(uintptr_t)c->tensors[i].name);
+    free(c->tensors);
+    free(c->entries);
+    ghp_tensors_release(&c->list);
+}
+
+static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, enum ghp_role role,
+                                 int element_bytes)
+{
+    struct ghp_safetensor *s = &c->tensors[c->n];
+    size_t room = strlen(t->param->name) + sizeof(momentum_prefix);
+    char *name = ghp_alloc(room, 1);
+
+    if (name == NULL) return GHP_NO_MEMORY();
+    snprintf(name, room, "%s%s", role == GHP_ROLE_MOMENTUM ? momentum_prefix : "", t->param->name);
+    *s = (struct ghp_safetensor){
+        .name = name, .element_bytes = element_bytes, .n_dims = t->param->n_dims};
+    memcpy(s->dims, t->param->dims, sizeof(s->dims));
+    c->entries[c->n++] = (struct entry){t, role};
+    if (t->param->elements > c->largest) c->largest = t->param->elements;
+    return GHP_OK;
+}
+
+static enum ghp_status contents_init(const struct ghp_work *work, struct contents *c)
+{
+    int element_bytes = ghp_parameter_bytes(work->element_bytes);
+    size_t most;
+
+    *c = (struct contents){0};
+    GHP_TRY(ghp_tensors_list(work->model, &c->list));
+    most = 2 * (size_t)c->list.n + 1;
+    c->entries = ghp_alloc(most, sizeof(*c->entries));
+    c->tensors = ghp_alloc(most, sizeof(*c->tensors));
+    if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < c->list.n; i++) {
+        const struct ghp_tensor *t = &c->list.items[i];
+
+        GHP_TRY(add_entry(c, t, ghp_tensor_role(t), element_bytes));
+    }
+    for (int i = 0; i < c->list.n_params; i++)
+        GHP_TRY(add_entry(c, &c->list.items[i], GHP_ROLE_MOMENTUM, element_bytes));
+    return GHP_OK;
+}
+
+static void path_in(const char *folder, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", folder);
+}
+
+enum ghp_status ghp_checkpoint_prepare(const char *folder)
+{
+    char path[PATH_BYTES];
+
+    if (mkdir(folder, 0777) == 0) ghp_file_sync_folder(folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return GHP_FAIL(GHP_ERR_IO,
+                        "cannot write checkpoints into '%s'; name a folder that exists or can be "
+                        "made, and may be written",
+                        folder);
+    path_in(folder, path);
+    ghp_safetensors_clean(path);
+    return GHP_OK;
+}
+
+static enum ghp_status begin(const char *folder, const struct ghp_work *work,
+                             struct ghp_checkpoint checkpoint, const struct contents *c,
+                             struct ghp_safetensors_writer **writer)
+{
+    const uint64_t numbers[N_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
+                                         (uint64_t)checkpoint.global_batch,
+                                         (uint64_t)checkpoint.samples};
+    struct ghp_metadatum metadata[2 + N_NUMBERS] = {{"format", format},
+                                                    {"model", work->model->name}};
+    struct ghp_safetensors_list list = {
+        .n = c->n, .tensors = c->tensors, .n_metadata = 2 + N_NUMBERS, .metadata = metadata};
+    char path[PATH_BYTES], texts[N_NUMBERS][NUMBER_BYTES];
+
+    for (int i = 0; i < N_NUMBERS; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
+        metadata[2 + i] = (struct ghp_metadatum){number_names[i], texts[i]};
+    }
+    path_in(folder, path);
+    return ghp_safetensors_begin(path, &list, writer);
+}
+
+static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **world)
+{
+    const struct ghp_team *team = ghp_worker_team(worker);
+    struct ghp_ranks all = {.count = ghp_worker_work(worker)->extent.workers, .stride = 1};
+
+    return team->transport_ops->group(team->transport, all, GHP_STREAM_COMPUTE, world);
+}
+
+/* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all are. */
+static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c,
+                                  struct ghp_safetensors_writer *writer)
+{
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    enum ghp_status status = GHP_OK, written = GHP_OK;
+    void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
+
+    if (whole == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < c->n; i++) {
+        const struct entry *e = &c->entries[i];
+
+        GHP_TRY_GOTO(status, ghp_parameters_gather(worker, e->tensor, e->role, whole), done);
+        if (writer != NULL && written == GHP_OK)
+            written =
+                ghp_safetensors_append(writer, whole, e->tensor->param->elements * element_bytes);
+    }
+    status = written;
+done:
+    free(whole);
+    return status;
+}
+
+enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint checkpoint)
+{
+    const struct ghp_team *team = ghp_worker_team(worker);
+    const struct ghp_work *work = ghp_worker_work(worker);
+    struct ghp_safetensors_writer *writer = NULL;
+    struct ghp_comm *world = NULL;
+    struct contents c = {0};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY_GOTO(status, world_of(worker, &world), done);
+    team->transport_ops->label(world, "writing a checkpoint");
+    status = contents_init(work, &c);
+    if (status == GHP_OK && work->rank == 0) status = begin(folder, work, checkpoint, &c, &writer);
+    GHP_TRY_GOTO(status, team->transport_ops->agree(world, status), done);
+    status = gather_all(worker, &c, writer);
+    if (writer != NULL && status == GHP_OK) {
+        status = ghp_safetensors_finish(writer);
+        writer = NULL;
+    }
+    status = team->transport_ops->agree(world, status);
+done:
+    ghp_safetensors_abandon(writer);
+    contents_release(&c);
+    return status;
+}
+
+/* ---- loading ---- */
+
+static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file,
+                                      const struct contents *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        const struct ghp_safetensor *want = &c->tensors[i],
+                                    *have = ghp_safetensors_find(file, want->name);
+
+        if (have == NULL)
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
+                path, want->name);
+        if (have->n_dims != want->n_dims ||
+            memcmp(have->dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) != 0)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s': tensor '%s' has other dimensions than the model's; resume with "
+                            "the plan's own model",
+                            path, want->name);
+    }
+    for (int i = 0; i < ghp_safetensors_count(file); i++) {
+        const char *name = ghp_safetensors_item(file, i)->name;
+        bool known = false;
+
+        for (int j = 0; j < c->n && !known; j++)
+            known = strcmp(name, c->tensors[j].name) == 0;
+        if (!known)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has a tensor '%s' that the model has not; resume with the model "
+                            "it was made by",
+                            path, name);
+    }
+    return GHP_OK;
+}
+
+bool ghp_checkpoint_is_one(const struct ghp_safetensors *file)
+{
+    const char *is = ghp_safetensors_metadata(file, "format");
+
+    return is != NULL && strcmp(is, format) == 0;
+}
+
+bool ghp_checkpoint_is_momentum(const char *name)
+{
+    return strncmp(name, momentum_prefix, strlen(momentum_prefix)) == 0;
+}
+
+/* A number of decimal digits alone, up to 2^64 - 1. */
+static bool parse_number(const char *text, uint64_t *value)
+{
+    char *end = NULL;
+
+    if (text == NULL || text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static enum ghp_status read_metadata(const char *path, const struct ghp_safetensors *file,
+                                     struct ghp_checkpoint *checkpoint)
+{
+    uint64_t numbers[N_NUMBERS] = {0};
+
+    if (!ghp_checkpoint_is_one(file))
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "'%s' is no %s; resume from one that ghp-run wrote, or start from its "
+                        "weights with --init",
+                        path, format);
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const char *text = ghp_safetensors_metadata(file, number_names[i]);
+
+        if (!parse_number(text, &numbers[i]) || (i != NUMBER_SEED && numbers[i] > INT64_MAX))
+            return GHP_FAIL(GHP_ERR_FORMAT,
+                            "'%s': '%s' in its metadata is %s, no number; use a checkpoint that "
+                            "ghp-run wrote",
+                            path, number_names[i], text != NULL ? text : "missing");
+    }
+    *checkpoint = (struct ghp_checkpoint){.step = (int64_t)numbers[NUMBER_STEP],
+                                          .seed = numbers[NUMBER_SEED],
+                                          .global_batch = (int64_t)numbers[NUMBER_BATCH],
+                                          .samples = (int64_t)numbers[NUMBER_SAMPLES]};
+    return GHP_OK;
+}
+
+static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file,
+                                   const struct contents *c)
+{
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    enum ghp_status status = GHP_OK;
+    void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
+
+    if (whole == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < c->n; i++) {
+        const struct ghp_safetensor *t = ghp_safetensors_find(file, c->tensors[i].name);
+
+        GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
+        GHP_TRY_GOTO(
+            status,
+            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].role, whole), done);
+    }
+done:
+    free(whole);
+    return status;
+}
+
+enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint *checkpoint)
+{
+    struct ghp_safetensors *file = NULL;
+    struct contents c = {0};
+    char path[PATH_BYTES];
+    enum ghp_status status = contents_init(ghp_worker_work(worker), &c);
+
+    if (status != GHP_OK) goto done;
+    path_in(folder, path);
+    GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
+    GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
+    GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
+    status = scatter_all(worker, file, &c);
+done:
+    ghp_safetensors_close(file);
+    contents_release(&c);
+    return status;
+}

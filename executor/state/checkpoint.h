@@ -1,0 +1,44 @@
+/* executor/state/checkpoint.h - a training on disk: DIR/checkpoint.safetensors with whole tensors under the model's names.
+ *
+ * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. Weights and
+ * statistics under their names, momenta as "momentum.<name>"; the metadata holds format, model and struct ghp_checkpoint.
+ * A killed run leaves the last complete file, and perhaps a temporary one beside it, which the next run removes. */
+#ifndef GHP_EXECUTOR_STATE_CHECKPOINT_H
+#define GHP_EXECUTOR_STATE_CHECKPOINT_H
+
+#include "executor/engine/worker.h"
+
+struct ghp_safetensors;
+
+struct ghp_checkpoint {            /* with these, every later batch is what it would have been */
+    int64_t step;                  /* steps done: the next one's index */
+    uint64_t seed;                 /* of order and masks */
+    int64_t global_batch, samples; /* B, and the training samples that the order is of */
+};
+
+/* Makes the folder where it is missing, and removes what a killed run left half-written in it.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO (cannot be made or written)
+ * Local: rank 0 does it, before the first save */
+enum ghp_status ghp_checkpoint_prepare(const char *folder);
+
+/* Writes DIR/checkpoint.safetensors, replacing an older one when complete. Prepare the folder and flush the worker first.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO (on every worker)
+ * Collective over all workers; rank 0 writes
+ * Tested    tests/executor/test_checkpoint.c */
+enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint checkpoint);
+
+/* Reads it into the worker's weights, statistics and momenta.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (another model's: names the first tensor that differs)
+ * Local: every worker reads the file */
+enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint *checkpoint);
+
+/* Whether a safetensors file is a checkpoint, and whether one of its names is a momentum's. Local. */
+bool ghp_checkpoint_is_one(const struct ghp_safetensors *file);
+bool ghp_checkpoint_is_momentum(const char *name);
+
+#endif

@@ -1,0 +1,233 @@
+/* executor/state/init.c - see init.h. */
+#include "executor/state/init.h"
+
+#include "core/base/text.h"
+#include "executor/state/parameters.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 96 };
+
+static const struct ghp_init_ops *const kinds[] = {&ghp_init_safetensors, &ghp_init_onnx};
+
+/* ---- what was asked for ---- */
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    size_t n = strlen(text), n_suffix = strlen(suffix);
+
+    return n > n_suffix && strcmp(text + n - n_suffix, suffix) == 0;
+}
+
+static enum ghp_status parse_seed(const char *text, uint64_t *seed)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *seed = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--init 'random:%s' has no seed; write a whole number of at least 0 after the "
+                    "colon",
+                    text);
+}
+
+enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice)
+{
+    static const char random[] = "random", colon[] = "random:";
+    char known[TEXT_BYTES] = "";
+    size_t used = 0;
+
+    *choice = (struct ghp_init_choice){.seed = seed};
+    if (text == NULL || strcmp(text, random) == 0) return GHP_OK;
+    if (strncmp(text, colon, strlen(colon)) == 0)
+        return parse_seed(text + strlen(colon), &choice->seed);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (ends_with(text, kinds[i]->suffix)) {
+            choice->ops = kinds[i];
+            choice->path = text;
+            return GHP_OK;
+        }
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%sFILE%s",
+                                 used > 0 ? ", " : "", kinds[i]->suffix);
+    }
+    return GHP_FAIL(GHP_ERR_USAGE, "unknown --init '%s'; use random, random:SEED or %s", text,
+                    known);
+}
+
+static bool has_values(const struct ghp_init_ops *ops, const char *path)
+{
+    struct ghp_init_file *file;
+    bool found = false;
+
+    if (ops->open(path, &file) != GHP_OK) return false;
+    for (int i = 0; i < ops->count(file) && !found; i++)
+        found = !ops->item(file, i).is_filled;
+    ops->close(file);
+    return found;
+}
+
+struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed)
+{
+    struct ghp_init_choice choice = {.seed = seed};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (!kinds[i]->is_model || !ends_with(model_path, kinds[i]->suffix)) continue;
+        if (!has_values(kinds[i], model_path)) continue;
+        choice.ops = kinds[i];
+        choice.path = model_path;
+    }
+    return choice;
+}
+
+/* ---- a file against the model ---- */
+
+struct match { /* one file and the model's list; owned but for the choice */
+    const struct ghp_init_choice *choice;
+    struct ghp_init_file *file;
+    struct ghp_tensors_list list;
+    const char **have, **want; /* NULL-terminated names of the file, of the model */
+    int *item;                 /* the file's item of each of the model's tensors */
+};
+
+static void match_release(struct match *m)
+{
+    free(m->item);
+    free(m->want);
+    free(m->have);
+    ghp_tensors_release(&m->list);
+    m->choice->ops->close(m->file);
+}
+
+static enum ghp_status match_open(const struct ghp_worker *worker, struct match *m)
+{
+    const struct ghp_init_ops *ops = m->choice->ops;
+    int n;
+
+    GHP_TRY(ops->open(m->choice->path, &m->file));
+    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &m->list));
+    n = ops->count(m->file);
+    m->have = ghp_alloc((size_t)n + 1, sizeof(*m->have));
+    m->want = ghp_alloc((size_t)m->list.n + 1, sizeof(*m->want));
+    m->item = ghp_alloc((size_t)m->list.n + 1, sizeof(*m->item));
+    if (m->have == NULL || m->want == NULL || m->item == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < n; i++)
+        m->have[i] = ops->item(m->file, i).name;
+    for (int i = 0; i < m->list.n; i++)
+        m->want[i] = m->list.items[i].param->name;
+    return GHP_OK;
+}
+
+/* Dimensions as [2][3]. */
+static const char *dims_text(int n_dims, const int64_t *dims, char *out)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < n_dims; i++)
+        used += (size_t)snprintf(out + used, TEXT_BYTES - used, "[%" PRId64 "]", dims[i]);
+    return n_dims > 0 ? out : "one number";
+}
+
+static int index_of(const char *name, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], name) == 0) return i;
+    return -1;
+}
+
+/* ", the nearest is 'NAME'" where there is one. */
+static const char *nearest_text(const char *name, const char *const *names, char *out, size_t n)
+{
+    const char *nearest = ghp_text_nearest(name, names);
+
+    if (nearest == NULL) return "";
+    snprintf(out, n, ", the nearest is '%s'", nearest);
+    return out;
+}
+
+static enum ghp_status fail_missing(const struct match *m, const char *name)
+{
+    char nearest[2 * TEXT_BYTES];
+
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has no tensor '%s'%s; give a file of all tensors of the model, under its "
+                    "names",
+                    m->choice->path, name, nearest_text(name, m->have, nearest, sizeof(nearest)));
+}
+
+static enum ghp_status fail_extra(const struct match *m, const char *name)
+{
+    char nearest[2 * TEXT_BYTES];
+
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has a tensor '%s' that the model has not%s; give a file of the model's "
+                    "tensors alone",
+                    m->choice->path, name, nearest_text(name, m->want, nearest, sizeof(nearest)));
+}
+
+static enum ghp_status check_dims(const struct match *m, const struct ghp_param *want, int item)
+{
+    struct ghp_init_tensor have = m->choice->ops->item(m->file, item);
+    char theirs[TEXT_BYTES], ours[TEXT_BYTES];
+
+    if (have.n_dims == want->n_dims &&
+        memcmp(have.dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) == 0)
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s': tensor '%s' is %s, but the model's is %s; give weights of this model",
+                    m->choice->path, want->name, dims_text(have.n_dims, have.dims, theirs),
+                    dims_text(want->n_dims, want->dims, ours));
+}
+
+static enum ghp_status match_names(struct match *m)
+{
+    for (int i = 0; i < m->list.n; i++) {
+        m->item[i] = index_of(m->want[i], m->have);
+        if (m->item[i] < 0) return fail_missing(m, m->want[i]);
+        GHP_TRY(check_dims(m, m->list.items[i].param, m->item[i]));
+    }
+    for (int i = 0; m->have[i] != NULL; i++)
+        if (index_of(m->have[i], m->want) < 0) return fail_extra(m, m->have[i]);
+    return GHP_OK;
+}
+
+static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
+{
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    enum ghp_status status = GHP_OK;
+    int64_t largest = 1;
+    void *whole;
+
+    for (int i = 0; i < m->list.n; i++)
+        if (m->list.items[i].param->elements > largest) largest = m->list.items[i].param->elements;
+    whole = ghp_alloc((size_t)largest, (size_t)element_bytes);
+    if (whole == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < m->list.n; i++) {
+        const struct ghp_tensor *t = &m->list.items[i];
+
+        GHP_TRY_GOTO(status, m->choice->ops->read(m->file, m->item[i], element_bytes, whole), done);
+        GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_role(t), whole), done);
+    }
+done:
+    free(whole);
+    return status;
+}
+
+enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_init_choice *choice)
+{
+    struct match m = {.choice = choice};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_parameters_init(worker, choice->seed)); /* momenta too */
+    if (choice->path == NULL) return GHP_OK;
+    status = match_open(worker, &m);
+    if (status == GHP_OK) status = match_names(&m);
+    if (status == GHP_OK) status = take_values(&m, worker);
+    match_release(&m);
+    return status;
+}

@@ -1,0 +1,69 @@
+/* executor/state/init.h - a training's first weights: drawn from a seed, or read from a file of named tensors.
+ *
+ * The file must hold exactly the model's tensors - weights and running statistics - whole, under the model's names, with
+ * the model's dimensions; numbers are converted to the training's precision. Every worker reads it and keeps its part.
+ * Momenta start at zero either way.
+ *
+ * To add a kind of file: a struct ghp_init_ops in init_NAME.c and its row in init.c. A kind lists only what is a weight
+ * or statistic of the network: what else its files hold (a trainer's own state) it leaves out. */
+#ifndef GHP_EXECUTOR_STATE_INIT_H
+#define GHP_EXECUTOR_STATE_INIT_H
+
+#include "core/model/model.h"
+
+struct ghp_worker;
+
+struct ghp_init_tensor { /* one entry of a file */
+    const char *name;    /* the model's; owned by the file */
+    int n_dims;
+    int64_t dims[GHP_MAX_DIMS];
+    bool is_filled; /* the file has no values for it, only one number that is repeated */
+};
+
+struct ghp_init_file; /* each kind's own */
+
+struct ghp_init_ops {   /* a kind of file */
+    const char *suffix; /* of its files' names, such as ".safetensors" */
+    bool is_model;      /* its files are networks too, and may hold no values */
+    /* GHP_ERR_IO, GHP_ERR_FORMAT */
+    enum ghp_status (*open)(const char *path, struct ghp_init_file **file);
+    void (*close)(struct ghp_init_file *file); /* accepts NULL */
+    int (*count)(const struct ghp_init_file *file);
+    struct ghp_init_tensor (*item)(const struct ghp_init_file *file, int i);
+    /* all values of item i in C order, as element_bytes (4 or 8) numbers; may fail where they are no such numbers */
+    enum ghp_status (*read)(struct ghp_init_file *file, int i, int element_bytes, void *values);
+};
+
+extern const struct ghp_init_ops ghp_init_safetensors, ghp_init_onnx;
+
+struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 */
+    uint64_t seed;                  /* of what is drawn */
+    const struct ghp_init_ops *ops; /* NULL: drawn */
+    const char *path;               /* borrowed; NULL: drawn */
+};
+
+/* What --init says: "random" (the training's own seed), "random:SEED", or a file's name.
+ *
+ * text   borrowed as long as the choice is used; NULL is "random"
+ * seed   of the training
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (no number after random:, a file of no known kind)
+ * Tested    tests/executor/test_init.c */
+enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice);
+
+/* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if that
+ * file can be read and holds values; else they are drawn from the seed.
+ *
+ * model_path   of the plan, of any kind; borrowed as long as the choice is used
+ *
+ * Local: workers may see different files */
+struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed);
+
+/* Fills the worker's weights and statistics, and zeroes its momenta.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT naming a tensor that is missing, too much or of other
+ *           dimensions, and the nearest name; GHP_ERR_NO_MEMORY
+ * Local: every worker reads the file */
+enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_init_choice *choice);
+
+#endif

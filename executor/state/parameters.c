@@ -1,0 +1,409 @@
+/* executor/state/parameters.c - see parameters.h. */
+#include "executor/state/parameters.h"
+
+#include "core/base/file.h"
+#include "executor/platform/random.h"
+#include "executor/transport/broadcast.h"
+#include "executor/state/shard.h"
+#include "executor/state/weight_blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the numbers of all tensors here. */
+static int number_bytes(const struct ghp_worker *worker)
+{
+    return ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+}
+
+static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+
+    return ghp_shard_of(work->splits[t->layer], ghp_worker_seat(worker)->number, t->param);
+}
+
+/* Where a tensor's part lies: on a device, not for the host. */
+static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
+                     int64_t expected)
+{
+    int64_t elements = 0;
+    void *part = ghp_worker_tensor(worker, role, t->layer, t->slot, &elements);
+
+    GHP_ASSERT(part != NULL);
+    GHP_ASSERT_EQ(elements, expected);
+    return part;
+}
+
+static struct ghp_device device_of(const struct ghp_worker *worker)
+{
+    return ghp_team_device(ghp_worker_team(worker));
+}
+
+/* Sizes of the part: as the whole, but for the dimension that is divided. */
+static struct ghp_form form_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
+{
+    struct ghp_shard shard = shard_of(worker, t);
+    struct ghp_form form = {.n_dims = t->param->n_dims,
+                            .elements = ghp_shard_elements(shard),
+                            .element_bytes = number_bytes(worker)};
+
+    memcpy(form.dims, t->param->dims, sizeof(form.dims));
+    if (shard.degree > 1) form.dims[shard.rows > 1 ? 1 : 0] /= shard.degree;
+    return form;
+}
+
+/* A part in host memory and the field's order: the part itself where it lies so, else a copy. */
+struct view {
+    struct ghp_worker *worker;
+    struct ghp_form form;
+    bool blocked; /* the part is (weight_blocks.h) */
+    void *part;   /* where it lies */
+    void *here;
+    int64_t bytes;
+};
+
+static enum ghp_status view_open(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                 enum ghp_role role, struct view *v)
+{
+    struct ghp_form form = form_of(worker, t);
+
+    *v = (struct view){.worker = worker,
+                       .form = form,
+                       .blocked = !t->is_state && ghp_worker_blocks_weights(worker, t->layer),
+                       .part = part_at(worker, t, role, form.elements),
+                       .bytes = form.elements * form.element_bytes};
+    v->here = v->part;
+    if (device_of(worker).ops == NULL && !v->blocked) return GHP_OK;
+    v->here = ghp_alloc((size_t)v->bytes + 1, 1);
+    return v->here != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void view_close(struct view *v)
+{
+    if (v->here != v->part) free(v->here);
+}
+
+/* From and to where the part lies; nothing where it is itself. */
+static enum ghp_status view_read(struct view *v)
+{
+    if (v->here == v->part) return GHP_OK;
+    if (!v->blocked) return ghp_device_get(device_of(v->worker), &v->form, v->part, v->here);
+    ghp_weight_blocks_get(&v->form, v->part, v->here);
+    return GHP_OK;
+}
+
+static enum ghp_status view_write(struct view *v)
+{
+    if (v->here == v->part) return GHP_OK;
+    if (!v->blocked) return ghp_device_put(device_of(v->worker), &v->form, v->here, v->part);
+    ghp_weight_blocks_put(&v->form, v->here, v->part);
+    return GHP_OK;
+}
+
+static void fill_value(void *at, int64_t n, int element_bytes, double value)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (element_bytes == 8)
+            ((double *)at)[i] = value;
+        else
+            ((float *)at)[i] = (float)value;
+    }
+}
+
+/* Index of the only consumer of a layer's output, -1 where it has none or several. */
+static int next_layer(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+
+    return l->n_consumers == 1 ? model->edges[l->out_edges[0]].to : -1;
+}
+
+static int next_of_op(const struct ghp_model *model, int layer, enum ghp_op op)
+{
+    int next = layer < 0 ? -1 : next_layer(model, layer);
+
+    return next >= 0 && model->layers[next].op == op ? next : -1;
+}
+
+/* Variance of a weight times its fan-in, such that activations keep their size from layer to layer: a relu halves the mean
+ * square of what passes it, max pooling behind it about doubles it again. */
+static double variance_gain(const struct ghp_model *model, int layer)
+{
+    int bias = next_of_op(model, layer, GHP_OP_BIAS);
+    int relu = next_of_op(model, bias >= 0 ? bias : layer, GHP_OP_RELU);
+
+    return relu >= 0 && next_of_op(model, relu, GHP_OP_MAX_POOL) < 0 ? 2 : 1;
+}
+
+static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, uint64_t seed,
+                 char *part)
+{
+    const struct ghp_work *work = ghp_worker_work(worker);
+    struct ghp_shard shard = shard_of(worker, t);
+
+    if (t->param->init != GHP_INIT_KAIMING) {
+        fill_value(part, ghp_shard_elements(shard), number_bytes(worker),
+                   t->param->init == GHP_INIT_ONE ? 1 : 0);
+        return;
+    }
+    for (int64_t row = 0; row < shard.rows; row++) {
+        int64_t first = (row * shard.degree + shard.member) * shard.run;
+
+        ghp_random_fill_normal(
+            seed, (uint64_t)t->ordinal, first, shard.run,
+            sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in),
+            number_bytes(worker), part + row * shard.run * number_bytes(worker));
+    }
+}
+
+static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                   uint64_t seed)
+{
+    struct view v;
+    enum ghp_status status = view_open(worker, t, ghp_tensor_role(t), &v);
+
+    if (status == GHP_OK) draw(worker, t, seed, v.here);
+    if (status == GHP_OK) status = view_write(&v);
+    view_close(&v);
+    return status;
+}
+
+enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
+{
+    struct ghp_tensors_list list = {0};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
+    for (int i = 0; i < list.n; i++) {
+        int64_t elements = ghp_shard_elements(shard_of(worker, &list.items[i]));
+
+        if (!ghp_worker_owns(worker, list.items[i].layer)) continue;
+        GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
+        if (list.items[i].is_state) continue;
+        GHP_TRY_GOTO(status,
+                     ghp_device_clear(device_of(worker), GHP_QUEUE_COMPUTE,
+                                      part_at(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements),
+                                      elements * number_bytes(worker)),
+                     done);
+    }
+    status = ghp_device_finish(device_of(worker), GHP_QUEUE_COMPUTE);
+done:
+    ghp_tensors_release(&list);
+    return status;
+}
+
+/* All members' parts, and from them the whole. */
+static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard shard,
+                                    const struct view *v, void *whole)
+{
+    const struct ghp_seat *seat = ghp_worker_seat(worker);
+    const struct ghp_team *team = ghp_worker_team(worker);
+    struct ghp_comm *comm = NULL;
+    enum ghp_status status = GHP_OK;
+    char *parts = ghp_alloc((size_t)shard.degree, (size_t)v->bytes);
+
+    if (parts == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status,
+                 team->transport_ops->group(
+                     team->transport,
+                     ghp_seat_ranks(seat, ghp_ranks_subgroup(seat->number, shard.degree)),
+                     GHP_STREAM_COMPUTE, &comm),
+                 done);
+    team->transport_ops->label(comm, "gathering a tensor");
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
+    for (int i = 0; i < shard.degree; i++) {
+        shard.member = i;
+        ghp_shard_put(shard, number_bytes(worker), parts + i * v->bytes, whole);
+    }
+done:
+    free(parts);
+    return status;
+}
+
+/* From the members of this worker's subgroup, who hold it together. */
+static enum ghp_status gather_here(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                   enum ghp_role role, void *whole)
+{
+    struct ghp_shard shard = shard_of(worker, t);
+    struct view v;
+    enum ghp_status status = view_open(worker, t, role, &v);
+
+    GHP_TRY_GOTO(status, status, done);
+    GHP_TRY_GOTO(status, view_read(&v), done);
+    if (shard.degree == 1)
+        memcpy(whole, v.here, (size_t)v.bytes);
+    else
+        status = gather_parts(worker, shard, &v, whole);
+done:
+    view_close(&v);
+    return status;
+}
+
+enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                      enum ghp_role role, void *whole)
+{
+    int64_t bytes = t->param->elements * number_bytes(worker);
+
+    if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, role, whole));
+    return ghp_relay(worker, t->layer, whole, bytes);
+}
+
+enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                       enum ghp_role role, const void *whole)
+{
+    struct view v;
+    enum ghp_status status;
+
+    if (!ghp_worker_owns(worker, t->layer)) return GHP_OK;
+    status = view_open(worker, t, role, &v);
+    if (status == GHP_OK) ghp_shard_take(shard_of(worker, t), v.form.element_bytes, whole, v.here);
+    if (status == GHP_OK) status = view_write(&v);
+    view_close(&v);
+    return status;
+}
+
+/* Goes on with the hash of a part. */
+static enum ghp_status hash_part(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                 enum ghp_role role, uint64_t *hash)
+{
+    struct view v;
+    enum ghp_status status = view_open(worker, t, role, &v);
+
+    if (status == GHP_OK) status = view_read(&v);
+    if (status == GHP_OK) *hash = ghp_hash(v.here, (size_t)v.bytes, *hash);
+    view_close(&v);
+    return status;
+}
+
+enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
+                                    uint64_t *hashes)
+{
+    for (int i = 0; i < list->n; i++) {
+        const struct ghp_tensor *t = &list->items[i];
+
+        hashes[i] = 0;
+        if (!ghp_worker_owns(worker, t->layer)) continue;
+        hashes[i] = GHP_HASH_SEED;
+        GHP_TRY(hash_part(worker, t, ghp_tensor_role(t), &hashes[i]));
+        if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_ROLE_MOMENTUM, &hashes[i]));
+    }
+    return GHP_OK;
+}
+
+/* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of it. */
+static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                  enum ghp_role role, uint64_t *hash)
+{
+    size_t bytes = (size_t)(t->param->elements * number_bytes(worker));
+    enum ghp_status status;
+    void *whole;
+
+    if (ghp_worker_seat(worker)->n_stages == 1 && shard_of(worker, t).degree == 1)
+        return hash_part(worker, t, role, hash);
+    whole = ghp_alloc(bytes, 1);
+    if (whole == NULL) return GHP_NO_MEMORY();
+    status = ghp_parameters_gather(worker, t, role, whole);
+    if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
+    free(whole);
+    return status;
+}
+
+enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
+                                           const struct ghp_tensors_list *list, uint64_t *hash)
+{
+    *hash = GHP_HASH_SEED;
+    for (int i = 0; i < list->n; i++) {
+        const struct ghp_tensor *t = &list->items[i];
+
+        GHP_TRY(hash_whole(worker, t, ghp_tensor_role(t), hash));
+        if (!t->is_state) GHP_TRY(hash_whole(worker, t, GHP_ROLE_MOMENTUM, hash));
+    }
+    return GHP_OK;
+}
+
+/* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
+static enum ghp_status compare_degree(struct ghp_worker *worker,
+                                      const struct ghp_tensors_list *list, int degree,
+                                      const uint64_t *hashes, int *different)
+{
+    const struct ghp_seat *seat = ghp_worker_seat(worker);
+    const struct ghp_team *team = ghp_worker_team(worker);
+    struct ghp_ranks holders =
+        ghp_seat_ranks(seat, ghp_ranks_replica(seat->number, degree, seat->extent.workers));
+    int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
+    struct ghp_comm *comm = NULL;
+    enum ghp_status status = GHP_OK;
+    uint64_t *all;
+
+    if (holders.count == 1) return GHP_OK;
+    all = ghp_alloc((size_t)holders.count, (size_t)bytes);
+    if (all == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status,
+                 team->transport_ops->group(team->transport, holders, GHP_STREAM_COMPUTE, &comm),
+                 done);
+    team->transport_ops->label(comm, "comparing replicas");
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, hashes, all, bytes), done);
+    for (int i = 0; i < list->n; i++) {
+        if (shard_of(worker, &list->items[i]).degree != degree ||
+            !ghp_worker_owns(worker, list->items[i].layer))
+            continue;
+        for (int h = 1; h < holders.count; h++)
+            if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different))
+                *different = i;
+    }
+done:
+    free(all);
+    return status;
+}
+
+/* The first difference that any worker has seen. */
+static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
+{
+    const struct ghp_team *team = ghp_worker_team(worker);
+    int n = ghp_worker_work(worker)->extent.workers, mine = *different;
+    struct ghp_comm *world = NULL;
+    enum ghp_status status = GHP_OK;
+    int *all = ghp_alloc((size_t)n, sizeof(*all));
+
+    if (all == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status,
+                 team->transport_ops->group(team->transport,
+                                            (struct ghp_ranks){.count = n, .stride = 1},
+                                            GHP_STREAM_COMPUTE, &world),
+                 done);
+    team->transport_ops->label(world, "comparing replicas");
+    GHP_TRY_GOTO(status, team->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)),
+                 done);
+    for (int i = 0; i < n; i++)
+        if (all[i] >= 0 && (*different < 0 || all[i] < *different)) *different = all[i];
+done:
+    free(all);
+    return status;
+}
+
+enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
+                                       const struct ghp_tensors_list *list, int *different)
+{
+    int workers = ghp_worker_seat(worker)->extent.workers;
+    uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
+    enum ghp_status status = GHP_OK;
+
+    *different = -1;
+    if (hashes == NULL) return GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, ghp_parameters_hash(worker, list, hashes), done);
+    for (int degree = 1; degree <= workers; degree++) {
+        bool used = false;
+
+        for (int i = 0; i < list->n; i++)
+            used = used || (ghp_worker_owns(worker, list->items[i].layer) &&
+                            shard_of(worker, &list->items[i]).degree == degree);
+        if (used)
+            GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
+    }
+    status = first_of_all(worker, different);
+done:
+    free(hashes);
+    return status;
+}

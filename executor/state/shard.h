@@ -1,0 +1,28 @@
+/* executor/state/shard.h - which part of a whole parameter (or state) a worker holds under its layer's split.
+ *
+ * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided (out, channel), one run
+ * a first index where the second is (in), the whole tensor where nothing is. */
+#ifndef GHP_EXECUTOR_STATE_SHARD_H
+#define GHP_EXECUTOR_STATE_SHARD_H
+
+#include "core/sharding/split.h"
+
+struct ghp_shard {
+    int degree;       /* members that together hold the tensor; 1: each holds all of it */
+    int member;       /* which of them this worker is */
+    int64_t elements; /* of the whole tensor */
+    int64_t rows;     /* runs */
+    int64_t run; /* elements of one run on this worker; runs of the whole are degree * run apart */
+};
+
+/* Of a parameter or running statistic of a layer under `split`. Local. Tested tests/executor/test_shard.c */
+struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp_param *tensor);
+
+int64_t ghp_shard_elements(struct ghp_shard shard); /* on this worker */
+
+/* Between the whole tensor and this worker's part; element_bytes 4 or 8. */
+void ghp_shard_take(struct ghp_shard shard, int element_bytes, const void *whole, void *part);
+/* The part of any member back into the whole. */
+void ghp_shard_put(struct ghp_shard shard, int element_bytes, const void *part, void *whole);
+
+#endif

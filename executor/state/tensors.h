@@ -1,0 +1,26 @@
+/* executor/state/tensors.h - the list of a model's named tensors: parameters in layer order, then running statistics.
+ *
+ * One list that initialisation, checkpoints, hashes and verification all walk. */
+#ifndef GHP_EXECUTOR_STATE_TENSORS_H
+#define GHP_EXECUTOR_STATE_TENSORS_H
+
+#include "core/program/program.h"
+
+struct ghp_tensor {
+    const struct ghp_param *param; /* name, dims, elements; borrowed from the model */
+    int layer, slot;
+    bool is_state; /* running statistic; else a trained parameter */
+    int ordinal;   /* among all tensors: what its random numbers are keyed by */
+};
+
+struct ghp_tensors_list {
+    int n, n_params; /* parameters come first */
+    struct ghp_tensor *items;
+};
+
+enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tensors_list *list);
+/* Of the buffer that holds a worker's part of it: WEIGHT or STATE. */
+enum ghp_role ghp_tensor_role(const struct ghp_tensor *tensor);
+void ghp_tensors_release(struct ghp_tensors_list *list); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,61 @@
+/* executor/train/evaluate.c - see evaluate.h. */
+#include "executor/train/evaluate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step *step,
+                                   int64_t *samples, struct ghp_evaluation *total)
+{
+    int64_t count = ghp_data_count(step->data, step->set),
+            batch = ghp_worker_work(evaluator)->extent.global_batch;
+    double correct = 0, loss = 0, seen = 0;
+
+    step->samples = samples;
+    for (int64_t first = 0; first < count; first += batch) {
+        struct ghp_result result = {0};
+
+        step->valid = count - first < batch ? count - first : batch;
+        for (int64_t i = 0; i < batch; i++)
+            samples[i] = first + (i < step->valid ? i : 0);
+        GHP_TRY(ghp_worker_step(evaluator, step));
+        GHP_TRY(ghp_worker_settle(evaluator));
+        ghp_worker_result(evaluator, &result);
+        correct += result.correct;
+        seen += result.samples;
+        loss += result.loss * result.samples;
+        step->index++;
+    }
+    total->samples = llround(seen);
+    total->loss = seen > 0 ? loss / seen : 0;
+    total->accuracy = seen > 0 ? correct / seen : 0;
+    GHP_ASSERT_EQ(total->samples, count);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
+                             enum ghp_data_set set, struct ghp_evaluation *evaluation)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_work work = *ghp_worker_work(worker);
+    struct ghp_step step = {.data = data, .set = set};
+    struct ghp_worker *evaluator = NULL;
+    double begin = ghp_stopwatch_now_s();
+    int64_t *samples = ghp_alloc((size_t)work.extent.global_batch, sizeof(*samples));
+
+    *evaluation = (struct ghp_evaluation){0};
+    if (samples == NULL) return GHP_NO_MEMORY();
+    work.lender = worker;
+    work.profile = NULL;
+    work.fault = GHP_FAULT_NONE;
+    ghp_worker_rest(worker);
+    GHP_TRY_GOTO(status, ghp_worker_open(ghp_worker_team(worker), &work, &evaluator), done);
+    GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
+    GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
+    GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, evaluation), done);
+    evaluation->seconds = ghp_stopwatch_now_s() - begin;
+done:
+    ghp_worker_close(evaluator);
+    free(samples);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* executor/train/evaluate.h - loss and accuracy over all samples of a set: running statistics, no dropout, nothing learnt.
+ *
+ * Runs a forward-only program of the training's own splits on the training worker's weights. Samples go in global
+ * batches; the last one is filled up with padding that is not counted, so every sample counts exactly once. */
+#ifndef GHP_EXECUTOR_TRAIN_EVALUATE_H
+#define GHP_EXECUTOR_TRAIN_EVALUATE_H
+
+#include "executor/engine/worker.h"
+
+struct ghp_evaluation {
+    int64_t samples;
+    double loss;     /* mean */
+    double accuracy; /* share of samples whose largest output is their label */
+    double seconds;
+};
+
+/* Evaluates `worker`, which must be flushed.
+ *
+ * Collective over all workers
+ * Tested    tests/executor/test_evaluate.c */
+enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
+                             enum ghp_data_set set, struct ghp_evaluation *evaluation);
+
+#endif

@@ -1,0 +1,120 @@
+/* executor/train/metrics.c - see metrics.h. */
+#include "executor/train/metrics.h"
+
+#include "core/base/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct ghp_metrics {
+    FILE *file;
+    char *path;
+};
+
+static enum ghp_status fail_write(const struct ghp_metrics *m)
+{
+    return GHP_FAIL(
+        GHP_ERR_IO,
+        "cannot write '%s': %s; see that the folder exists, may be written and has room", m->path,
+        strerror(errno));
+}
+
+enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_metrics *m = ghp_alloc(1, sizeof(*m));
+
+    *metrics = NULL;
+    if (m == NULL) return GHP_NO_MEMORY();
+    m->path = strdup(path);
+    if (m->path == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    m->file = fopen(path, append ? "a+" : "w");
+    if (m->file == NULL) GHP_TRY_GOTO(status, fail_write(m), fail);
+    *metrics = m;
+    return GHP_OK;
+fail:
+    ghp_metrics_close(m);
+    return status;
+}
+
+/* What a line says of steps up to `step`: kept; of later ones: not. */
+static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text, int64_t step,
+                                  bool *kept)
+{
+    json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL),
+           *at = json_object_get(line, "step");
+    bool is_step = json_object_get(line, "loss") != NULL, good = json_is_integer(at);
+
+    /* a step's line counts it from 0, an evaluation's says how many were done */
+    *kept = good && json_integer_value(at) <= (is_step ? step - 1 : step);
+    json_decref(line);
+    if (good) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s' has lines that are no metrics, so it cannot be gone on with; name another "
+        "file",
+        m->path);
+}
+
+enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, int64_t step)
+{
+    enum ghp_status status = GHP_OK;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    off_t end = 0;
+    bool kept = true;
+    struct stat about;
+
+    if (fstat(fileno(m->file), &about) != 0) return fail_write(m);
+    if (!S_ISREG(about.st_mode)) return GHP_OK;
+    rewind(m->file);
+    while (kept && status == GHP_OK && (n = getline(&line, &room, m->file)) > 0) {
+        if (line[n - 1] != '\n') break; /* cut by a kill */
+        status = judge_line(m, line, step, &kept);
+        if (kept) end += n;
+    }
+    free(line);
+    if (status != GHP_OK) return status;
+    return ftruncate(fileno(m->file), end) == 0 ? GHP_OK : fail_write(m);
+}
+
+void ghp_metrics_close(struct ghp_metrics *m)
+{
+    if (m == NULL) return;
+    if (m->file != NULL) fclose(m->file);
+    free(m->path);
+    free(m);
+}
+
+static enum ghp_status write_line(struct ghp_metrics *m, json_t *line)
+{
+    char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    bool written;
+
+    json_decref(line);
+    if (text == NULL) return GHP_NO_MEMORY();
+    written = fprintf(m->file, "%s\n", text) > 0 && fflush(m->file) == 0;
+    free(text);
+    return written ? GHP_OK : fail_write(m);
+}
+
+enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
+{
+    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step,
+                                   "epoch", (json_int_t)s->epoch, "loss", s->loss, "top1", s->top1,
+                                   "images_per_s", s->images_per_s, "learning_rate",
+                                   s->learning_rate));
+}
+
+enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch,
+                                       const struct ghp_evaluation *e)
+{
+    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)step, "epoch",
+                                   (json_int_t)epoch, "test_loss", e->loss, "test_top1",
+                                   e->accuracy, "test_samples", (json_int_t)e->samples));
+}

@@ -1,0 +1,31 @@
+/* executor/train/metrics.h - the metrics file: one JSON object a line, a line a step or evaluation, readable while it grows.
+ *
+ *     {"step": 12, "epoch": 0, "loss": 1.93, "top1": 0.41, "images_per_s": 812.4, "learning_rate": 0.01}
+ *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000} */
+#ifndef GHP_EXECUTOR_TRAIN_METRICS_H
+#define GHP_EXECUTOR_TRAIN_METRICS_H
+
+#include "executor/train/evaluate.h"
+
+struct ghp_metrics;
+
+/* append: continue an existing file (a resumed run). Returns GHP_OK; GHP_ERR_IO. Local. */
+enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics);
+/* Cuts off lines of steps after `step` steps done, and a last line that was cut by a kill: the steps that a resumed run
+ * trains again would stand there twice. Pipes and devices stay as they are.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (other lines than metrics: the file is left alone)
+ * Tested    tests/executor/test_metrics.c */
+enum ghp_status ghp_metrics_resume(struct ghp_metrics *metrics, int64_t step);
+void ghp_metrics_close(struct ghp_metrics *metrics); /* accepts NULL */
+
+struct ghp_metrics_step {
+    int64_t step, epoch; /* from 0 */
+    double loss, top1, images_per_s, learning_rate;
+};
+enum ghp_status ghp_metrics_step(struct ghp_metrics *metrics, const struct ghp_metrics_step *step);
+/* step: steps done so far. */
+enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *metrics, int64_t step, int64_t epoch,
+                                       const struct ghp_evaluation *evaluation);
+
+#endif

@@ -1,0 +1,137 @@
+/* executor/train/train.c - see train.h. */
+#include "executor/train/train.h"
+
+#include "core/base/log.h"
+#include "executor/state/checkpoint.h"
+
+#include <math.h>
+
+/* Steps before measuring starts: first touches, connections, caches. */
+static int64_t warm_up(const struct ghp_training *t)
+{
+    int64_t n = t->steps - t->first_step;
+
+    return n > 8 ? 3 : n > 2 ? 1 : 0;
+}
+
+/* Keeps the latest finished step's result, if it is a new one. */
+static enum ghp_status note_result(struct ghp_training *t)
+{
+    const struct ghp_stopwatch *watch = ghp_worker_stopwatch(t->worker);
+    int64_t batch = t->recipe->order.global_batch;
+    double step_s = ghp_stopwatch_step_s(watch);
+    struct ghp_result r;
+    struct ghp_metrics_step line;
+
+    if (!ghp_worker_result(t->worker, &r) || (int64_t)r.step != t->first_step + t->n_losses)
+        return GHP_OK;
+    t->losses[t->n_losses++] = r.loss;
+    if (!isfinite(r.loss))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the loss is no finite number after step %lld: the training diverged; "
+                        "lower --lr or add --warmup",
+                        (long long)r.step);
+    line = (struct ghp_metrics_step){.step = (int64_t)r.step,
+                                     .epoch = ghp_order_epoch(&t->recipe->order, (int64_t)r.step),
+                                     .loss = r.loss,
+                                     .top1 = r.correct / r.samples,
+                                     .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
+                                     .learning_rate =
+                                         ghp_schedule_rate(t->recipe->schedule, (int64_t)r.step)};
+    ghp_progress_step(t->n_losses, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
+    return t->metrics != NULL ? ghp_metrics_step(t->metrics, &line) : GHP_OK;
+}
+
+static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
+{
+    int64_t epoch = ghp_order_epoch(&t->recipe->order, done - 1);
+
+    GHP_TRY(ghp_evaluate(t->worker, t->recipe->data, GHP_DATA_TEST, &t->evaluation));
+    t->has_evaluation = true;
+    if (t->metrics == NULL) return GHP_OK;
+    return ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation);
+}
+
+static enum ghp_status save(struct ghp_training *t, int64_t done)
+{
+    const struct ghp_order *order = &t->recipe->order;
+    struct ghp_checkpoint checkpoint = {.step = done,
+                                        .seed = order->seed,
+                                        .global_batch = order->global_batch,
+                                        .samples = order->n};
+
+    return ghp_checkpoint_save(t->checkpoint_folder, t->worker, checkpoint);
+}
+
+/* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times. */
+static enum ghp_status between_steps(struct ghp_training *t, int64_t done)
+{
+    bool last = done == t->steps, epoch = done % ghp_order_steps(&t->recipe->order) == 0;
+    bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
+    bool saves = t->checkpoint_folder != NULL && (last || epoch || every),
+         evaluates = t->evaluates && (last || epoch);
+
+    if (!saves && !evaluates && !last) return GHP_OK;
+    GHP_TRY(ghp_worker_flush(t->worker));
+    GHP_TRY(note_result(t));
+    if (!saves && !evaluates) return GHP_OK;
+    ghp_memory_pause(t->memory);
+    if (evaluates) GHP_TRY(evaluate(t, done));
+    if (saves) GHP_TRY(save(t, done));
+    ghp_memory_resume(t->memory);
+    return GHP_OK;
+}
+
+/* The first step's gradients, for a verification. */
+static enum ghp_status keep_gradients(struct ghp_training *t, int64_t step)
+{
+    if (t->snapshot == NULL || step != t->first_step) return GHP_OK;
+    GHP_TRY(ghp_worker_settle(t->worker));
+    ghp_memory_pause(t->memory);
+    GHP_TRY(ghp_snapshot_gradients(t->snapshot, t->worker));
+    ghp_memory_resume(t->memory);
+    return GHP_OK;
+}
+
+/* The next samples are made while the worker computes: said when the worker wants to know. */
+static void hint(struct ghp_training *t, int64_t step, enum ghp_hints now)
+{
+    struct ghp_step next;
+
+    if (ghp_worker_hints(t->worker) != now || step >= t->steps) return;
+    next = ghp_recipe_step(t->recipe, step);
+    ghp_worker_hint(t->worker, &next);
+}
+
+enum ghp_status ghp_train(struct ghp_training *t)
+{
+    struct ghp_stopwatch *watch = ghp_worker_stopwatch(t->worker);
+
+    ghp_progress_begin("training", t->steps - t->first_step);
+    for (int64_t i = t->first_step; i < t->steps; i++) {
+        struct ghp_step step = ghp_recipe_step(t->recipe, i);
+        double begin;
+
+        hint(t, i + 1, GHP_HINTS_BEFORE);
+        begin = ghp_stopwatch_now_s();
+        GHP_TRY(ghp_worker_step(t->worker, &step));
+        t->seconds += ghp_stopwatch_now_s() - begin;
+        GHP_TRY(keep_gradients(t, i));
+        GHP_TRY(note_result(t));
+        GHP_TRY(between_steps(t, i + 1));
+        hint(t, i + 1, GHP_HINTS_AFTER);
+        if (i + 1 - t->first_step == warm_up(t)) {
+            GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes laps too */
+            ghp_stopwatch_forget(watch);
+        }
+    }
+    ghp_progress_end();
+    GHP_TRY(ghp_worker_flush(t->worker));
+    GHP_TRY(note_result(t));
+    if (t->snapshot == NULL) return GHP_OK;
+    ghp_memory_pause(t->memory);
+    t->snapshot->n_losses = t->n_losses;
+    for (int64_t i = 0; i < t->n_losses; i++)
+        t->snapshot->losses[i] = t->losses[i];
+    return ghp_snapshot_weights(t->snapshot, t->worker);
+}

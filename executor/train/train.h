@@ -1,0 +1,40 @@
+/* executor/train/train.h - the training loop: steps, epochs, evaluations, checkpoints, the metrics file, the progress bar.
+ *
+ * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of executor/train/training_config.h's. Results come
+ * one step late, because a step's sums are complete only when the next one needs their place. */
+#ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
+#define GHP_EXECUTOR_TRAIN_TRAIN_H
+
+#include "executor/train/evaluate.h"
+#include "executor/platform/memory.h"
+#include "executor/train/metrics.h"
+#include "executor/train/training_config.h"
+#include "executor/train/verify.h"
+
+struct ghp_training {
+    /* given */
+    struct ghp_worker *worker;
+    struct ghp_recipe *recipe;
+    int64_t first_step, steps;     /* first_step .. steps - 1 are trained */
+    bool evaluates;                /* on the test set, after each epoch and at the end */
+    const char *checkpoint_folder; /* NULL: none; else after each epoch and at the end, */
+    int64_t checkpoint_every;      /* and every so many steps; 0: no more */
+    struct ghp_metrics *metrics;   /* rank 0; NULL elsewhere or without file */
+    /* NULL, or takes the first step's gradients and the last weights */
+    struct ghp_snapshot *snapshot;
+    struct ghp_memory *memory; /* begun */
+    /* found */
+    double *losses; /* [steps - first_step]; owned by the caller */
+    int64_t n_losses;
+    double seconds; /* of steps, without evaluations and checkpoints */
+    bool has_evaluation;
+    struct ghp_evaluation evaluation; /* the last one */
+};
+
+/* Trains.
+ *
+ * Returns   GHP_OK, flushed; else the only thing left to do is to abort: other workers may wait
+ * Collective over all workers */
+enum ghp_status ghp_train(struct ghp_training *training);
+
+#endif

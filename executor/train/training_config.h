@@ -1,0 +1,24 @@
+/* executor/train/training_config.h - what a training consists of, whatever the plan: first weights, data, order, learning rates.
+ *
+ * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same recipe train
+ * alike. */
+#ifndef GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
+#define GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
+
+#include "executor/state/init.h"
+#include "executor/data/order.h"
+#include "executor/train/lr_schedule.h"
+#include "executor/engine/worker.h"
+
+struct ghp_recipe {
+    struct ghp_init_choice init;
+    struct ghp_data *data;  /* borrowed */
+    struct ghp_order order; /* owned by whoever initialised it */
+    struct ghp_schedule schedule;
+    double momentum, weight_decay;
+};
+
+/* The step with this number; its samples are borrowed from the recipe until the second call from now. Local. */
+struct ghp_step ghp_recipe_step(struct ghp_recipe *recipe, int64_t step);
+
+#endif

@@ -1,0 +1,256 @@
+/* executor/train/verify.c - see verify.h. */
+#include "executor/train/verify.h"
+
+#include "core/base/log.h"
+#include "executor/state/parameters.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- snapshots ---- */
+
+static enum ghp_status keep_values(int n, const struct ghp_tensors_list *list, double ***values)
+{
+    *values = ghp_alloc((size_t)n + 1, sizeof(**values));
+    if (*values == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < n; i++) {
+        (*values)[i] = ghp_alloc((size_t)list->items[i].param->elements, sizeof(double));
+        if ((*values)[i] == NULL) return GHP_NO_MEMORY();
+        for (int64_t e = 0; e < list->items[i].param->elements; e++)
+            (*values)[i][e] =
+                NAN; /* what is never filled in differs; and the memory is resident before any is counted */
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps,
+                                  struct ghp_snapshot *s)
+{
+    enum ghp_status status = GHP_OK;
+
+    *s = (struct ghp_snapshot){.keeps = keeps};
+    GHP_TRY_GOTO(status, ghp_tensors_list(model, &s->list), fail);
+    s->losses = ghp_alloc((size_t)steps + 1, sizeof(*s->losses));
+    if (s->losses == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (!keeps) return GHP_OK;
+    GHP_TRY_GOTO(status, keep_values(s->list.n, &s->list, &s->weights), fail);
+    GHP_TRY_GOTO(status, keep_values(s->list.n_params, &s->list, &s->gradients), fail);
+    return GHP_OK;
+fail:
+    ghp_snapshot_release(s);
+    return status;
+}
+
+void ghp_snapshot_release(struct ghp_snapshot *s)
+{
+    if (s == NULL) return;
+    for (int i = 0; s->weights != NULL && i < s->list.n; i++)
+        free(s->weights[i]);
+    for (int i = 0; s->gradients != NULL && i < s->list.n_params; i++)
+        free(s->gradients[i]);
+    free(s->weights);
+    free(s->gradients);
+    free(s->losses);
+    ghp_tensors_release(&s->list);
+    *s = (struct ghp_snapshot){0};
+}
+
+static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                  enum ghp_role role, double *keep)
+{
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    int64_t n = t->param->elements;
+    void *whole = ghp_alloc((size_t)n, (size_t)element_bytes);
+    enum ghp_status status;
+
+    if (whole == NULL) return GHP_NO_MEMORY();
+    status = ghp_parameters_gather(worker, t, role, whole);
+    for (int64_t i = 0; status == GHP_OK && keep != NULL && i < n; i++)
+        keep[i] =
+            element_bytes == 8 ? ((const double *)whole)[i] : (double)((const float *)whole)[i];
+    free(whole);
+    return status;
+}
+
+enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *s, struct ghp_worker *worker)
+{
+    for (int i = 0; i < s->list.n_params; i++)
+        GHP_TRY(gather_one(worker, &s->list.items[i], GHP_ROLE_WEIGHT_GRADIENT,
+                           s->keeps ? s->gradients[i] : NULL));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *worker)
+{
+    for (int i = 0; i < s->list.n; i++) {
+        const struct ghp_tensor *t = &s->list.items[i];
+
+        GHP_TRY(gather_one(worker, t, ghp_tensor_role(t), s->keeps ? s->weights[i] : NULL));
+    }
+    return GHP_OK;
+}
+
+/* ---- training ---- */
+
+enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe,
+                                 int64_t steps, struct ghp_snapshot *s)
+{
+    struct ghp_result result;
+
+    ghp_progress_begin("one worker", steps);
+    for (int64_t t = 0; t < steps; t++) {
+        struct ghp_step step = ghp_recipe_step(recipe, t);
+
+        GHP_TRY(ghp_worker_step(worker, &step));
+        if (t == 0) {
+            GHP_TRY(ghp_worker_settle(worker));
+            GHP_TRY(ghp_snapshot_gradients(s, worker));
+        }
+        if (t > 0 && ghp_worker_result(worker, &result)) s->losses[result.step] = result.loss;
+        ghp_progress_step(t + 1, "%s", "");
+    }
+    ghp_progress_end();
+    GHP_TRY(ghp_worker_flush(worker));
+    if (ghp_worker_result(worker, &result)) s->losses[result.step] = result.loss;
+    s->n_losses = steps;
+    return ghp_snapshot_weights(s, worker);
+}
+
+enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like,
+                                struct ghp_recipe *recipe, int64_t steps,
+                                struct ghp_snapshot *snapshot)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_work work = *like;
+    struct ghp_worker *worker = NULL;
+    struct ghp_split *splits = ghp_alloc((size_t)like->model->n_layers, sizeof(*splits));
+
+    if (splits == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < like->model->n_layers; i++)
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .degree = 1};
+    work.splits = splits;
+    work.staging = NULL;
+    work.blocked = NULL;
+    work.extent.workers = 1;
+    work.rank = 0;
+    work.fault = GHP_FAULT_NONE;
+    work.groups = 1;
+    work.profile = NULL;
+    work.samples_ahead = false; /* nobody hints */
+    GHP_TRY_GOTO(status, ghp_worker_open(team, &work, &worker), done);
+    GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
+    GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);
+    GHP_TRY_GOTO(status, ghp_init_weights(worker, &recipe->init), done);
+    GHP_TRY_GOTO(status, ghp_verify_train(worker, recipe, steps, snapshot), done);
+done:
+    ghp_worker_close(worker);
+    free(splits);
+    return status;
+}
+
+/* ---- comparing ---- */
+
+struct limits {
+    double weights, gradients, gradients_rms;
+};
+
+/* Where a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise; after some
+ * steps that is in all weights, so there the gradients are what is judged: docs/exactness.md has the figures. */
+static struct limits limits_of(struct ghp_precision precision)
+{
+    if (precision.element_bytes == 8) return (struct limits){1e-12, 1e-11, 1e-11};
+    if (precision.element_bytes == 2) return (struct limits){1, 0.35, 0.25};
+    if (precision.tf32) return (struct limits){1, 1e-2, 1e-2};
+    return (struct limits){1e-5, 1e-4, 1e-4};
+}
+
+/* Keeps NaN. */
+static void raise_to(double *most, double value)
+{
+    if (!(value <= *most) && !isnan(*most)) *most = value;
+}
+
+static double largest(const double *a, int64_t n)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        raise_to(&most, fabs(a[i]));
+    return most;
+}
+
+static double largest_difference(const double *a, const double *b, int64_t n)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        raise_to(&most, fabs(a[i] - b[i]));
+    return most;
+}
+
+/* |a - b|_2^2; b NULL: |a|_2^2. */
+static double square(const double *a, const double *b, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double d = b != NULL ? a[i] - b[i] : a[i];
+
+        sum += d * d;
+    }
+    return sum;
+}
+
+static double ratio(double difference, double size)
+{
+    return difference == 0 ? 0 : difference / size;
+}
+
+enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
+                                   struct ghp_precision precision, struct ghp_verification *v)
+{
+    struct limits limits = limits_of(precision);
+    double largest_weight = 0, all_gradients = 0, squares = 0;
+
+    *v = (struct ghp_verification){.n = plan->list.n,
+                                   .weight_limit = limits.weights,
+                                   .gradient_limit = limits.gradients,
+                                   .gradient_rms_limit = limits.gradients_rms};
+    v->verdicts = ghp_alloc((size_t)v->n + 1, sizeof(*v->verdicts));
+    if (v->verdicts == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < v->n; i++)
+        raise_to(&largest_weight, largest(lone->weights[i], lone->list.items[i].param->elements));
+    for (int i = 0; i < lone->list.n_params; i++)
+        all_gradients += square(lone->gradients[i], NULL, lone->list.items[i].param->elements);
+    for (int i = 0; i < v->n; i++) {
+        const struct ghp_tensor *t = &lone->list.items[i];
+        struct ghp_verdict *verdict = &v->verdicts[i];
+        int64_t n = t->param->elements;
+
+        verdict->name = t->param->name;
+        verdict->weight_difference =
+            ratio(largest_difference(plan->weights[i], lone->weights[i], n),
+                  fmax(largest(lone->weights[i], n), 1e-3 * largest_weight));
+        raise_to(&v->weight_difference, verdict->weight_difference);
+        verdict->has_gradient = !t->is_state;
+        if (t->is_state) continue;
+        verdict->gradient_difference =
+            ratio(sqrt(square(plan->gradients[i], lone->gradients[i], n)),
+                  fmax(sqrt(square(lone->gradients[i], NULL, n)), 1e-6 * sqrt(all_gradients)));
+        raise_to(&v->gradient_difference, verdict->gradient_difference);
+        squares += verdict->gradient_difference * verdict->gradient_difference;
+    }
+    v->gradient_rms = sqrt(squares / fmax(lone->list.n_params, 1));
+    v->passed = v->weight_difference <= v->weight_limit &&
+                v->gradient_difference <= v->gradient_limit &&
+                v->gradient_rms <= v->gradient_rms_limit;
+    return GHP_OK;
+}
+
+void ghp_verification_release(struct ghp_verification *v)
+{
+    if (v == NULL) return;
+    free(v->verdicts);
+    *v = (struct ghp_verification){0};
+}

@@ -1,0 +1,66 @@
+/* executor/train/verify.h - does the plan train like one worker? Trains both and compares every tensor.
+ *
+ *     e_w = max|w - w1| / max(max|w1|, 1e-3 * largest such maximum of any tensor)      after the last step
+ *     e_g = |g - g1|_2 / max(|g1|_2, 1e-6 * |all g1|_2)                                of the first step
+ *
+ * A wrong gradient hides in weights while the learning rate is small, so both are asked. Statistics of batch norm count
+ * as weights. Call order: snapshot of the plan's run (init, gradients after step 1, weights at the end), the same of a
+ * lone worker (ghp_verify_lone), compare.
+ *
+ * Tested   tests/executor/test_equality.c */
+#ifndef GHP_EXECUTOR_TRAIN_VERIFY_H
+#define GHP_EXECUTOR_TRAIN_VERIFY_H
+
+#include "executor/train/training_config.h"
+#include "executor/state/tensors.h"
+
+struct ghp_snapshot { /* whole tensors, as double */
+    struct ghp_tensors_list list;
+    bool keeps;         /* this process keeps values; others only take part in gathering */
+    double **weights;   /* one a tensor, owned */
+    double **gradients; /* one a parameter, owned */
+    int64_t n_losses;
+    double *losses; /* of each step, owned */
+};
+
+/* steps: room for losses. */
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps,
+                                  struct ghp_snapshot *snapshot);
+void ghp_snapshot_release(struct ghp_snapshot *snapshot); /* accepts a zeroed one */
+/* Gradients of the last step (settle first), weights and statistics (flush first). Collective over all workers. */
+enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
+enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
+
+/* Trains `steps` steps from fresh weights, keeping gradients, weights and losses. Collective over the worker's extent. */
+enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe,
+                                 int64_t steps, struct ghp_snapshot *snapshot);
+
+/* The same by one worker alone, on the same team's backend and recipe. `like` gives model, batch, precision and the masks' seed.
+ * Local */
+enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like,
+                                struct ghp_recipe *recipe, int64_t steps,
+                                struct ghp_snapshot *snapshot);
+
+struct ghp_verdict {            /* of one tensor */
+    const char *name;           /* borrowed from the model */
+    double weight_difference;   /* e_w */
+    double gradient_difference; /* e_g; 0 for statistics */
+    bool has_gradient;
+};
+
+struct ghp_verification {
+    int n;
+    struct ghp_verdict *verdicts;                  /* owned */
+    double weight_difference, gradient_difference; /* greatest of all */
+    double gradient_rms;                           /* root of the mean of the squares of all e_g */
+    double weight_limit, gradient_limit, gradient_rms_limit;
+    bool passed; /* all within their limits; NaN is not */
+};
+
+/* Limits: docs/exactness.md. Local. */
+enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
+                                   struct ghp_precision precision,
+                                   struct ghp_verification *verification);
+void ghp_verification_release(struct ghp_verification *verification);
+
+#endif

@@ -1,0 +1,68 @@
+/* executor/transport/mpi/add.c - sums of what several ranks sent, in the members' order whoever adds. */
+#include "executor/transport/mpi/hierarchy.h"
+
+#include "core/model/precision.h"
+
+#include <string.h>
+
+enum { SUM_BLOCK = 512 }; /* elements added at a time, in cache */
+
+/* out = sum of the pieces in the members' order; out may be own.  The first two are added at once, and the last into
+ * out: two members' pieces are gone through once. */
+#define SUM_IN_ORDER(type)                                                                         \
+    static const type *piece_##type(const struct ghp_mpi_pieces *p, int r, int64_t at)             \
+    {                                                                                              \
+        const type *own = p->own, *scratch = p->scratch;                                           \
+        return r == p->index ? own + at : scratch + r * p->stride + at;                            \
+    }                                                                                              \
+    static void sum_##type(const struct ghp_mpi_pieces *p, type *out)                              \
+    {                                                                                              \
+        type total[SUM_BLOCK];                                                                     \
+        for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {                                         \
+            int64_t m = ghp_mpi_smaller(SUM_BLOCK, p->n - at);                                     \
+            const type *left = piece_##type(p, 0, at);                                             \
+            for (int r = 1; r < p->count; r++) {                                                   \
+                const type *right = piece_##type(p, r, at);                                        \
+                type *to = r == p->count - 1 ? out + at : total;                                   \
+                _Pragma("omp simd") for (int64_t i = 0; i < m; i++) to[i] = left[i] + right[i];    \
+                left = total;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+    }
+SUM_IN_ORDER(float)
+SUM_IN_ORDER(double)
+#undef SUM_IN_ORDER
+
+/* bfloat16: added in float, rounded once. */
+static void sum_bf16(const struct ghp_mpi_pieces *p, uint16_t *out)
+{
+    const uint16_t *own = p->own, *scratch = p->scratch;
+    float total[SUM_BLOCK];
+
+    for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {
+        int64_t m = ghp_mpi_smaller(SUM_BLOCK, p->n - at);
+
+        for (int r = 0; r < p->count; r++) {
+            const uint16_t *piece = r == p->index ? own + at : scratch + r * p->stride + at;
+
+#pragma omp simd
+            for (int64_t i = 0; i < m; i++)
+                total[i] = (r == 0 ? 0.0f : total[i]) + ghp_bf16_value(piece[i]);
+        }
+#pragma omp simd
+        for (int64_t i = 0; i < m; i++)
+            out[at + i] = ghp_bf16_of(total[i]);
+    }
+}
+
+void ghp_mpi_sum_pieces(const struct ghp_mpi_pieces *pieces, int element_bytes, void *out)
+{
+    GHP_ASSERT(pieces->count > 1);
+    if (pieces->n <= 0) return;
+    if (element_bytes == 8)
+        sum_double(pieces, out);
+    else if (element_bytes == 2)
+        sum_bf16(pieces, out);
+    else
+        sum_float(pieces, out);
+}

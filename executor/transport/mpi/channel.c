@@ -1,0 +1,78 @@
+/* executor/transport/mpi/channel.c - single messages over MPI, on a communicator that nothing else uses. */
+#include "executor/transport/mpi/transport_mpi_private.h"
+
+#include <stdlib.h>
+
+/* A communicator of all workers for messages, made with the first mailbox. */
+static enum ghp_status open_channel(struct ghp_transport *t)
+{
+    int *most = NULL, found = 0;
+
+    if (t->mail != MPI_COMM_NULL) return GHP_OK;
+    GHP_TRY(ghp_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &t->mail), "making a communicator"));
+    GHP_TRY(ghp_mpi_check(MPI_Comm_set_errhandler(t->mail, MPI_ERRORS_RETURN),
+                          "making a communicator"));
+    MPI_Comm_get_attr(t->mail, MPI_TAG_UB, &most, &found);
+    t->most_tag = found ? *most : 32767;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_mpi_mail(struct ghp_transport *t, int slots, struct ghp_mailbox **mailbox)
+{
+    struct ghp_mailbox *box = ghp_alloc(1, sizeof(*box));
+
+    *mailbox = NULL;
+    if (box == NULL) return GHP_NO_MEMORY();
+    box->transport = t;
+    box->n = slots;
+    box->requests = ghp_alloc((size_t)slots + 1, sizeof(*box->requests));
+    if (box->requests == NULL) {
+        free(box);
+        return GHP_NO_MEMORY();
+    }
+    for (int i = 0; i < slots; i++)
+        box->requests[i] = MPI_REQUEST_NULL;
+    *mailbox = box;
+    return open_channel(t);
+}
+
+enum ghp_status ghp_mpi_post(struct ghp_mailbox *box, int slot, const struct ghp_message *m)
+{
+    struct ghp_transport *t = box->transport;
+
+    GHP_ASSERT(slot >= 0 && slot < box->n && box->requests[slot] == MPI_REQUEST_NULL);
+    if (m->bytes > GHP_MESSAGE_BYTES)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a message between stages has %lld bytes, more than %d; use more "
+                        "micro-batches or workers",
+                        (long long)m->bytes, (int)GHP_MESSAGE_BYTES);
+    if (m->tag > t->most_tag)
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "this MPI numbers messages up to %d, but %d is wanted; use one with larger "
+                        "tags, such as Debian's Open MPI",
+                        t->most_tag, m->tag);
+    if (m->receives)
+        return ghp_mpi_check(MPI_Irecv(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag, t->mail,
+                                       &box->requests[slot]),
+                             "receiving from another stage");
+    return ghp_mpi_check(
+        MPI_Isend(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag, t->mail, &box->requests[slot]),
+        "sending to another stage");
+}
+
+enum ghp_status ghp_mpi_poll(struct ghp_mailbox *box, int slot, bool *done)
+{
+    int is_done = 0;
+    enum ghp_status status =
+        ghp_mpi_check(MPI_Test(&box->requests[slot], &is_done, MPI_STATUS_IGNORE), "waiting");
+
+    *done = is_done != 0;
+    return status;
+}
+
+void ghp_mpi_empty(struct ghp_mailbox *box)
+{
+    if (box == NULL) return;
+    free(box->requests);
+    free(box);
+}

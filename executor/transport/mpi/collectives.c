@@ -1,0 +1,99 @@
+/* executor/transport/mpi/collectives.c - ghp's own collectives over single messages that know no levels.
+ *
+ * An all-to-all is a pairwise exchange: every rank posts its receives, then sends to the others starting with the one
+ * after itself, so that no rank is everybody's first target.  Sums: mpi/reduce.c; gathers: mpi/gather.c. */
+#include "executor/transport/mpi/transport_mpi_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { AGREE_TEXT_BYTES = 512 }; /* of a failing rank's message */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes [done, done + n) of each piece: in's r-th goes to r, what r sends lands at out's r-th. */
+static enum ghp_status exchange_pieces(struct ghp_comm *comm, const char *in, char *out,
+                                       const int64_t stride_and_n[2])
+{
+    int p = comm->count, me = comm->index;
+    int64_t stride = stride_and_n[0], n = stride_and_n[1];
+
+    for (int i = 1; i < p; i++) {
+        int r = (me - i + p) % p;
+        GHP_TRY(ghp_mpi_receive(comm, out + r * stride, n, r));
+    }
+    for (int i = 1; i < p; i++) {
+        int r = (me + i) % p;
+        GHP_TRY(ghp_mpi_send(comm, in + r * stride, n, r));
+    }
+    return ghp_mpi_wait(comm, comm->lane);
+}
+
+enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
+                                   int64_t bytes_each)
+{
+    const char *source = in;
+    char *target = out;
+    int64_t own = comm->index * bytes_each;
+
+    if (bytes_each == 0) return GHP_OK;
+    memcpy(target + own, source + own, (size_t)bytes_each);
+    for (int64_t done = 0; done < bytes_each && comm->count > 1; done += GHP_MPI_PIECE_BYTES) {
+        const int64_t stride_and_n[2] = {bytes_each,
+                                         smaller(GHP_MPI_PIECE_BYTES, bytes_each - done)};
+
+        GHP_TRY(exchange_pieces(comm, source + done, target + done, stride_and_n));
+    }
+    return GHP_OK;
+}
+
+/* Dissemination: after round i everyone has heard, through others, of 2^(i+1) ranks. */
+enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm)
+{
+    int p = comm->count, me = comm->index;
+
+    for (int distance = 1; distance < p; distance *= 2) {
+        char out = 0, in = 0;
+
+        GHP_TRY(ghp_mpi_receive(comm, &in, 1, (me - distance + p) % p));
+        GHP_TRY(ghp_mpi_send(comm, &out, 1, (me + distance) % p));
+        GHP_TRY(ghp_mpi_wait(comm, comm->lane));
+    }
+    return GHP_OK;
+}
+
+struct verdict { /* what one rank says in an agreement */
+    int32_t status;
+    char text[AGREE_TEXT_BYTES];
+};
+
+enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
+{
+    enum ghp_status result = status;
+    struct verdict mine = {.status = (int32_t)status};
+    struct verdict *all;
+
+    if (comm->count == 1) return status;
+    all = ghp_alloc((size_t)comm->count, sizeof(*all));
+    if (all == NULL) return GHP_NO_MEMORY();
+    if (status != GHP_OK) {
+        size_t n = strlen(ghp_status_message());
+
+        if (n > AGREE_TEXT_BYTES - 1) n = AGREE_TEXT_BYTES - 1;
+        memcpy(mine.text, ghp_status_message(), n);
+    }
+    GHP_TRY_GOTO(result, ghp_mpi_all_gather(comm, &mine, all, (int64_t)sizeof(mine)), done);
+    result = status;
+    for (int r = 0; status == GHP_OK && r < comm->count; r++) {
+        if (all[r].status == GHP_OK) continue;
+        result = GHP_FAIL((enum ghp_status)all[r].status, "worker %d: %s",
+                          ghp_ranks_at(comm->ranks, r), all[r].text);
+        break;
+    }
+done:
+    free(all);
+    return result;
+}

@@ -1,0 +1,273 @@
+/* executor/transport/mpi/shared_segment.c - see mpi/shared_segment.h.
+ *
+ * The memory has no name in any file system: the first rank of a node makes it and the others open it by way of the
+ * first one's process, so nothing stays behind however a run ends.  They believe that it is the right one when they find
+ * there what the first one wrote. */
+#include "executor/transport/mpi/shared_segment.h"
+
+#include "executor/engine/step_timer.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MARK_BYTES = 128,       /* two lines: processors fetch them in pairs */
+    SLOT_BYTES = 256 << 10, /* in cache */
+    /* where each wait costs more: ranks share cores with each other or with computing threads, or sums go on over links,
+     * in messages of a part of it */
+    LONG_SLOT_BYTES = 1 << 20,
+    SLOTS = 4,         /* one more than there are sheets under way */
+    LONG_SLOTS = 6,    /* as many with two levels */
+    SKEW_BYTES = 4096, /* between ranks, whose slots would all meet in the same places of a cache */
+    TESTS = 32,        /* between two looks at the clock */
+};
+
+/* What one rank says to the others of its node: for each event the number of sheets that have had it. */
+struct ghp_board_mark {
+    _Alignas(MARK_BYTES) _Atomic uint32_t sheets[GHP_BOARD_EVENTS];
+    _Atomic uint32_t sleepers; /* who waits for this rank and wants to be woken */
+};
+
+struct head {      /* where the memory begins */
+    uint64_t seal; /* that of the offer */
+};
+
+static int64_t rounded(int64_t bytes)
+{
+    return (bytes + GHP_BOARD_UNIT_BYTES - 1) / GHP_BOARD_UNIT_BYTES * GHP_BOARD_UNIT_BYTES;
+}
+
+/* ---- waiting ---- */
+
+static bool has(const struct ghp_board_mark *mark, enum ghp_board_event event, uint32_t sheet)
+{
+    return (int32_t)(atomic_load_explicit(&mark->sheets[event], memory_order_acquire) - sheet) > 0;
+}
+
+static void breathe(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Tests for a moment. */
+static bool has_soon(const struct ghp_board_mark *mark, enum ghp_board_event event, uint32_t sheet)
+{
+    double begin_s;
+
+    if (has(mark, event, sheet)) return true;
+    begin_s = ghp_stopwatch_now_s();
+    do {
+        for (int i = 0; i < TESTS; i++) {
+            if (has(mark, event, sheet)) return true;
+            breathe();
+        }
+    } while (ghp_stopwatch_now_s() - begin_s < ghp_mpi_testing_s);
+    return false;
+}
+
+/* The watchdog's message: who is missing. */
+static enum ghp_status fail_stalled(const struct ghp_board *b, enum ghp_board_event event,
+                                    uint32_t sheet)
+{
+    struct ghp_mpi_missing missing = {"", ""};
+
+    for (int r = 0; r < b->count; r++)
+        if (r != b->index && !has(&b->marks[r], event, sheet))
+            ghp_mpi_miss(&missing, ghp_ranks_at(b->comm->ranks, b->first + r),
+                         event != GHP_BOARD_TAKEN);
+    return ghp_mpi_stalled(b->comm, &missing);
+}
+
+static enum ghp_status sleep_until(const struct ghp_board *b, int rank, enum ghp_board_event event,
+                                   uint32_t sheet)
+{
+    struct ghp_board_mark *mark = &b->marks[rank];
+    double begin_s = ghp_stopwatch_now_s();
+    long pause_ns = 0;
+    enum ghp_status status = GHP_OK;
+
+    atomic_fetch_add(&mark->sleepers, 1);
+    for (;;) {
+        uint32_t seen = atomic_load(&mark->sheets[event]);
+
+        if ((int32_t)(seen - sheet) > 0) break;
+        pause_ns = ghp_mpi_pause_ns(b->comm, pause_ns);
+        syscall(SYS_futex, &mark->sheets[event], FUTEX_WAIT, seen,
+                &(struct timespec){.tv_nsec = pause_ns}, NULL, 0);
+        if (has(mark, event, sheet)) break;
+        GHP_TRY_GOTO(status, ghp_mpi_progress(b->comm), done);
+        if (ghp_stopwatch_now_s() - begin_s > b->comm->transport->watchdog_s)
+            GHP_TRY_GOTO(status, fail_stalled(b, event, sheet), done);
+    }
+done:
+    atomic_fetch_sub(&mark->sleepers, 1);
+    return status;
+}
+
+enum ghp_status ghp_board_await(const struct ghp_board *b, enum ghp_board_event event,
+                                uint32_t sheet)
+{
+    for (int i = 1; i < b->count; i++) {
+        int r = (b->index + i) % b->count;
+
+        if (!has_soon(&b->marks[r], event, sheet)) GHP_TRY(sleep_until(b, r, event, sheet));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_board_claim(const struct ghp_board *b, uint32_t sheet)
+{
+    return ghp_board_await(b, GHP_BOARD_TAKEN, sheet - (uint32_t)b->slots);
+}
+
+void ghp_board_say(const struct ghp_board *b, enum ghp_board_event event, uint32_t sheet)
+{
+    struct ghp_board_mark *mark = &b->marks[b->index];
+
+    atomic_store(&mark->sheets[event], sheet + 1);
+    if (atomic_load(&mark->sleepers) > 0)
+        syscall(SYS_futex, &mark->sheets[event], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* ---- opening ---- */
+
+struct offer {             /* of a node's first rank */
+    uint64_t seal;         /* drawn */
+    int32_t process, file; /* file -1: it could not */
+};
+
+static bool map(struct ghp_board *b, int file)
+{
+    void *memory = mmap(NULL, (size_t)b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+    if (memory == MAP_FAILED) return false;
+    b->memory = memory;
+    b->marks = (struct ghp_board_mark *)(void *)((char *)memory + MARK_BYTES);
+    b->places = (char *)memory + rounded((b->count + 1) * (int64_t)MARK_BYTES);
+    return true;
+}
+
+/* The first rank's part. */
+static struct offer make(struct ghp_board *b)
+{
+    struct offer offer = {.process = (int32_t)getpid(), .file = -1};
+    int file = memfd_create("ghp-sums", MFD_CLOEXEC);
+
+    if (file < 0) return offer;
+    if (getrandom(&offer.seal, sizeof(offer.seal), 0) != (ssize_t)sizeof(offer.seal) ||
+        ftruncate(file, b->bytes) != 0 || !map(b, file)) {
+        close(file);
+        return offer;
+    }
+    ((struct head *)b->memory)->seal = offer.seal;
+    offer.file = file;
+    return offer;
+}
+
+/* The others' part. */
+static bool join(struct ghp_board *b, const struct offer *offer)
+{
+    char path[64];
+    struct stat about;
+    int file;
+    bool joined;
+
+    if (offer->file < 0) return false;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)offer->process, (int)offer->file);
+    file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return false;
+    joined = fstat(file, &about) == 0 && about.st_size == b->bytes && map(b, file) &&
+             ((const struct head *)b->memory)->seal == offer->seal;
+    close(file);
+    return joined;
+}
+
+/* Whether all of the communicator share memory, each with those of its node. */
+static enum ghp_status share(struct ghp_board *b, struct offer *offers, int32_t *shared, bool *all)
+{
+    struct ghp_comm *comm = b->comm;
+    struct offer mine = {.file = -1};
+    enum ghp_status status;
+    int32_t joined;
+
+    *all = true;
+    if (b->index == 0) mine = make(b);
+    status = ghp_mpi_all_gather(comm, &mine, offers, (int64_t)sizeof(mine));
+    joined = status == GHP_OK && (b->index == 0 ? mine.file >= 0 : join(b, &offers[b->first]));
+    if (status == GHP_OK)
+        status = ghp_mpi_all_gather(comm, &joined, shared, (int64_t)sizeof(joined));
+    for (int r = 0; status == GHP_OK && r < comm->count; r++)
+        *all = *all && shared[r] != 0;
+    if (mine.file >= 0) close(mine.file);
+    return status;
+}
+
+/* Whether each rank of this node has a core to itself while it is in a sum. */
+static bool undisturbed(const struct ghp_comm *comm)
+{
+    const struct ghp_transport *t = comm->transport;
+    long here = 0;
+
+    for (int r = 0; r < t->size; r++)
+        here += t->node_of[r] == t->node_of[t->rank];
+    return comm->stream == GHP_STREAM_COMPUTE && here <= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static struct ghp_board *describe(struct ghp_comm *comm)
+{
+    struct ghp_board *b = ghp_alloc(1, sizeof(*b));
+    bool alone = comm->in_node == comm->count;
+
+    if (b == NULL) return NULL;
+    b->comm = comm;
+    b->first = comm->index / comm->in_node * comm->in_node;
+    b->count = comm->in_node;
+    b->index = comm->index - b->first;
+    b->slots = alone ? SLOTS : LONG_SLOTS;
+    b->slot_bytes = alone && undisturbed(comm) ? SLOT_BYTES : LONG_SLOT_BYTES;
+    b->rank_bytes = b->slots * b->slot_bytes + SKEW_BYTES;
+    b->bytes = rounded((b->count + 1) * (int64_t)MARK_BYTES) + b->count * b->rank_bytes;
+    return b;
+}
+
+enum ghp_status ghp_board_open(struct ghp_comm *comm, struct ghp_board **board)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_board *b = describe(comm);
+    struct offer *offers = ghp_alloc((size_t)comm->count, sizeof(*offers));
+    int32_t *shared = ghp_alloc((size_t)comm->count, sizeof(*shared));
+    bool all = false;
+
+    *board = NULL;
+    if (b == NULL || offers == NULL || shared == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    GHP_TRY_GOTO(status, share(b, offers, shared, &all), done);
+    if (all) {
+        *board = b;
+        b = NULL;
+    }
+done:
+    free(shared);
+    free(offers);
+    ghp_board_close(b);
+    return status;
+}
+
+void ghp_board_close(struct ghp_board *b)
+{
+    if (b == NULL) return;
+    if (b->memory != NULL) munmap(b->memory, (size_t)b->bytes);
+    free(b);
+}

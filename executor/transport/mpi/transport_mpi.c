@@ -1,0 +1,335 @@
+/* executor/transport/mpi/transport_mpi.c - the transport over MPI: start, communicators, the end.
+ *
+ * MPI carries single messages only; every collective is ghp's own (mpi/reduce.c, mpi/gather.c, mpi/collectives.c), because MPI promises
+ * neither the order of a reduction nor the same bits on all ranks. Inside a node sums need no messages where its ranks can
+ * share memory (mpi/shared_segment.h). Two threads use it at once, one a stream, each on communicators of its own. */
+#include "executor/transport/mpi/shared_segment.h"
+
+#include "core/base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum {
+    MESSAGE_TAG = 7,
+    COMM_TAG = 1,
+    HOST_BYTES = 256,     /* of a host's name */
+    TIMER_SLACK_NS = 1000 /* sleeps end when they should: the default adds 50 us to each */
+};
+
+enum ghp_status ghp_mpi_check(int code, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int n = 0;
+
+    if (code == MPI_SUCCESS) return GHP_OK;
+    MPI_Error_string(code, text, &n);
+    return GHP_FAIL(GHP_ERR_COMM, "%s failed in MPI: %s; see whether all workers are still alive",
+                    what, text);
+}
+
+/* The place of the next request in the present lane, which counts once the message is posted. */
+static MPI_Request *next_request(struct ghp_comm *comm, int64_t bytes, int peer, bool receives)
+{
+    struct ghp_mpi_posted *posted = &comm->posted[comm->lane];
+
+    GHP_ASSERT(posted->n < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
+    posted->peer[posted->n] = peer;
+    posted->receives[posted->n] = receives;
+    return &posted->requests[posted->n];
+}
+
+enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer)
+{
+    MPI_Request *request = next_request(comm, bytes, peer, true);
+
+    GHP_TRY(ghp_mpi_check(
+        MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "receiving"));
+    comm->posted[comm->lane].n++;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer)
+{
+    MPI_Request *request = next_request(comm, bytes, peer, false);
+
+    GHP_TRY(ghp_mpi_check(
+        MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "sending"));
+    comm->posted[comm->lane].n++;
+    return GHP_OK;
+}
+
+static void comm_close(struct ghp_comm *comm)
+{
+    if (comm == NULL) return;
+    ghp_board_close(comm->board);
+    if (comm->mpi != MPI_COMM_NULL && comm->mpi != MPI_COMM_WORLD) MPI_Comm_free(&comm->mpi);
+    for (int i = 0; i < GHP_MPI_LANES; i++) {
+        free(comm->posted[i].requests);
+        free(comm->posted[i].receives);
+        free(comm->posted[i].peer);
+    }
+    free(comm);
+}
+
+/* An MPI communicator of exactly these ranks, made by its members alone. */
+static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
+{
+    enum ghp_status status = GHP_OK;
+    MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+    int *members;
+
+    if (ranks.count == 1) return GHP_OK;
+    members = ghp_alloc((size_t)ranks.count, sizeof(*members));
+    if (members == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < ranks.count; i++)
+        members[i] = ghp_ranks_at(ranks, i);
+    GHP_TRY_GOTO(status,
+                 ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"),
+                 done);
+    GHP_TRY_GOTO(
+        status,
+        ghp_mpi_check(MPI_Group_incl(world, ranks.count, members, &group), "making a communicator"),
+        done);
+    GHP_TRY_GOTO(status,
+                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi),
+                               "making a communicator"),
+                 done);
+    GHP_TRY_GOTO(
+        status,
+        ghp_mpi_check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"),
+        done);
+done:
+    free(members);
+    if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
+    if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
+    return status;
+}
+
+static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_ranks ranks,
+                                  enum ghp_stream stream)
+{
+    for (struct ghp_comm *c = t->comms; c != NULL; c = c->next)
+        if (ghp_ranks_same(c->ranks, ranks) && c->stream == stream) return c;
+    return NULL;
+}
+
+static int node_at(const struct ghp_transport *t, struct ghp_ranks ranks, int i)
+{
+    return t->node_of[ghp_ranks_at(ranks, i)];
+}
+
+/* Ranks in each node, where the communicator's ranks fill one node after the other with as many in each; else 0. */
+static int ranks_in_node(const struct ghp_transport *t, struct ghp_ranks ranks)
+{
+    int n = 1;
+
+    if (t->node_of == NULL) return 0;
+    while (n < ranks.count && node_at(t, ranks, n) == node_at(t, ranks, 0))
+        n++;
+    if (ranks.count % n != 0) return 0;
+    for (int i = n; i < ranks.count; i++) {
+        bool same = node_at(t, ranks, i) == node_at(t, ranks, i - 1);
+
+        if (same != (i % n != 0)) return 0;
+        for (int j = 0; !same && j < i; j += n)
+            if (node_at(t, ranks, j) == node_at(t, ranks, i)) return 0;
+    }
+    return n;
+}
+
+/* Sums of the communicator inside a node go through shared memory from here on, where there can be some. */
+static enum ghp_status open_board(struct ghp_comm *c)
+{
+    struct ghp_transport *t = c->transport;
+
+    if (c->in_node <= 1) return GHP_OK;
+    GHP_TRY(ghp_board_open(c, &c->board));
+    if (c->board != NULL || t->told) return GHP_OK;
+    t->told = true;
+    if (t->rank == 0)
+        ghp_note("workers of one host cannot share memory here, so they add by messages, which is "
+                 "slower; see whether they may open each other's files in /proc");
+    return GHP_OK;
+}
+
+static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
+                                 enum ghp_stream stream, struct ghp_comm **comm)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_comm *c;
+    size_t slots;
+
+    *comm = comm_find(t, ranks, stream);
+    if (*comm != NULL) return GHP_OK;
+    GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
+    c = ghp_alloc(1, sizeof(*c));
+    if (c == NULL) return GHP_NO_MEMORY();
+    slots = 2 * (size_t)ranks.count;
+    c->mpi = MPI_COMM_NULL;
+    c->transport = t;
+    c->ranks = ranks;
+    c->stream = stream;
+    c->count = ranks.count;
+    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
+    c->in_node = ranks_in_node(t, ranks);
+    c->label = "no instruction";
+    for (int i = 0; i < GHP_MPI_LANES; i++) {
+        struct ghp_mpi_posted *posted = &c->posted[i];
+
+        posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
+        posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
+        posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
+        if (posted->requests == NULL || posted->peer == NULL || posted->receives == NULL)
+            GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    }
+    GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
+    GHP_TRY_GOTO(status, open_board(c), fail);
+    c->next = t->comms;
+    t->comms = c;
+    *comm = c;
+    return GHP_OK;
+fail:
+    comm_close(c);
+    return status;
+}
+
+static void mpi_close(struct ghp_transport *t)
+{
+    if (t == NULL) return;
+    while (t->comms != NULL) {
+        struct ghp_comm *c = t->comms;
+
+        t->comms = c->next;
+        comm_close(c);
+    }
+    if (t->mail != MPI_COMM_NULL) MPI_Comm_free(&t->mail);
+    free(t->node_of);
+    free(t);
+    MPI_Finalize();
+}
+
+/* Who is where: ranks whose hosts have one name share a node. */
+static enum ghp_status find_nodes(struct ghp_transport *t)
+{
+    enum ghp_status status = GHP_OK;
+    char mine[HOST_BYTES] = "", *hosts = ghp_alloc((size_t)t->size, HOST_BYTES);
+    int *node_of = ghp_alloc((size_t)t->size, sizeof(*node_of));
+
+    if (hosts == NULL || node_of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    if (gethostname(mine, sizeof(mine) - 1) != 0) mine[0] = '\0';
+    GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, mine, hosts, HOST_BYTES), done);
+    for (int r = 0; r < t->size; r++) {
+        int first = 0;
+
+        while (strcmp(hosts + (size_t)first * HOST_BYTES, hosts + (size_t)r * HOST_BYTES) != 0)
+            first++;
+        node_of[r] = first;
+    }
+    t->node_of = node_of;
+    node_of = NULL;
+    t->world->in_node = ranks_in_node(t, t->world->ranks);
+    status = open_board(t->world);
+done:
+    free(node_of);
+    free(hosts);
+    return status;
+}
+
+static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
+                                struct ghp_transport **transport)
+{
+    struct ghp_transport *t;
+    int provided = 0;
+    enum ghp_status status = GHP_OK;
+
+    *transport = NULL;
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+    t = ghp_alloc(1, sizeof(*t));
+    if (t == NULL) return GHP_NO_MEMORY();
+    t->mail = MPI_COMM_NULL;
+    if (provided < MPI_THREAD_MULTIPLE)
+        GHP_TRY_GOTO(
+            status,
+            GHP_FAIL(GHP_ERR_COMM,
+                     "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
+                     "use one built with thread support, such as Debian's Open MPI"),
+            fail);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &t->size);
+    t->watchdog_s = watchdog_s;
+    t->shares_memory = true;
+    GHP_TRY_GOTO(status,
+                 mpi_group(t, (struct ghp_ranks){.count = t->size, .stride = 1}, GHP_STREAM_COMPUTE,
+                           &t->world),
+                 fail);
+    t->world->label = "start";
+    GHP_TRY_GOTO(status, find_nodes(t), fail);
+    *transport = t;
+    return GHP_OK;
+fail:
+    mpi_close(t);
+    return status;
+}
+
+static int mpi_rank(const struct ghp_transport *t)
+{
+    return t->rank;
+}
+
+static int mpi_size(const struct ghp_transport *t)
+{
+    return t->size;
+}
+
+static void mpi_sum_in_rank_order(struct ghp_transport *t, bool on)
+{
+    t->in_rank_order = on;
+}
+
+static void mpi_label(struct ghp_comm *comm, const char *label)
+{
+    comm->label = label;
+}
+
+static double mpi_watchdog_s(const struct ghp_transport *t)
+{
+    return t->watchdog_s;
+}
+
+static void mpi_abort(struct ghp_transport *t, int exit_code)
+{
+    (void)t;
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
+const struct ghp_transport_ops ghp_transport_mpi = {
+    .name = "mpi",
+    .open = mpi_open,
+    .close = mpi_close,
+    .rank = mpi_rank,
+    .size = mpi_size,
+    .sum_in_rank_order = mpi_sum_in_rank_order,
+    .group = mpi_group,
+    .label = mpi_label,
+    .all_reduce = ghp_mpi_all_reduce,
+    .reduce_scatter = ghp_mpi_reduce_scatter,
+    .all_gather = ghp_mpi_all_gather,
+    .all_to_all = ghp_mpi_all_to_all,
+    .barrier = ghp_mpi_barrier,
+    .agree = ghp_mpi_agree,
+    .abort = mpi_abort,
+    .mail = ghp_mpi_mail,
+    .post = ghp_mpi_post,
+    .poll = ghp_mpi_poll,
+    .empty = ghp_mpi_empty,
+    .watchdog_s = mpi_watchdog_s,
+};

@@ -1,0 +1,111 @@
+/* executor/transport/mpi/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere else. */
+#ifndef GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
+#define GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
+
+#include "executor/transport/transport.h"
+
+#include <mpi.h>
+
+/* Messages on their way that are waited for together. */
+struct ghp_mpi_posted {
+    int n;
+    int *peer;             /* of each request; 2 count entries */
+    bool *receives;        /* whether the request is a receive */
+    MPI_Request *requests; /* 2 count entries */
+};
+
+/* What is on its way while one of them is waited for: mpi/hierarchy.c. */
+enum { GHP_MPI_LANES = 5 };
+
+struct ghp_board; /* mpi/shared_segment.h */
+
+struct ghp_comm {
+    struct ghp_transport *transport; /* borrowed */
+    struct ghp_comm *next;           /* in the transport's list */
+    struct ghp_ranks ranks;
+    enum ghp_stream stream;
+    MPI_Comm mpi;     /* MPI_COMM_NULL where count is 1 */
+    int count, index; /* ranks, and this one's place among them */
+    int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
+    struct ghp_board *board; /* of those of this node; NULL: they share no memory */
+    struct ghp_mpi_posted posted[GHP_MPI_LANES];
+    int lane;          /* where the next message is posted */
+    const char *label; /* borrowed; what the watchdog names */
+};
+
+struct ghp_mailbox {
+    struct ghp_transport *transport; /* borrowed */
+    int n;
+    MPI_Request *requests; /* MPI_REQUEST_NULL: empty */
+};
+
+struct ghp_transport {
+    int rank, size;
+    MPI_Comm mail; /* of all workers, for mailboxes; MPI_COMM_NULL until the first */
+    int most_tag;  /* of its messages */
+    int *node_of;  /* each rank's node: the first rank there */
+    bool in_rank_order;
+    bool shares_memory; /* sums use boards; at first true. All workers alike */
+    bool told;          /* that there are none */
+    double watchdog_s;
+    struct ghp_comm *comms; /* owned */
+    struct ghp_comm *world; /* in comms */
+};
+
+/* In mpi/wait.c.
+ *
+ * Waits for all messages posted in one lane: first by testing, then by testing between short sleeps. Those of the other
+ * lane go on meanwhile.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane);
+
+/* For waits that are not for messages: lets MPI go on with those that are on their way. */
+enum ghp_status ghp_mpi_progress(struct ghp_comm *comm);
+/* How long to sleep between two looks: at first (0), and after a pause of so long [ns]. */
+long ghp_mpi_pause_ns(const struct ghp_comm *comm, long last_ns);
+extern const double ghp_mpi_testing_s; /* of testing without a pause, before the first sleep */
+
+struct ghp_mpi_missing { /* lists of ranks, at first empty */
+    char from[256];      /* nothing has come from them */
+    char to[256];        /* they have not taken what was for them */
+};
+
+void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
+/* The watchdog's failure. */
+enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
+
+/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the order
+ * in which they were posted, whatever their lanes. */
+enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
+enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
+
+enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
+
+/* In mpi/reduce.c. */
+enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of);
+/* Into how many segments its phases cut a sum over >= 2 ranks, of >= 1 elements. */
+int64_t ghp_mpi_all_reduce_segments(const struct ghp_comm *comm, const struct ghp_reduction *of);
+enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of);
+/* In mpi/gather.c. */
+enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,
+                                   int64_t bytes_each);
+
+/* In mpi/collectives.c. */
+enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
+                                   int64_t bytes_each);
+/* In mpi/channel.c. */
+enum ghp_status ghp_mpi_mail(struct ghp_transport *transport, int slots,
+                             struct ghp_mailbox **mailbox);
+enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
+                             const struct ghp_message *message);
+enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
+void ghp_mpi_empty(struct ghp_mailbox *mailbox);
+
+/* GHP_ERR_COMM with MPI's own words where a call failed. */
+enum ghp_status ghp_mpi_check(int code, const char *what);
+
+enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
+enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
+
+#endif

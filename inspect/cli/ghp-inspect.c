@@ -1,0 +1,420 @@
+/* inspect/cli/ghp-inspect.c - the tool: shows any of ghp's files as tables, checks plans, compares two of them.
+ *
+ * The kind of a file is what its "format" says.  To add a kind: a row in `kinds`. */
+#include "core/base/json.h"
+#include "core/base/log.h"
+#include "onnx/onnx.h"
+#include "core/base/opts.h"
+#include "inspect/inspect.h"
+#include "inspect/report/report.h"
+#include "onnx/network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FILES = 64 };
+
+static struct {
+    bool verify, explain, json;
+    const char *profile, *export_onnx, *weights;
+    const char *html, *trace, *dot, *run;
+} set;
+
+static const struct ghp_opt options[] = {
+    {.name = "verify",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.verify,
+     .help = "recompute a plan's cost, memory and certificate and compare; exit 1 where they do "
+             "not hold"},
+    {.name = "explain",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.explain,
+     .help = "a plan's cost terms by layer; with a LAYER its instructions too"},
+    {.name = "profile",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.profile,
+     .argument = "PROFILE",
+     .help = "the profile that prices a plan; without it the one that the plan names"},
+    {.name = "html",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.html,
+     .argument = "FILE",
+     .help = "write a plan as one page with drawings; it needs no network"},
+    {.name = "trace",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.trace,
+     .argument = "FILE",
+     .help = "write a plan's step as trace events, for Perfetto"},
+    {.name = "dot",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.dot,
+     .argument = "FILE",
+     .help = "write a plan's network and splits for Graphviz"},
+    {.name = "run",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.run,
+     .argument = "RUN",
+     .help = "what ghp-run --run wrote: --html and --trace show it beside the prediction"},
+    {.name = "export-onnx",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.export_onnx,
+     .argument = "FILE.onnx",
+     .help = "write the network of a model or plan as ONNX"},
+    {.name = "weights",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.weights,
+     .argument = "CHECKPOINT",
+     .help = "with --export-onnx: the weights, in safetensors; without it ones and zeros"},
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.json,
+     .help = "one JSON object in place of tables"},
+};
+
+static const struct ghp_tool tool = {
+    .name = "ghp-inspect",
+    .purpose = "shows models, machines, profiles, plans and runs",
+    .usage =
+        "ghp-inspect FILE [--json]\n"
+        "       ghp-inspect PROFILE MODEL [--json]          the profile by the model's layers\n"
+        "       ghp-inspect RUN [RUN...] [--json]           where the error of the prediction "
+        "sits\n"
+        "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
+        "costs\n"
+        "       ghp-inspect PLAN --html FILE [--run RUN]    the plan as a page with drawings\n"
+        "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
+        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
+        "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]",
+    .example = "ghp-inspect models/lenet5.json",
+    .opts = options,
+    .n_opts = sizeof options / sizeof options[0],
+    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. "
+             "A model may be in ONNX (FILE.onnx).",
+};
+
+/* The file's "format", copied into text; of an ONNX file, a model's. */
+static enum ghp_status format_of(const char *path, char *text, size_t n)
+{
+    enum ghp_status status;
+    struct ghp_node root;
+    struct ghp_json doc;
+
+    if (ghp_onnx_names(path)) {
+        snprintf(text, n, "ghp.model/1");
+        return GHP_OK;
+    }
+    GHP_TRY(ghp_json_load(path, NULL, &doc));
+    root = ghp_json_root(&doc);
+    status = ghp_json_text_n(&root, "format", text, n);
+    ghp_json_release(&doc);
+    return status;
+}
+
+static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_model model;
+
+    (void)path2;
+    GHP_TRY(ghp_network_load(path, &model));
+    if (set.export_onnx != NULL)
+        status = ghp_inspect_export(report, &model, set.export_onnx, set.weights);
+    else
+        ghp_inspect_model(report, &model);
+    ghp_model_release(&model);
+    return status;
+}
+
+static enum ghp_status show_machine(struct ghp_display *report, const char *path, const char *path2)
+{
+    struct ghp_machine machine;
+
+    (void)path2;
+    GHP_TRY(ghp_machine_load(path, &machine));
+    ghp_inspect_machine(report, &machine);
+    ghp_machine_release(&machine);
+    return GHP_OK;
+}
+
+static enum ghp_status show_profile(struct ghp_display *report, const char *path, const char *path2)
+{
+    struct ghp_profile profile;
+    struct ghp_model model = {0};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_profile_load(path, &profile));
+    if (path2 != NULL) status = ghp_network_load(path2, &model);
+    if (status == GHP_OK)
+        status = ghp_inspect_profile(report, &profile, path2 != NULL ? &model : NULL);
+    ghp_model_release(&model);
+    ghp_profile_release(&profile);
+    return status;
+}
+
+/* --verify: recomputes by the profile that the plan was made with. */
+static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_plan *plan,
+                                   const char *path)
+{
+    struct ghp_profile profile;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_inspect_find_profile(plan, path, set.profile, &profile));
+    status = ghp_plan_verify(plan, &profile);
+    ghp_profile_release(&profile);
+    if (status != GHP_OK) return status;
+    ghp_display_bool(report, "sound", true);
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
+    ghp_display_real(report, "gap", plan->certificate.gap);
+    ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker, gap %.4f %% (%s)",
+                     plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes,
+                     plan->certificate.gap * 100, plan->certificate.status);
+    return GHP_OK;
+}
+
+/* Both plans' own prices in one profile, where the whole one is not at hand. */
+static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_plan *b,
+                                    struct ghp_profile *profile)
+{
+    struct ghp_lowering how = ghp_plan_lowering(a, &a->profile);
+    struct ghp_programs programs;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_lower_all(&how, a->splits, &programs));
+    status = ghp_profile_subset_of(&a->profile, programs.of, programs.n, profile);
+    ghp_programs_release(&programs);
+    if (status != GHP_OK) return status;
+    if (a->profile_hash == b->profile_hash) {
+        for (int i = 0; i < b->profile.n_ops && status == GHP_OK; ++i)
+            status = ghp_profile_add_op(profile, &b->profile.ops[i]);
+        for (int i = 0; i < b->profile.n_comms && status == GHP_OK; ++i)
+            status = ghp_profile_add_comm(profile, &b->profile.comms[i]);
+    }
+    if (status == GHP_OK) status = ghp_profile_seal(profile);
+    if (status != GHP_OK) ghp_profile_release(profile);
+    return status;
+}
+
+static enum ghp_status compare_plans(struct ghp_display *report, const struct ghp_plan *a,
+                                     const char *path, const char *path2)
+{
+    struct ghp_profile profile = {0};
+    enum ghp_status status;
+    struct ghp_plan b;
+
+    GHP_TRY(ghp_plan_load(path2, &b));
+    status = ghp_inspect_find_profile(a, path, set.profile, &profile);
+    if (status != GHP_OK && set.profile == NULL) status = merge_prices(a, &b, &profile);
+    if (status == GHP_OK) status = ghp_inspect_difference(report, a, &b, &profile);
+    ghp_profile_release(&profile);
+    ghp_plan_release(&b);
+    return status;
+}
+
+static bool wants_files(void)
+{
+    return set.html != NULL || set.trace != NULL || set.dot != NULL;
+}
+
+static enum ghp_status write_files(struct ghp_display *display, const struct ghp_plan *plan)
+{
+    const struct {
+        const char *key, *path;
+        enum ghp_status (*save)(const struct ghp_report *report, const char *path);
+    } files[] = {{"html", set.html, ghp_report_save_html},
+                 {"trace", set.trace, ghp_report_save_trace},
+                 {"dot", set.dot, ghp_report_save_dot}};
+    enum ghp_status status = GHP_OK;
+    struct ghp_report report;
+
+    GHP_TRY(ghp_report_init(plan, set.run, &report));
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && status == GHP_OK; ++i) {
+        if (files[i].path == NULL) continue;
+        status = files[i].save(&report, files[i].path);
+        ghp_display_text(display, files[i].key, files[i].path);
+        if (status == GHP_OK) ghp_display_line(display, "wrote %s", files[i].path);
+    }
+    ghp_report_release(&report);
+    return status;
+}
+
+static enum ghp_status show_plan(struct ghp_display *report, const char *path, const char *path2)
+{
+    struct ghp_plan plan;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_plan_load(path, &plan));
+    if (set.export_onnx != NULL)
+        status = ghp_inspect_export(report, &plan.model, set.export_onnx, set.weights);
+    else if (wants_files())
+        status = write_files(report, &plan);
+    else if (set.verify)
+        status = verify_plan(report, &plan, path);
+    else if (set.explain)
+        status = ghp_inspect_explain(report, &plan, path2);
+    else if (path2 != NULL)
+        status = compare_plans(report, &plan, path, path2);
+    else
+        status = ghp_inspect_plan(report, &plan);
+    ghp_plan_release(&plan);
+    return status;
+}
+
+static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
+{
+    (void)path2;
+    return ghp_inspect_run(report, path, "ghp.run/1");
+}
+
+static enum ghp_status show_comparison(struct ghp_display *report, const char *path,
+                                       const char *path2)
+{
+    (void)path2;
+    return ghp_inspect_run(report, path, "ghp.ab/1");
+}
+
+static const struct kind {
+    const char *format;
+    enum ghp_status (*show)(struct ghp_display *report, const char *path, const char *path2);
+    const char *second; /* format that FILE2 may have, NULL: none */
+} kinds[] = {
+    {"ghp.model/1", show_model, NULL},
+    {"ghp.machine/1", show_machine, NULL},
+    {"ghp.profile/1", show_profile, "ghp.model/1"},
+    {"ghp.plan/1", show_plan, "ghp.plan/1"},
+    {"ghp.run/1", show_run, NULL},
+    {"ghp.ab/1", show_comparison, NULL},
+};
+
+/* Several runs together. */
+static enum ghp_status show_runs(struct ghp_display *report, const char *const *paths, int n)
+{
+    char format[64];
+
+    if (set.verify || set.explain || set.profile != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--verify, --explain and --profile are about plans; give "
+                                       "one plan, or leave them out");
+    for (int i = 0; i < n; ++i) {
+        GHP_TRY(format_of(paths[i], format, sizeof format));
+        if (strcmp(format, "ghp.run/1") != 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "only runs are shown together, but %s is of format '%s'; give a "
+                            "profile and a model, two plans, or runs",
+                            paths[i], format);
+    }
+    return ghp_inspect_residual(report, paths, n);
+}
+
+/* The kind of FILE, and whether the options and FILE2 fit it. */
+static enum ghp_status choose(const char *path, const char *path2, const struct kind **kind)
+{
+    char format[64], second[64] = "";
+    bool plan;
+
+    GHP_TRY(format_of(path, format, sizeof format));
+    *kind = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+        if (strcmp(kinds[i].format, format) == 0) *kind = &kinds[i];
+    if (*kind == NULL)
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "%s: ghp-inspect does not know the format '%s'; give a model, machine, profile, plan "
+            "or run file of this version",
+            path, format);
+    plan = strcmp(format, "ghp.plan/1") == 0;
+    if (set.export_onnx == NULL && set.weights != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--weights goes with --export-onnx; give both");
+    if (set.export_onnx != NULL && (path2 != NULL || set.verify || set.explain ||
+                                    (!plan && strcmp(format, "ghp.model/1") != 0)))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--export-onnx writes one model or plan; give it alone, without --verify "
+                        "and --explain");
+    if (!plan && (set.verify || set.explain || set.profile != NULL))
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--verify, --explain and --profile are about plans, but %s is of format '%s'; give a "
+            "plan",
+            path, format);
+    if (!plan && wants_files())
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--html, --trace and --dot draw plans, but %s is of format '%s'; give a plan", path,
+            format);
+    if (set.run != NULL && set.html == NULL && set.trace == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--run is for --html and --trace; give one of them");
+    if (wants_files() && (set.verify || set.explain || path2 != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "--html, --trace and --dot draw one plan alone; leave out "
+                                       "--verify, --explain and the second argument");
+    if (set.verify && (set.explain || path2 != NULL))
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--verify checks one plan alone; leave out --explain and the second argument");
+    if (path2 == NULL || set.explain) return GHP_OK;
+    GHP_TRY(format_of(path2, second, sizeof second));
+    if ((*kind)->second == NULL || strcmp((*kind)->second, second) != 0)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot show '%s' beside '%s'; give a profile and a model, or two plans",
+                        format, second);
+    return GHP_OK;
+}
+
+/* Whether the files are several runs, or more than any other kind may be. */
+static enum ghp_status are_runs(const char *const *files, int n, bool *runs)
+{
+    char format[64] = "";
+
+    *runs = n > 2;
+    if (n != 2 || set.explain) return GHP_OK;
+    GHP_TRY(format_of(files[0], format, sizeof format));
+    if (strcmp(format, "ghp.run/1") != 0) return GHP_OK;
+    GHP_TRY(format_of(files[1], format, sizeof format));
+    *runs = strcmp(format, "ghp.run/1") == 0;
+    return GHP_OK;
+}
+
+static enum ghp_status run(const char *const *files, int n)
+{
+    const struct kind *kind = NULL;
+    struct ghp_display report;
+    enum ghp_status status, ended;
+    char message[1024];
+    bool runs;
+
+    GHP_TRY(are_runs(files, n, &runs));
+    if (!runs) GHP_TRY(choose(files[0], files[1], &kind));
+    ghp_display_begin(&report, set.json);
+    if (!runs) ghp_display_text(&report, "format", kind->format);
+    status = runs ? show_runs(&report, files, n) : kind->show(&report, files[0], files[1]);
+    if (status == GHP_OK) return ghp_display_end(&report);
+    snprintf(message, sizeof message, "%s", ghp_status_message());
+    report.json = false; /* nothing is printed after a failure */
+    ended = ghp_display_end(&report);
+    (void)ended;
+    return GHP_FAIL(status, "%s", message);
+}
+
+int main(int argc, char **argv)
+{
+    const char *files[MAX_FILES] = {NULL};
+    enum ghp_status status;
+    int n = 0;
+
+    ghp_log_open(tool.name, true);
+    status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n);
+    if (status == GHP_OK && ghp_opts_done()) return 0;
+    if (status == GHP_OK && n < 1)
+        status = GHP_FAIL(GHP_ERR_USAGE,
+                          "no file is named; give a model, machine, profile, plan or run file");
+    if (status == GHP_OK && set.explain && n == 2 && access(files[0], F_OK) != 0 &&
+        access(files[1], F_OK) == 0) {
+        const char *layer = files[0]; /* --explain LAYER PLAN */
+
+        files[0] = files[1];
+        files[1] = layer;
+    }
+    if (status == GHP_OK) status = run(files, n);
+    if (status != GHP_OK) fprintf(stderr, "ghp-inspect: %s\n", ghp_status_message());
+    return ghp_status_exit_code(status);
+}

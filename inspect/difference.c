@@ -1,0 +1,210 @@
+/* inspect/difference.c - two plans side by side: what differs, and what each difference costs.
+ *
+ * A difference is priced by applying it alone to the first plan.  The differences' costs need not sum to that of all
+ * together: two neighbours split alike save the exchange between them.  A layer with weights and the layers that follow
+ * it up to the next one count as one difference, as they change together. */
+#include "inspect/inspect.h"
+
+#include "core/base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pricing {
+    const struct ghp_plan *a, *b;
+    const struct ghp_profile *profile;
+    double step_s; /* of the first plan by this profile */
+};
+
+static const struct ghp_column difference_columns[] = {
+    {"difference", "difference", "", 't', 0, 0},
+    {"first", "first", "", 't', 0, 0},
+    {"second", "second", "", 't', 0, 0},
+    {"predicted_step_s", "step with it", "ms", 'r', 1e3, 3},
+    {"costs_s", "costs", "ms", 'r', 1e3, 3},
+    {NULL, NULL, NULL, 0, 0, 0}};
+
+/* Seconds of the first plan's step with other splits and buckets; NAN where the profile has no price for it. */
+static double step_with(const struct pricing *p, const struct ghp_split *splits,
+                        int64_t bucket_bytes)
+{
+    struct ghp_lowering how = ghp_plan_lowering(p->a, p->profile);
+    struct ghp_prediction predicted;
+
+    how.bucket_bytes = bucket_bytes;
+    return ghp_plan_predict(&how, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
+                                                                            : NAN;
+}
+
+struct difference {
+    const char *name, *first, *second;
+    double step_s, costs_s; /* of the first plan with it, NAN: not priced; and what that is more */
+};
+
+static void put_difference(struct ghp_sheet *sheet, struct difference d)
+{
+    ghp_sheet_row(sheet);
+    ghp_sheet_text(sheet, d.name);
+    ghp_sheet_text(sheet, d.first);
+    ghp_sheet_text(sheet, d.second);
+    ghp_sheet_real(sheet, d.step_s);
+    ghp_sheet_real(sheet, d.costs_s);
+}
+
+/* A difference that has no price of its own. */
+static void put_unpriced(struct ghp_sheet *sheet, const char *name, const char *first,
+                         const char *second)
+{
+    put_difference(sheet, (struct difference){name, first, second, NAN, NAN});
+}
+
+static void put_numbers(struct ghp_sheet *sheet, const char *name, int64_t first, int64_t second)
+{
+    char a[24], b[24];
+
+    if (first == second) return;
+    snprintf(a, sizeof a, "%lld", (long long)first);
+    snprintf(b, sizeof b, "%lld", (long long)second);
+    put_unpriced(sheet, name, a, b);
+}
+
+static bool has_weights(const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+}
+
+/* One row for a weighted layer and its followers, layers first .. last, where any split differs. */
+static void put_segment(struct ghp_sheet *sheet, const struct pricing *p, int first, int last,
+                        struct ghp_split *splits)
+{
+    const struct ghp_layer *layers = p->a->model.layers;
+    size_t bytes = (size_t)p->a->model.n_layers * sizeof *splits;
+    int from = -1, to = -1;
+    char name[256], a[64], b[64];
+    double step_s;
+
+    memcpy(splits, p->a->splits, bytes);
+    for (int i = first; i <= last; ++i) {
+        if (ghp_split_same(p->a->splits[i], p->b->splits[i])) continue;
+        if (from < 0) from = i;
+        to = i;
+        splits[i] = p->b->splits[i];
+    }
+    if (from < 0) return;
+    step_s = step_with(p, splits, p->a->bucket_bytes);
+    snprintf(name, sizeof name, "%s%s%s", layers[from].name, from < to ? " .. " : "",
+             from < to ? layers[to].name : "");
+    ghp_split_text(p->a->splits[from], a, sizeof a);
+    ghp_split_text(p->b->splits[from], b, sizeof b);
+    put_difference(sheet, (struct difference){name, a, b, step_s, step_s - p->step_s});
+}
+
+static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct pricing *p)
+{
+    const struct ghp_model *model = &p->a->model;
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
+
+    if (splits == NULL) return GHP_NO_MEMORY();
+    for (int first = 0, last; first < model->n_layers; first = last + 1) {
+        for (last = first; last + 1 < model->n_layers && !has_weights(&model->layers[last + 1]);)
+            ++last;
+        put_segment(sheet, p, first, last, splits);
+    }
+    free(splits);
+    return GHP_OK;
+}
+
+/* The rows for two plans of the same network, workers and batch. */
+static enum ghp_status put_priced(struct ghp_sheet *sheet, const struct pricing *p)
+{
+    const struct ghp_plan *a = p->a, *b = p->b;
+    double step_s;
+
+    if (a->bucket_bytes != b->bucket_bytes) {
+        char first[32], second[32];
+
+        ghp_bytes_text((double)a->bucket_bytes, first, sizeof first);
+        ghp_bytes_text((double)b->bucket_bytes, second, sizeof second);
+        step_s = step_with(p, a->splits, b->bucket_bytes);
+        put_difference(sheet, (struct difference){"gradients reduced together, up to", first,
+                                                  second, step_s, step_s - p->step_s});
+    }
+    GHP_TRY(put_splits(sheet, p));
+    step_s = step_with(p, b->splits, b->bucket_bytes);
+    put_difference(sheet, (struct difference){"all of these", a->strategy, b->strategy, step_s,
+                                              step_s - p->step_s});
+    return GHP_OK;
+}
+
+static void put_prediction(struct ghp_sheet *sheet, const char *name, const struct ghp_plan *plan)
+{
+    const struct ghp_prediction *p = &plan->predicted;
+
+    ghp_sheet_row(sheet);
+    ghp_sheet_text(sheet, name);
+    ghp_sheet_text(sheet, plan->strategy);
+    ghp_sheet_real(sheet, p->step_s);
+    ghp_sheet_real(sheet, p->step_s > 0 ? (double)plan->extent.global_batch / p->step_s : NAN);
+    ghp_sheet_real(sheet, p->compute_s);
+    ghp_sheet_real(sheet, p->comm_s);
+    ghp_sheet_real(sheet, p->exposed_s);
+    ghp_sheet_int(sheet, p->peak_bytes);
+    ghp_sheet_int(sheet, p->sent_bytes);
+}
+
+static void put_predictions(struct ghp_display *report, const struct ghp_plan *a,
+                            const struct ghp_plan *b)
+{
+    static const struct ghp_column columns[] = {
+        {"plan", "plan", "", 't', 0, 0},
+        {"strategy", "strategy", "", 't', 0, 0},
+        {"predicted_step_s", "predicted", "ms", 'r', 1e3, 3},
+        {"images_per_s", "speed", "samples/s", 'r', 0, 1},
+        {"compute_s", "compute", "ms", 'r', 1e3, 3},
+        {"comm_s", "reduce", "ms", 'r', 1e3, 3},
+        {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
+        {"peak_bytes", "memory", "MiB", 'b', 1.0 / 1048576, 2},
+        {"sent_bytes", "sent", "MiB", 'b', 1.0 / 1048576, 3},
+        {NULL, NULL, NULL, 0, 0, 0}};
+    struct ghp_sheet *sheet = ghp_sheet_open(report, "plans", columns);
+
+    ghp_sheet_note(sheet, "what the two plans say");
+    put_prediction(sheet, "first", a);
+    put_prediction(sheet, "second", b);
+    ghp_display_sheet(report, sheet);
+}
+
+enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
+                                       const struct ghp_plan *b, const struct ghp_profile *profile)
+{
+    bool same_task = a->model.hash == b->model.hash && a->extent.workers == b->extent.workers &&
+                     a->extent.global_batch == b->extent.global_batch;
+    struct pricing p = {.a = a, .b = b, .profile = profile};
+    enum ghp_status status = GHP_OK;
+    struct ghp_sheet *sheet;
+
+    put_predictions(report, a, b);
+    p.step_s = step_with(&p, a->splits, a->bucket_bytes);
+    sheet = ghp_sheet_open(report, "differences", difference_columns);
+    ghp_sheet_note(sheet, "each difference alone, applied to the first plan; no number: its price "
+                          "is not in the profile");
+    if (a->model.hash != b->model.hash)
+        put_unpriced(sheet, "network", a->model.name, b->model.name);
+    if (a->profile_hash != b->profile_hash)
+        put_unpriced(sheet, "profile", a->profile_path, b->profile_path);
+    if (a->machine_hash != b->machine_hash)
+        put_unpriced(sheet, "machine", a->profile.machine.name, b->profile.machine.name);
+    put_numbers(sheet, "workers", a->extent.workers, b->extent.workers);
+    put_numbers(sheet, "global batch", a->extent.global_batch, b->extent.global_batch);
+    put_numbers(sheet, "groups", a->groups, b->groups);
+    put_numbers(sheet, "memory limit [B]", a->memory_limit_bytes, b->memory_limit_bytes);
+    if (same_task)
+        status = put_priced(sheet, &p);
+    else
+        ghp_sheet_note(sheet,
+                       "the plans are for different tasks, so their splits are not compared");
+    ghp_display_sheet(report, sheet);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* inspect/inspect.h - what ghp-inspect says of each kind of file.
+ *
+ * Reads files and the core's own functions; needs no solver.  Each function adds sheets and values to a report.
+ * To add a kind of file: its function here and its row in the table of ghp-inspect.c.
+ *
+ * Tested  tests/tools/test_inspect.sh */
+#ifndef GHP_INSPECT_INSPECT_H
+#define GHP_INSPECT_INSPECT_H
+
+#include "core/plan/plan.h"
+#include "inspect/sheet.h"
+
+/* Layers with shapes, weights and forward operations, and their sums. */
+void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model);
+
+/* Nodes, cores, memory, links. */
+void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *machine);
+
+/* Operations with the seconds of their passes and their bytes, collectives, rates.
+ *
+ * model   NULL: a row for each local operation; else a row for each layer, undivided, at the largest number of samples
+ *         that the profile was made for
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_INPUT (no layer of the model is in the profile) */
+enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp_profile *profile,
+                                    const struct ghp_model *model);
+
+/* Header, splits, predictions beside the baselines, phases, memory, certificate.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan cannot be priced by what it carries); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
+
+/* The margin over data parallelism and the error, the cost terms of each layer's split, its runner-up, where it flips.
+ *
+ * layer   NULL: all layers; else this one, with each other split, its layouts and its instructions */
+enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
+                                    const char *layer);
+
+/* The parts of that which the plan carries (inspect/why.c): every split of a layer and its runner-up; where choices flip
+ * (layer -1: all, those without a flip only counted); how far quantities may move, where that was asked for. */
+void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
+void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
+void ghp_inspect_sensitivity(struct ghp_display *report, const struct ghp_plan *plan);
+
+/* Makes the failure for a layer that the model does not have: names those that are near.
+ *
+ * Returns   GHP_ERR_USAGE; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *name);
+
+/* The best other split of a layer that the plan knows, or NULL. */
+const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan, int layer);
+
+/* What differs between two plans, and what each difference costs when it alone is applied to the first.
+ *
+ * profile   prices both; sealed */
+enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
+                                       const struct ghp_plan *b, const struct ghp_profile *profile);
+
+/* A file of ghp-run: its single values, where its error sits, then each list of records as a table, predicted beside
+ * measured.
+ *
+ * format   "ghp.run/1" or "ghp.ab/1"
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format);
+
+/* Where the error of the predicted step sits, over one run or several together: the terms of the step and the layers,
+ * largest error first, and a sentence that names them.
+ *
+ * Terms are computation by operation and pass, exchanges by collective, group size and class of bytes, copies, updates,
+ * loading, waiting for partners (an exchange's seconds beyond those of its last rank to arrive), waiting for
+ * reductions, and what lies between instructions.  Measured terms sum to the measured step.  Reductions run beside the
+ * step and have a table of their own.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (a run of an older version, or without prediction);
+ *           GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *const *paths, int n);
+
+/* The profile that a plan was made with.
+ *
+ * path      NULL: the plan's own profile_path, as written and beside the plan file
+ * plan_path the plan's file
+ * profile   filled; edited as the plan says, where it is a what-if
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (the plan was made for another profile) */
+enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
+                                         const char *path, struct ghp_profile *profile);
+
+/* Writes a network as ONNX (onnx/onnx.h).
+ *
+ * checkpoint   safetensors with a tensor for each parameter and statistic; NULL: none, ones and zeros
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say; a tensor that is missing or of another size);
+ *           GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
+ * Tested    tests/tools/test_onnx.sh */
+enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
+                                   const char *path, const char *checkpoint);
+
+#endif

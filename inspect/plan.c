@@ -1,0 +1,375 @@
+/* inspect/plan.c - tables of one plan: splits, predictions beside the baselines, phases, memory, certificate. */
+#include "inspect/inspect.h"
+
+#include "core/cost/embed.h"
+#include "core/base/file.h"
+#include "core/base/units.h"
+#include "core/plan/staging_text.h"
+#include "inspect/simulation.h"
+#include "core/plan/what_if.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (1.0 / 1048576)
+
+/* One row a stage; nothing for a plan without any. */
+static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
+                       const struct ghp_performance *p)
+{
+    static const struct ghp_column columns[] = {{"stage", "stage", "", 'i', 0, 0},
+                                                {"first_layer", "from", "layer", 't', 0, 0},
+                                                {"workers", "workers", "a group", 'i', 0, 0},
+                                                {"share", "share", "samples", 'i', 0, 0},
+                                                {"in_flight", "in flight", "micro-b.", 'i', 0, 0},
+                                                {"compute_s", "compute", "ms", 'r', 1e3, 3},
+                                                {"comm_s", "reduce", "ms", 'r', 1e3, 3},
+                                                {"transfer_s", "transfer", "ms", 'r', 1e3, 3},
+                                                {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
+                                                {"peak_bytes", "memory", "MiB", 'b', MIB, 2},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    struct ghp_sheet *sheet;
+    char text[512];
+
+    if (ghp_staging_trivial(&plan->staging)) return;
+    sheet = ghp_sheet_open(report, "stages", columns);
+    if (ghp_staging_text(&plan->staging, &plan->model, text, sizeof text)[0] != '\0')
+        ghp_sheet_note(sheet, "stages of a group: %s", text);
+    if (ghp_shares_text(plan, text, sizeof text)[0] != '\0') ghp_sheet_note(sheet, "%s", text);
+    if (plan->recompute != NULL)
+        ghp_sheet_note(sheet, "some layers are made again going backward; the plan's key "
+                              "`recompute` names them");
+    ghp_sheet_note(sheet, "share: of a micro-batch, of the worker with most samples; exposed: "
+                          "waiting for reductions and for other stages");
+    for (int i = 0; i < p->programs.n; ++i) {
+        const struct ghp_program *program = &p->programs.of[i];
+        const struct ghp_timing *timing = &p->timings[i];
+        const struct ghp_seat *seat = &program->seat;
+
+        ghp_sheet_row(sheet);
+        ghp_sheet_int(sheet, i);
+        ghp_sheet_text(sheet, plan->model.layers[seat->first_layer].name);
+        ghp_sheet_int(sheet, p->programs.n > 1 ? plan->staging.stage[i].workers : plan->group_size);
+        ghp_sheet_int(sheet, seat->extent.global_batch / seat->extent.workers);
+        ghp_sheet_int(sheet, ghp_stage_in_flight(&plan->staging, i));
+        ghp_sheet_real(sheet, timing->compute_s);
+        ghp_sheet_real(sheet, timing->comm_s);
+        ghp_sheet_real(sheet, timing->transfer_s);
+        ghp_sheet_real(sheet, timing->phase_s[GHP_PHASE_EXPOSED]);
+        ghp_sheet_int(sheet, program->peak_bytes);
+    }
+    ghp_display_sheet(report, sheet);
+}
+
+/* The layers whose outputs lie blocked, runs of them as "first .. last". */
+static const char *blocked_text(const struct ghp_plan *plan, char *text, size_t size)
+{
+    const struct ghp_model *model = &plan->model;
+    size_t used = 0;
+
+    snprintf(text, size, "none");
+    for (int v = 0; v < model->n_layers && used < size; ++v) {
+        int first = v, n;
+
+        if (!plan->blocked[v]) continue;
+        while (v + 1 < model->n_layers && plan->blocked[v + 1])
+            ++v;
+        n = snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? ", " : "",
+                     model->layers[first].name, first < v ? " .. " : "",
+                     first < v ? model->layers[v].name : "");
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
+}
+
+/* One row for each run of consecutive layers with the same split, in one stage. */
+static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    static const struct ghp_column columns[] = {{"layers", "layers", "", 't', 0, 0},
+                                                {"count", "count", "", 'i', 0, 0},
+                                                {"split", "split", "", 't', 0, 0},
+                                                {"weights", "weights", "scalars", 'i', 0, 0},
+                                                {"input_layout", "input", "layout", 't', 0, 0},
+                                                {"output_layout", "output", "layout", 't', 0, 0},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    const struct ghp_model *model = &plan->model;
+    const struct ghp_machine *machine = &plan->profile.machine;
+    struct ghp_place place = ghp_machine_place(machine, plan->extent.workers, 0);
+    struct ghp_sheet *sheet = ghp_sheet_open(report, "splits", columns);
+
+    ghp_sheet_note(
+        sheet,
+        "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker",
+        model->name, plan->strategy, plan->extent.workers, plan->groups,
+        plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->extent.global_batch,
+        (long long)(plan->extent.global_batch / plan->extent.workers));
+    ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
+                   plan->profile_path != NULL ? plan->profile_path : "(not named)",
+                   plan->profile.backend, plan->profile.numerics,
+                   (unsigned long long)plan->profile_hash, (unsigned long long)plan->model.hash);
+    ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
+                   ghp_machine_workers_per_node(machine, plan->extent.workers), place.n_cores,
+                   place.n_cores == 1 ? "" : "s",
+                   place.oversubscribed ? ", cores shared with others" : "");
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_sheet_note(sheet, "what if: %s", ghp_edits_text(&plan->what_if, edits, sizeof edits));
+    }
+    if (plan->blocked != NULL) {
+        char layers[512];
+
+        ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
+                       blocked_text(plan, layers, sizeof layers));
+    }
+    for (int first = 0, last; first < model->n_layers; first = last + 1) {
+        struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);
+        char names[256], split[64], in[64], out[64];
+        int64_t weights = 0;
+
+        for (last = first;
+             last + 1 < model->n_layers &&
+             ghp_stage_of(&plan->staging, last + 1) == ghp_stage_of(&plan->staging, first) &&
+             ghp_split_same(plan->splits[last + 1], plan->splits[first]);)
+            ++last;
+        for (int i = first; i <= last; ++i)
+            weights += ghp_layer_weights(&model->layers[i]);
+        snprintf(names, sizeof names, "%s%s%s", model->layers[first].name,
+                 first < last ? " .. " : "", first < last ? model->layers[last].name : "");
+        ghp_split_text(plan->splits[first], split, sizeof split);
+        ghp_layout_text(layouts.x, in, sizeof in);
+        ghp_layout_text(layouts.y, out, sizeof out);
+        ghp_sheet_row(sheet);
+        ghp_sheet_text(sheet, names);
+        ghp_sheet_int(sheet, last - first + 1);
+        ghp_sheet_text(sheet, split);
+        ghp_sheet_int(sheet, weights);
+        ghp_sheet_text(sheet, first == 0 ? "" : in);
+        ghp_sheet_text(sheet, out);
+    }
+    ghp_display_sheet(report, sheet);
+}
+
+static void put_prediction(struct ghp_sheet *sheet, const char *strategy,
+                           const struct ghp_prediction *p, double best_s)
+{
+    ghp_sheet_row(sheet);
+    ghp_sheet_text(sheet, strategy);
+    ghp_sheet_real(sheet, p->step_s);
+    ghp_sheet_real(sheet, p->error_s);
+    ghp_sheet_real(sheet, best_s > 0 ? p->step_s / best_s : NAN);
+    ghp_sheet_real(sheet, p->compute_s);
+    ghp_sheet_real(sheet, p->comm_s);
+    ghp_sheet_real(sheet, p->exposed_s);
+    ghp_sheet_int(sheet, p->peak_bytes);
+    ghp_sheet_int(sheet, p->sent_bytes);
+    ghp_sheet_real(sheet, p->measured_share);
+}
+
+static void put_baselines(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    static const struct ghp_column columns[] = {
+        {"strategy", "strategy", "", 't', 0, 0},
+        {"predicted_step_s", "predicted", "ms", 'r', 1e3, 3},
+        {"error_s", "+-", "ms", 'r', 1e3, 3},
+        {"by_plan", "by plan", "x", 'r', 0, 3},
+        {"compute_s", "compute", "ms", 'r', 1e3, 3},
+        {"comm_s", "reduce", "ms", 'r', 1e3, 3},
+        {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
+        {"peak_bytes", "memory", "MiB", 'b', MIB, 2},
+        {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
+        {"measured_share", "measured", "%", 'r', 100, 1},
+        {NULL, NULL, NULL, 0, 0, 0}};
+    struct ghp_sheet *sheet = ghp_sheet_open(report, "strategies", columns);
+    const char *mine = strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy;
+
+    ghp_sheet_note(sheet, "a step; compute: the compute stream alone, exchanges included; reduce: "
+                          "the communication stream "
+                          "alone; exposed: waiting for it; memory and sent: a worker");
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (!plan->baselines[i].feasible)
+            ghp_sheet_note(sheet, "%s is not feasible: %s", plan->baselines[i].strategy,
+                           plan->baselines[i].reason != NULL ? plan->baselines[i].reason
+                                                             : "no reason given");
+    put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (plan->baselines[i].feasible)
+            put_prediction(sheet, plan->baselines[i].strategy, &plan->baselines[i].predicted,
+                           plan->predicted.step_s);
+    ghp_display_sheet(report, sheet);
+}
+
+/* stage   whose phases they are, -1: there is one */
+static void put_phases(struct ghp_display *report, const struct ghp_timing *timing, int stage)
+{
+    static const struct ghp_column columns[] = {{"phase", "phase", "", 't', 0, 0},
+                                                {"predicted_s", "predicted", "ms", 'r', 1e3, 3},
+                                                {"share", "share", "%", 'r', 100, 1},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    struct ghp_sheet *sheet = ghp_sheet_open(report, "phases", columns);
+
+    ghp_sheet_note(sheet,
+                   "the step's phases; they sum to %.3f ms (everything after everything: %.3f ms)",
+                   timing->step_s * 1e3, timing->serial_s * 1e3);
+    if (stage >= 0) ghp_sheet_note(sheet, "of stage %d, which computes longest", stage);
+    for (int i = 0; i < GHP_PHASE_COUNT; ++i) {
+        ghp_sheet_row(sheet);
+        ghp_sheet_text(sheet, ghp_phase_name((enum ghp_phase)i));
+        ghp_sheet_real(sheet, timing->phase_s[i]);
+        ghp_sheet_real(sheet, timing->step_s > 0 ? timing->phase_s[i] / timing->step_s : NAN);
+    }
+    ghp_display_sheet(report, sheet);
+}
+
+/* What lives where memory is fullest, by role. */
+static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_plan *plan,
+                                  const struct ghp_program *program)
+{
+    static const struct ghp_column columns[] = {{"role", "what", "", 't', 0, 0},
+                                                {"bytes", "memory", "MiB", 'b', MIB, 3},
+                                                {"share", "share", "%", 'r', 100, 1},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    int64_t *live = ghp_alloc((size_t)program->n_points, sizeof *live),
+            roles[GHP_ROLE_COUNT + 1] = {0};
+    double peak = (double)(program->peak_bytes > 0 ? program->peak_bytes : 1);
+    struct ghp_sheet *sheet;
+    int fullest = 0;
+    char limit[32];
+
+    if (live == NULL) return GHP_NO_MEMORY();
+    ghp_program_live(program, live);
+    for (int i = 1; i < program->n_points; ++i)
+        if (live[i] > live[fullest]) fullest = i;
+    for (int i = 0; i < program->n_buffers; ++i) {
+        const struct ghp_buffer *b = &program->buffers[i];
+
+        if (b->storage == i && b->first_point <= fullest && b->last_point >= fullest)
+            roles[b->role] += b->bytes;
+    }
+    roles[GHP_ROLE_COUNT] = program->peak_bytes - program->live_bytes;
+    free(live);
+    sheet = ghp_sheet_open(report, "memory", columns);
+    ghp_sheet_note(sheet, "a worker's memory where it is fullest: %.3f MiB in all%s%s",
+                   (double)program->peak_bytes * MIB,
+                   plan->memory_limit_bytes > 0 ? ", limit " : "",
+                   plan->memory_limit_bytes > 0
+                       ? ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit)
+                       : "");
+    for (int i = 0; i <= GHP_ROLE_COUNT; ++i) {
+        if (roles[i] == 0) continue;
+        ghp_sheet_row(sheet);
+        ghp_sheet_text(sheet,
+                       i < GHP_ROLE_COUNT ? ghp_role_name((enum ghp_role)i) : "gaps between");
+        ghp_sheet_int(sheet, roles[i]);
+        ghp_sheet_real(sheet, (double)roles[i] / peak);
+    }
+    ghp_display_sheet(report, sheet);
+    return GHP_OK;
+}
+
+static void put_certificate(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    const struct ghp_certificate *c = &plan->certificate;
+
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
+    ghp_display_int(report, "sent_bytes", plan->predicted.sent_bytes);
+    ghp_display_real(report, "gap", c->gap);
+    ghp_display_real(report, "best_step_s", c->step_s);
+    ghp_display_real(report, "bound_s", c->bound_s);
+    ghp_display_text(report, "status", c->status);
+    ghp_display_text(report, "preferred", c->preferred);
+    ghp_display_text(report, "strategy", plan->strategy);
+    ghp_display_int(report, "workers", plan->extent.workers);
+    ghp_display_int(report, "groups", plan->groups);
+    ghp_display_int(report, "group_size", plan->group_size);
+    ghp_display_int(report, "global_batch", plan->extent.global_batch);
+    if (c->step_s > 0)
+        ghp_display_line(report,
+                         "certificate: %s; best step %.3f ms, no plan below %.3f ms, gap %.4f %%; "
+                         "%lld plans simulated, %lld "
+                         "nodes, %.3f s",
+                         c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100,
+                         (long long)c->plans, (long long)c->nodes, c->seconds);
+    else
+        ghp_display_line(report, "certificate: none, the plan was given (%s)", c->status);
+    if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);
+}
+
+/* The stage whose worker needs most memory. */
+static int fullest_of(const struct ghp_programs *programs)
+{
+    int most = 0;
+
+    for (int i = 1; i < programs->n; ++i)
+        if (programs->of[i].peak_bytes > programs->of[most].peak_bytes) most = i;
+    return most;
+}
+
+enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    struct ghp_performance p;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_performance_init(plan, &p));
+    put_splits(report, plan);
+    put_stages(report, plan, &p);
+    put_baselines(report, plan);
+    put_phases(report, &p.timings[p.busiest], p.programs.n > 1 ? p.busiest : -1);
+    status = put_memory(report, plan, &p.programs.of[fullest_of(&p.programs)]);
+    ghp_inspect_sensitivity(report, plan);
+    put_certificate(report, plan);
+    ghp_performance_release(&p);
+    return status;
+}
+
+/* Loads from `path`, else from the folder of `plan_path`. */
+static enum ghp_status load_near(const char *plan_path, const char *path,
+                                 struct ghp_profile *profile)
+{
+    const char *slash = strrchr(plan_path, '/'), *name = strrchr(path, '/');
+    enum ghp_status status = ghp_profile_load(path, profile);
+    char near[4096], first[1024];
+
+    if (status != GHP_ERR_IO || path[0] == '/') return status;
+    snprintf(first, sizeof first, "%s", ghp_status_message());
+    snprintf(near, sizeof near, "%.*s%s", slash != NULL ? (int)(slash - plan_path) + 1 : 0,
+             plan_path, path);
+    status = ghp_profile_load(near, profile);
+    if (status != GHP_ERR_IO) return status;
+    snprintf(near, sizeof near, "%.*s%s", slash != NULL ? (int)(slash - plan_path) + 1 : 0,
+             plan_path, name != NULL ? name + 1 : path);
+    status = ghp_profile_load(near, profile);
+    return status == GHP_ERR_IO
+               ? GHP_FAIL(status, "%s; or name the plan's profile with --profile", first)
+               : status;
+}
+
+enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
+                                         const char *path, struct ghp_profile *profile)
+{
+    enum ghp_status status;
+    char said[17], found[17];
+
+    *profile = (struct ghp_profile){0};
+    if (path == NULL && plan->profile_path == NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the plan names no profile; name the one it was made with by --profile");
+    if (path != NULL)
+        GHP_TRY(ghp_profile_load(path, profile));
+    else
+        GHP_TRY(load_near(plan_path, plan->profile_path, profile));
+    status = ghp_what_if_repeat(plan, profile);
+    ghp_hash_text(plan->profile_hash, said);
+    ghp_hash_text(profile->hash, found);
+    if (status == GHP_OK && profile->hash == plan->profile_hash) return GHP_OK;
+    ghp_profile_release(profile);
+    if (status != GHP_OK) return status;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "the plan was made for another profile (hash %s, not %s); name the right one with "
+        "--profile, or make the plan again with ghp-plan",
+        said, found);
+}

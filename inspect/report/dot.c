@@ -1,0 +1,78 @@
+/* inspect/report/dot.c - the network in Graphviz's language, its splits as colours. */
+#include "inspect/report/private.h"
+
+/* Fill and border of each kind of split: light enough for black text. */
+static const char *const colours[][2] = {{"#d9e8f7", "#2667a8"},
+                                         {"#fbe3cf", "#a34606"},
+                                         {"#d5eedf", "#21784a"},
+                                         {"#e9def7", "#7344ad"},
+                                         {"#f1e7c4", "#725807"}};
+
+static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int layer)
+{
+    const struct ghp_layer *l = &plan->model.layers[layer];
+    struct ghp_split split = plan->splits[layer];
+    char text[64];
+
+    ghp_split_text(split, text, sizeof text);
+    ghp_page_add(page, "  n%d [label=\"", layer);
+    ghp_page_quote(page, l->name);
+    ghp_page_add(page, "\\n%s %lldx%lldx%lld\\n%s\", fillcolor=\"%s\", color=\"%s\"];\n",
+                 ghp_op_name(l->op), (long long)l->out.c, (long long)l->out.h, (long long)l->out.w,
+                 text, colours[split.kind][0], colours[split.kind][1]);
+}
+
+/* The layers of a stage, in a frame where there are several. */
+static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int stage)
+{
+    bool frame = plan->staging.n > 1;
+    int first = frame ? plan->staging.stage[stage].first_layer : 0;
+
+    if (frame)
+        ghp_page_add(page, "  subgraph cluster_%d {\n  label=\"stage %d: %d workers a group\";\n",
+                     stage, stage, plan->staging.stage[stage].workers);
+    for (int v = first; v < ghp_stage_end(&plan->staging, stage, plan->model.n_layers); ++v)
+        put_layer(page, plan, v);
+    if (frame) ghp_page_add(page, "  }\n");
+}
+
+static void put_edge(struct ghp_page *page, const struct ghp_plan *plan, int edge)
+{
+    const struct ghp_edge *e = &plan->model.edges[edge];
+    const char *exchange = ghp_report_exchange(plan, edge);
+    char y[64], x[64];
+
+    ghp_page_add(page, "  n%d -> n%d", e->from, e->to);
+    if (exchange != NULL) {
+        ghp_layout_text(ghp_split_layouts(plan->splits[e->from]).y, y, sizeof y);
+        ghp_layout_text(ghp_split_layouts(plan->splits[e->to]).x, x, sizeof x);
+        ghp_page_add(page, " [label=\"%s\\n%s to %s\", color=\"#c4267a\", penwidth=2]", exchange, y,
+                     x);
+    }
+    ghp_page_add(page, ";\n");
+}
+
+enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char *path)
+{
+    const struct ghp_plan *plan = report->plan;
+    struct ghp_page page = {0};
+    enum ghp_status status;
+
+    ghp_page_add(&page, "digraph \"");
+    ghp_page_quote(&page, plan->model.name);
+    ghp_page_add(
+        &page,
+        "\" {\n  label=\"%d workers = %d groups of %d, global batch %lld, step %.3f ms\";\n"
+        "  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
+        "  edge [fontname=\"sans-serif\", fontsize=10];\n",
+        plan->extent.workers, plan->groups, plan->group_size, (long long)plan->extent.global_batch,
+        plan->predicted.step_s * 1e3);
+    for (int i = 0; i < ghp_staging_stages(&plan->staging); ++i)
+        put_stage(&page, plan, i);
+    for (int e = 0; e < plan->model.n_edges; ++e)
+        put_edge(&page, plan, e);
+    ghp_page_add(&page, "}\n");
+    status = ghp_page_save(&page, path);
+    ghp_page_release(&page);
+    return status;
+}

@@ -1,0 +1,305 @@
+/* inspect/report/html.c - the page: its head and figures, the strategies beside each other, the certificate. */
+#include "inspect/report/private.h"
+
+#include "core/plan/staging_text.h"
+
+#include "core/base/file.h"
+#include "core/base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB (1.0 / 1048576)
+
+/* Bars longer than this many times the plan's step are cut, so that one bad strategy does not hide the others. */
+static const double longest = 4;
+
+/* A figure in a frame. */
+static void put_figure(struct ghp_page *page, const char *name, const char *value, const char *more)
+{
+    ghp_page_add(page, "<div class=\"figure\"><dt>%s</dt><dd><b>%s</b><span>%s</span></dd></div>\n",
+                 name, value, more);
+}
+
+static const struct ghp_prediction *data_of(const struct ghp_plan *plan)
+{
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (plan->baselines[i].feasible && strcmp(plan->baselines[i].strategy, "data") == 0)
+            return &plan->baselines[i].predicted;
+    return NULL;
+}
+
+static void put_step_figures(struct ghp_page *page, const struct ghp_report *report)
+{
+    const struct ghp_plan *plan = report->plan;
+    double step_s = plan->predicted.step_s;
+    char value[64], more[128];
+
+    ghp_seconds_text(step_s, value, sizeof value);
+    snprintf(more, sizeof more, "\xc2\xb1 %.2g ms; %.0f %% measured", plan->predicted.error_s * 1e3,
+             100 * plan->predicted.measured_share);
+    put_figure(page, "predicted step", value, more);
+    if (report->laps != NULL) {
+        ghp_seconds_text(report->measured_step_s, value, sizeof value);
+        snprintf(more, sizeof more, "prediction off by %+.1f %%",
+                 100 * (step_s - report->measured_step_s) / report->measured_step_s);
+        put_figure(page, "measured step", value, more);
+    }
+    snprintf(value, sizeof value, "%.4g",
+             step_s > 0 ? (double)plan->extent.global_batch / step_s : 0);
+    put_figure(page, "samples a second", value, "predicted");
+    if (data_of(plan) != NULL && step_s > 0) {
+        snprintf(value, sizeof value, "%.3g\xc3\x97", data_of(plan)->step_s / step_s);
+        put_figure(page, "beside data parallelism", value, "as fast");
+    }
+}
+
+static void put_figures(struct ghp_page *page, const struct ghp_report *report)
+{
+    const struct ghp_plan *plan = report->plan;
+    char value[64], more[128], limit[32];
+
+    ghp_page_add(page, "<dl class=\"figures\">\n");
+    put_step_figures(page, report);
+    snprintf(value, sizeof value, "%d \xc3\x97 %d", plan->groups, plan->group_size);
+    snprintf(more, sizeof more, "%lld samples each",
+             (long long)(plan->extent.global_batch / plan->extent.workers));
+    put_figure(page, "groups \xc3\x97 workers", value, more);
+    ghp_bytes_text((double)plan->predicted.peak_bytes, value, sizeof value);
+    snprintf(more, sizeof more, "%s%s", plan->memory_limit_bytes > 0 ? "limit " : "no limit",
+             plan->memory_limit_bytes > 0
+                 ? ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit)
+                 : "");
+    put_figure(page, "memory a worker", value, more);
+    ghp_bytes_text((double)plan->predicted.sent_bytes, value, sizeof value);
+    put_figure(page, "sent in a step", value, "by a worker");
+    if (plan->certificate.step_s > 0) {
+        snprintf(value, sizeof value, "%.3g %%", 100 * plan->certificate.gap);
+        put_figure(page, "gap to the bound", value, "from the optimum at most");
+    }
+    ghp_page_add(page, "</dl>\n");
+}
+
+void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
+{
+    const struct ghp_plan *plan = report->plan;
+
+    ghp_page_add(page, "<header><h1>");
+    ghp_page_text(page, plan->model.name);
+    ghp_page_add(page,
+                 " on %d worker%s</h1>\n<p>Plan by strategy <b>%s</b>: %d group%s of %d, "
+                 "global batch %lld; ",
+                 plan->extent.workers, plan->extent.workers == 1 ? "" : "s", plan->strategy,
+                 plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
+                 (long long)plan->extent.global_batch);
+    ghp_page_add(page,
+                 plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
+                                        : "each layer's gradient reduced alone.</p>\n",
+                 (long long)plan->bucket_bytes);
+    if (!ghp_staging_trivial(&plan->staging)) {
+        char stages[512];
+
+        ghp_page_add(page, "<p>Stages of a group: ");
+        ghp_page_text(page,
+                      ghp_staging_text(&plan->staging, &plan->model, stages, sizeof stages));
+        ghp_page_add(page, ". What follows shows a worker of stage %d.</p>\n", report->stage);
+    }
+    if (plan->what_if.n > 0) {
+        char edits[1024];
+
+        ghp_page_add(page, "<p><b>What if:</b> planned for an edited machine or profile: ");
+        ghp_page_text(page, ghp_edits_text(&plan->what_if, edits, sizeof edits));
+        ghp_page_add(page, "</p>\n");
+    }
+    put_figures(page, report);
+    ghp_page_add(page, "</header>\n");
+}
+
+/* ---- strategies ---- */
+
+struct bars {
+    double own_s, most_s; /* the plan's step, and what a whole bar stands for */
+};
+
+static struct bars bars_of(const struct ghp_plan *plan)
+{
+    struct bars bars = {.own_s = plan->predicted.step_s > 0 ? plan->predicted.step_s : 1};
+
+    bars.most_s = bars.own_s;
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (plan->baselines[i].feasible)
+            bars.most_s = fmax(bars.most_s, plan->baselines[i].predicted.step_s);
+    bars.most_s = fmin(bars.most_s, longest * bars.own_s);
+    return bars;
+}
+
+/* One strategy: its bar (compute, then waiting) and its figures. */
+static void put_strategy(struct ghp_page *page, const char *class, const struct ghp_prediction *p,
+                         struct bars bars)
+{
+    double scale = 100 / bars.most_s, shown_s = fmin(p->step_s, bars.most_s);
+    double compute_s = fmin(fmax(p->step_s - p->exposed_s, 0), shown_s);
+    char memory[32], sent[32];
+
+    ghp_bytes_text((double)p->peak_bytes, memory, sizeof memory);
+    ghp_bytes_text((double)p->sent_bytes, sent, sizeof sent);
+    ghp_page_add(page,
+                 "<div class=\"track %s%s\" aria-hidden=\"true\"><i class=\"busy\" "
+                 "style=\"width:%.2f%%\"></i><i class=\"idle\" style=\"width:%.2f%%\"></i></div>",
+                 class, p->step_s > shown_s ? " cut" : "", compute_s * scale,
+                 (shown_s - compute_s) * scale);
+    ghp_page_add(page,
+                 "<p><b>%.3f ms</b> \xc2\xb1 %.2g (%.3g\xc3\x97 the plan) \xc2\xb7 compute and "
+                 "exchanges %.3f \xc2\xb7 waiting %.3f \xc2\xb7 reductions %.3f \xc2\xb7 memory "
+                 "%s \xc2\xb7 sent %s</p></li>\n",
+                 p->step_s * 1e3, p->error_s * 1e3, p->step_s / bars.own_s,
+                 (p->step_s - p->exposed_s) * 1e3, p->exposed_s * 1e3, p->comm_s * 1e3, memory,
+                 sent);
+}
+
+static void put_strategy_name(struct ghp_page *page, const char *strategy)
+{
+    static const char *const names[][2] = {
+        {"data", "data: every layer by samples"},
+        {"model", "model: every layer divided among all"},
+        {"owt",
+         "OWT: \xe2\x80\x9cone weird trick\xe2\x80\x9d, convolutions by data, the rest divided"},
+        {"ghp", "this plan, found by ghp"}};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        if (strcmp(names[i][0], strategy) != 0) continue;
+        ghp_page_add(page, "%s", names[i][1]);
+        return;
+    }
+    ghp_page_text(page, strategy);
+}
+
+void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report)
+{
+    const struct ghp_plan *plan = report->plan;
+    struct bars bars = bars_of(plan);
+    bool own = strcmp(plan->strategy, "auto") == 0;
+
+    ghp_page_add(page, "<section><h2>Beside other strategies</h2>\n<ul class=\"strategies\">\n"
+                       "<li><h3>");
+    if (own)
+        put_strategy_name(page, "ghp");
+    else
+        ghp_page_add(page, "this plan (%s)", plan->strategy);
+    ghp_page_add(page, "</h3>");
+    put_strategy(page, "own", &plan->predicted, bars);
+    for (int i = 0; i < plan->n_baselines; ++i) {
+        const struct ghp_baseline *b = &plan->baselines[i];
+
+        ghp_page_add(page, "<li><h3>");
+        put_strategy_name(page, b->strategy);
+        ghp_page_add(page, "</h3>");
+        if (b->feasible) {
+            put_strategy(page, "other", &b->predicted, bars);
+            continue;
+        }
+        ghp_page_add(page, "<p>not possible: ");
+        ghp_page_text(page, b->reason);
+        ghp_page_add(page, "</p></li>\n");
+    }
+    ghp_page_add(page,
+                 "</ul><ul class=\"legend\"><li><span class=\"dot busy\"></span>compute and "
+                 "exchanges</li><li><span class=\"dot idle\"></span>waiting for reductions</li>"
+                 "<li>a bar is cut at %.0f times the plan's step</li></ul></section>\n",
+                 longest);
+}
+
+/* ---- certificate and provenance ---- */
+
+static void put_hash(struct ghp_page *page, const char *name, const char *path, uint64_t hash)
+{
+    char text[17];
+
+    ghp_hash_text(hash, text);
+    ghp_page_add(page, "<li><b>%s</b> ", name);
+    ghp_page_text(page, path);
+    ghp_page_add(page, " <code>%s</code></li>", text);
+}
+
+void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *report)
+{
+    const struct ghp_plan *plan = report->plan;
+    const struct ghp_certificate *c = &plan->certificate;
+
+    ghp_page_add(page, "<section><h2>How good, and from what</h2>\n");
+    if (c->step_s > 0) {
+        ghp_page_add(page, "<p>Certificate: <b>");
+        ghp_page_text(page, c->status);
+        ghp_page_add(page,
+                     "</b>. The best plan found takes %.3f ms; no plan of the space takes less "
+                     "than %.3f ms; gap %.4g %%. %lld plans were simulated and %lld nodes searched "
+                     "in %.3g s.</p>\n",
+                     c->step_s * 1e3, c->bound_s * 1e3, 100 * c->gap, (long long)c->plans,
+                     (long long)c->nodes, c->seconds);
+    } else {
+        ghp_page_add(page,
+                     "<p>The plan was given, not searched for: there is no certificate.</p>\n");
+    }
+    if (c->preferred != NULL) {
+        ghp_page_add(page, "<p>Preferred: ");
+        ghp_page_text(page, c->preferred);
+        ghp_page_add(page, ".</p>\n");
+    }
+    ghp_page_add(page, "<ul class=\"facts\">");
+    put_hash(page, "model", plan->model_path, plan->model_hash);
+    put_hash(page, "profile", plan->profile_path, plan->profile_hash);
+    put_hash(page, "machine", "", plan->machine_hash);
+    ghp_page_add(page, "<li><b>priced by</b> ");
+    ghp_page_text(page, plan->profile.backend);
+    ghp_page_add(page, ", ");
+    ghp_page_text(page, plan->profile.numerics);
+    ghp_page_add(page, ", %s</li><li><b>measured</b> ",
+                 ghp_precision_name(ghp_profile_precision(&plan->profile)));
+    ghp_page_text(page, plan->profile.created);
+    ghp_page_add(page, " on ");
+    ghp_page_text(page, plan->profile.host);
+    ghp_page_add(page, "</li></ul></section>\n");
+}
+
+/* ---- the page ---- */
+
+static void put_opening(struct ghp_page *page, const struct ghp_report *report)
+{
+    ghp_page_add(page,
+                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"/>\n"
+                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                 "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\"/>\n"
+                 "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
+                 "<meta name=\"generator\" content=\"ghp %s\"/>\n"
+                 "<link rel=\"icon\" href=\"data:,\"/>\n<title>",
+                 GHP_VERSION);
+    ghp_page_text(page, report->plan->model.name);
+    ghp_page_add(page, ", %d workers: plan</title>\n<style>", report->plan->extent.workers);
+    for (const char *const *line = ghp_report_style; *line != NULL; ++line)
+        ghp_page_add(page, "%s", *line);
+    ghp_page_add(page, "</style></head>\n<body><main>\n");
+}
+
+enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path)
+{
+    struct ghp_page page = {0};
+    enum ghp_status status;
+
+    put_opening(&page, report);
+    ghp_report_put_head(&page, report);
+    ghp_report_put_strategies(&page, report);
+    GHP_TRY_GOTO(status, ghp_report_put_network(&page, report), done);
+    GHP_TRY_GOTO(status, ghp_report_put_timeline(&page, report), done);
+    GHP_TRY_GOTO(status, ghp_report_put_memory(&page, report), done);
+    ghp_report_put_machine(&page, report);
+    ghp_report_put_layers(&page, report);
+    ghp_report_put_limits(&page, report);
+    ghp_report_put_certificate(&page, report);
+    ghp_page_add(&page, "</main>\n<script>%s</script></body>\n</html>\n", ghp_report_script);
+    status = ghp_page_save(&page, path);
+done:
+    ghp_page_release(&page);
+    return status;
+}

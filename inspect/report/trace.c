@@ -1,0 +1,163 @@
+/* inspect/report/trace.c - a step as trace events (JSON that Perfetto and chrome://tracing open).
+ *
+ * Processes for the prediction (one a stage) and the run, each with a lane a stream.  Times
+ * are in microseconds from the step's start, as the format wants. */
+#include "inspect/report/private.h"
+
+#include "core/base/json_lines.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    PREDICTED = 1,
+    MEASURED = 2,
+    FURTHER = 3
+}; /* processes: of the stage shown, then of the others */
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+static void name_of(json_t *events, const char *what, int process, int lane, const char *name)
+{
+    json_t *event = json_object(), *args = json_object();
+
+    set(event, "name", json_string(what));
+    set(event, "ph", json_string("M"));
+    set(event, "pid", json_integer(process));
+    set(event, "tid", json_integer(lane));
+    set(args, "name", json_string(name));
+    set(event, "args", args);
+    json_array_append_new(events, event);
+}
+
+static void name_process(json_t *events, int process, const char *name, int lanes)
+{
+    name_of(events, "process_name", process, 0, name);
+    for (int s = 0; s < lanes; ++s)
+        name_of(events, "thread_name", process, s, ghp_stream_names[s]);
+}
+
+/* A complete event without arguments. */
+static json_t *event_of(const char *name, const char *category, int process, enum ghp_stream lane)
+{
+    json_t *event = json_object();
+
+    set(event, "name", json_string(name));
+    set(event, "cat", json_string(category));
+    set(event, "ph", json_string("X"));
+    set(event, "pid", json_integer(process));
+    set(event, "tid", json_integer((int)lane));
+    return event;
+}
+
+/* Appends an event from start to finish [s]. */
+static void append(json_t *events, json_t *event, double start_s, double finish_s)
+{
+    set(event, "ts", json_real(start_s * 1e6));
+    set(event, "dur", json_real(fmax(0, finish_s - start_s) * 1e6));
+    json_array_append_new(events, event);
+}
+
+static json_t *args_of(const struct ghp_report *report, int i)
+{
+    const struct ghp_instr *instr = &report->program.instrs[i];
+    const struct ghp_price *price = &report->timing.instrs[i].price;
+    json_t *args = json_object();
+    char split[64];
+
+    set(args, "instruction", json_integer(i));
+    if (instr->layer >= 0) {
+        ghp_split_text(report->plan->splits[instr->layer], split, sizeof split);
+        set(args, "layer", json_string(report->plan->model.layers[instr->layer].name));
+        set(args, "split", json_string(split));
+    }
+    if (instr->kind == GHP_INSTR_RESHARD)
+        set(args, "step", json_string(ghp_reshard_name(instr->step.op)));
+    if (instr->bytes > 0) set(args, "bytes", json_integer(instr->bytes));
+    if (instr->ranks.count > 1) {
+        set(args, "ranks", json_integer(instr->ranks.count));
+        set(args, "stride", json_integer(instr->ranks.stride));
+    }
+    set(args, "alone_us", json_real(price->seconds * 1e6));
+    set(args, "source", json_string(ghp_source_name(price->source)));
+    return args;
+}
+
+static json_t *instr_event(const struct ghp_report *report, int i, int process)
+{
+    const struct ghp_instr *instr = &report->program.instrs[i];
+    char name[256];
+    json_t *event;
+
+    snprintf(name, sizeof name, "%s%s%s", ghp_instr_name(instr), instr->layer >= 0 ? " " : "",
+             ghp_report_layer_name(report, instr->layer));
+    event = event_of(name, ghp_phase_name(ghp_instr_phase(instr)), process, instr->stream);
+    set(event, "args", args_of(report, i));
+    return event;
+}
+
+/* Streams that the plan has. */
+static int lanes_of(const struct ghp_report *report)
+{
+    return report->performance.programs.n > 1 ? GHP_STREAM_COUNT : GHP_STREAM_TRANSFER;
+}
+
+/* The stage's step, from its own start. */
+static void add_predicted(json_t *events, const struct ghp_report *of, int stage)
+{
+    struct ghp_report report = *of; /* of that stage */
+    int process = stage == of->stage ? PREDICTED : FURTHER + stage;
+    char name[64];
+
+    report.program = of->performance.programs.of[stage];
+    report.timing = of->performance.timings[stage];
+    snprintf(name, sizeof name, "predicted");
+    if (of->performance.programs.n > 1) snprintf(name, sizeof name, "predicted, stage %d", stage);
+    name_process(events, process, name, lanes_of(of));
+    for (int i = 0; i < report.program.n_instrs; ++i) {
+        const struct ghp_instr_time *t = &report.timing.instrs[i];
+        double origin_s = report.timing.origin_s - of->timing.origin_s;
+
+        append(events, instr_event(&report, i, process), origin_s + t->start_s,
+               origin_s + t->finish_s);
+    }
+}
+
+/* Starts are of one step and lengths are means: where they would overlap, an event is moved behind the one before. */
+static void add_measured(json_t *events, const struct ghp_report *report)
+{
+    double before_s[GHP_STREAM_COUNT] = {-INFINITY, -INFINITY, -INFINITY};
+
+    name_process(events, MEASURED, "measured", lanes_of(report));
+    for (int i = 0; i < report->program.n_instrs; ++i) {
+        const struct ghp_report_lap *lap = &report->laps[i];
+        enum ghp_stream stream = report->program.instrs[i].stream;
+        double start_s = fmax(lap->start_s, before_s[stream]);
+        double wait_s = fmax(start_s - lap->wait_s, before_s[stream]);
+
+        if (stream == GHP_STREAM_COMPUTE && wait_s < start_s)
+            append(events, event_of("wait", "wait", MEASURED, stream), wait_s, start_s);
+        before_s[stream] = start_s + lap->run_s;
+        append(events, instr_event(report, i, MEASURED), start_s, before_s[stream]);
+    }
+}
+
+enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const char *path)
+{
+    json_t *root = json_object(), *events = json_array();
+
+    if (root == NULL || events == NULL) {
+        json_decref(root);
+        json_decref(events);
+        return GHP_NO_MEMORY();
+    }
+    for (int i = 0; i < report->performance.programs.n; ++i)
+        add_predicted(events, report, i);
+    if (report->laps != NULL) add_measured(events, report);
+    set(root, "displayTimeUnit", json_string("ms"));
+    set(root, "traceEvents", events);
+    return ghp_json_lines_save(path, root);
+}

@@ -1,0 +1,310 @@
+/* inspect/summary.c - tables and the object of summary.h. */
+#include "inspect/summary.h"
+
+#include "core/base/table.h"
+#include "core/base/units.h"
+#include "core/plan/staging_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_weighted(const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+}
+
+void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text,
+                        size_t n)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int v = 0; v < model->n_layers; ++v) {
+        char name[32];
+        int count = 0;
+        bool first = true;
+
+        if (!is_weighted(&model->layers[v])) continue;
+        for (int u = 0; u < model->n_layers; ++u) {
+            if (!is_weighted(&model->layers[u]) || !ghp_split_same(splits[u], splits[v])) continue;
+            first = first && u >= v;
+            ++count;
+        }
+        if (!first || used >= n) continue;
+        ghp_split_text(splits[v], name, sizeof name);
+        used +=
+            (size_t)snprintf(text + used, n - used, "%s%s x%d", used > 0 ? ", " : "", name, count);
+    }
+}
+
+static double images_per_s(const struct ghp_plan *plan, const struct ghp_prediction *p)
+{
+    return p->step_s > 0 ? (double)plan->extent.global_batch / p->step_s : 0;
+}
+
+/* ---- tables ---- */
+
+static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, const char *name,
+                           const struct ghp_prediction *p)
+{
+    char memory[32], sent[32];
+
+    ghp_table_row(t);
+    ghp_table_cell(t, "%s", name);
+    ghp_table_cell(t, "%.3f", 1e3 * p->step_s);
+    ghp_table_cell(t, "%.1f", images_per_s(plan, p));
+    ghp_table_cell(t, "%.3f", 1e3 * p->compute_s);
+    ghp_table_cell(t, "%.3f", 1e3 * p->comm_s);
+    ghp_table_cell(t, "%.3f", 1e3 * p->exposed_s);
+    ghp_table_cell(t, "%s", ghp_bytes_text((double)p->peak_bytes, memory, sizeof memory));
+    ghp_table_cell(t, "%s", ghp_bytes_text((double)p->sent_bytes, sent, sizeof sent));
+}
+
+static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
+{
+    const struct ghp_certificate *c = &plan->certificate;
+    char splits[512];
+
+    ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
+                   plan->model.name, plan->extent.workers, plan->extent.global_batch,
+                   plan->profile_path, plan->profile.backend, plan->profile.numerics);
+    ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
+    ghp_table_note(t, "%d groups of %d: %s", plan->groups, plan->group_size, splits);
+    if (ghp_staging_text(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
+        ghp_table_note(t, "stages of a group: %s", splits);
+    if (ghp_shares_text(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
+    ghp_table_note(
+        t, "%s: bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s",
+        c->status, 1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
+    if (plan->bucket_bytes > 0) {
+        char bucket[32];
+
+        ghp_table_note(t, "gradients are reduced in buckets of %s",
+                       plan->bucket_bytes > (int64_t)1 << 40
+                           ? "any size"
+                           : ghp_bytes_text((double)plan->bucket_bytes, bucket, sizeof bucket));
+    }
+    ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
+                   100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
+    if (plan->what_if.n > 0)
+        ghp_table_note(t, "what if: %s", ghp_edits_text(&plan->what_if, splits, sizeof splits));
+    for (int b = 0; b < plan->n_baselines; ++b)
+        if (!plan->baselines[b].feasible)
+            ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
+                           plan->baselines[b].reason);
+}
+
+static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
+{
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    add_notes(t, plan);
+    ghp_table_column(t, "plan", "", 'l');
+    ghp_table_column(t, "step", "ms", 'r');
+    ghp_table_column(t, "images/s", "1/s", 'r');
+    ghp_table_column(t, "compute", "ms", 'r');
+    ghp_table_column(t, "reduce", "ms", 'r');
+    ghp_table_column(t, "exposed", "ms", 'r');
+    ghp_table_column(t, "memory", "a worker", 'r');
+    ghp_table_column(t, "sent", "a worker", 'r');
+    add_prediction(t, plan, strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy,
+                   &plan->predicted);
+    for (int b = 0; b < plan->n_baselines; ++b) {
+        const struct ghp_baseline *base = &plan->baselines[b];
+
+        if (base->feasible && strcmp(base->strategy, plan->strategy) != 0)
+            add_prediction(t, plan, strcmp(base->strategy, "owt") == 0 ? "OWT" : base->strategy,
+                           &base->predicted);
+    }
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int layer)
+{
+    for (int a = 0; a < plan->n_alternatives; ++a)
+        if (plan->alternatives[a].layer == layer) return &plan->alternatives[a];
+    return NULL;
+}
+
+static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
+{
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    ghp_table_column(t, "layer", "", 'l');
+    ghp_table_column(t, "op", "", 'l');
+    ghp_table_column(t, "weights", "", 'r');
+    ghp_table_column(t, "split", "", 'l');
+    ghp_table_column(t, "runner-up", "", 'l');
+    ghp_table_column(t, "costs", "ms", 'r');
+    for (int v = 0; v < plan->model.n_layers; ++v) {
+        const struct ghp_layer *layer = &plan->model.layers[v];
+        const struct ghp_alternative *other = runner_up(plan, v);
+        char text[32];
+
+        if (!is_weighted(layer)) continue;
+        ghp_table_row(t);
+        ghp_table_cell(t, "%s", layer->name);
+        ghp_table_cell(t, "%s", ghp_op_name(layer->op));
+        ghp_table_cell(t, "%s",
+                       ghp_count_text((double)ghp_layer_weights(layer), text, sizeof text));
+        ghp_split_text(plan->splits[v], text, sizeof text);
+        ghp_table_cell(t, "%s", text);
+        if (other == NULL) continue;
+        ghp_split_text(other->split, text, sizeof text);
+        ghp_table_cell(t, "%s", text);
+        ghp_table_cell(t, "%+.3f", 1e3 * (other->step_s - plan->predicted.step_s));
+    }
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+/* What to change to get a faster step. */
+static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
+{
+    const struct ghp_prediction *p = &plan->predicted;
+    char peak[32], limit[32];
+    int n;
+
+    if (p->exposed_s < 0.005 * p->step_s)
+        n = fprintf(out, "# what binds: the compute stream; reductions (%.3f ms) hide behind it\n",
+                    1e3 * p->comm_s);
+    else if (p->comm_s > 0.995 * p->step_s)
+        n = fprintf(
+            out,
+            "# what binds: the gradient reductions, %.3f ms; computation waits %.3f ms for them\n",
+            1e3 * p->comm_s, 1e3 * p->exposed_s);
+    else
+        n = fprintf(out,
+                    "# what binds: computation, then %.3f ms of waiting for reductions that "
+                    "nothing hides\n",
+                    1e3 * p->exposed_s);
+    if (n >= 0 && plan->memory_limit_bytes > 0)
+        n = fprintf(out, "# memory: %s of the %s allowed\n",
+                    ghp_bytes_text((double)p->peak_bytes, peak, sizeof peak),
+                    ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit));
+    return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes")
+                 : GHP_OK;
+}
+
+enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
+{
+    GHP_TRY(print_comparison(plan, out));
+    if (fputc('\n', out) == EOF)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes");
+    GHP_TRY(print_splits(plan, out));
+    return print_binding(plan, out);
+}
+
+/* ---- the object ---- */
+
+static void put_prediction(json_t *object, const struct ghp_plan *plan,
+                           const struct ghp_prediction *p)
+{
+    json_object_set_new(object, "predicted_step_s", json_real(p->step_s));
+    json_object_set_new(object, "images_per_s", json_real(images_per_s(plan, p)));
+    json_object_set_new(object, "compute_s", json_real(p->compute_s));
+    json_object_set_new(object, "comm_s", json_real(p->comm_s));
+    json_object_set_new(object, "exposed_s", json_real(p->exposed_s));
+    json_object_set_new(object, "error_s", json_real(p->error_s));
+    json_object_set_new(object, "measured_share", json_real(p->measured_share));
+    json_object_set_new(object, "peak_bytes", json_integer(p->peak_bytes));
+    json_object_set_new(object, "sent_bytes", json_integer(p->sent_bytes));
+}
+
+static void put_certificate(json_t *object, const struct ghp_certificate *c)
+{
+    json_object_set_new(object, "bound_s", json_real(c->bound_s));
+    json_object_set_new(object, "gap", json_real(c->gap));
+    json_object_set_new(object, "status", json_string(c->status));
+    json_object_set_new(object, "plans", json_integer(c->plans));
+    json_object_set_new(object, "nodes", json_integer(c->nodes));
+    json_object_set_new(object, "seconds", json_real(c->seconds));
+    if (c->preferred != NULL) json_object_set_new(object, "preferred", json_string(c->preferred));
+    if (c->margin != NULL) json_object_set_new(object, "margin", json_string(c->margin));
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text != NULL) json_object_set_new(object, key, json_string(text));
+}
+
+/* As in the plan file, but that a side without an end has no key. */
+static json_t *sensitivity_object(const struct ghp_plan *plan)
+{
+    json_t *object = json_object();
+
+    for (int i = 0; i < plan->n_sensitivity; ++i) {
+        const struct ghp_sensitivity *s = &plan->sensitivity[i];
+        json_t *one = json_object();
+
+        json_object_set_new(one, "nominal", json_real(s->nominal));
+        if (!isnan(s->low)) json_object_set_new(one, "low", json_real(s->low));
+        if (!isnan(s->high)) json_object_set_new(one, "high", json_real(s->high));
+        set_text(one, "below", s->below);
+        set_text(one, "above", s->above);
+        json_object_set_new(object, ghp_quantity_name(s->quantity), one);
+    }
+    return object;
+}
+
+static json_t *splits_object(const struct ghp_plan *plan)
+{
+    json_t *object = json_object();
+
+    for (int v = 0; v < plan->model.n_layers; ++v) {
+        char text[32];
+
+        ghp_split_text(plan->splits[v], text, sizeof text);
+        json_object_set_new(object, plan->model.layers[v].name, json_string(text));
+    }
+    return object;
+}
+
+static json_t *baselines_object(const struct ghp_plan *plan)
+{
+    json_t *object = json_object();
+
+    for (int b = 0; b < plan->n_baselines; ++b) {
+        const struct ghp_baseline *base = &plan->baselines[b];
+        json_t *one = json_object();
+
+        json_object_set_new(one, "feasible", json_boolean(base->feasible));
+        if (base->feasible)
+            put_prediction(one, plan, &base->predicted);
+        else
+            json_object_set_new(one, "reason", json_string(base->reason));
+        json_object_set_new(object, base->strategy, one);
+    }
+    return object;
+}
+
+enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, FILE *out)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "model", json_string(plan->model.name));
+    json_object_set_new(object, "workers", json_integer(plan->extent.workers));
+    json_object_set_new(object, "global_batch", json_integer(plan->extent.global_batch));
+    json_object_set_new(object, "strategy", json_string(plan->strategy));
+    json_object_set_new(object, "groups", json_integer(plan->groups));
+    json_object_set_new(object, "group_size", json_integer(plan->group_size));
+    json_object_set_new(object, "bucket_bytes", json_integer(plan->bucket_bytes));
+    json_object_set_new(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes));
+    if (plan->what_if.n > 0) json_object_set_new(object, "what_if", ghp_edits_json(&plan->what_if));
+    put_prediction(object, plan, &plan->predicted);
+    put_certificate(object, &plan->certificate);
+    json_object_set_new(object, "baselines", baselines_object(plan));
+    json_object_set_new(object, "splits", splits_object(plan));
+    if (plan->n_sensitivity > 0)
+        json_object_set_new(object, "sensitivity", sensitivity_object(plan));
+    if (options != NULL) json_object_set_new(object, "options", options);
+    return ghp_json_print(object, out);
+}

@@ -1,0 +1,128 @@
+/* onnx/attribute.c - what a node says beside its tensors: attributes, lists, axes. */
+#include "onnx/import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *node,
+                                                    const char *name)
+{
+    for (int i = 0; i < node->n_attributes; ++i)
+        if (strcmp(node->attributes[i].name, name) == 0) return &node->attributes[i];
+    return NULL;
+}
+
+/* Zero is often left unwritten, so an attribute without a value is 0. */
+int64_t ghp_onnx_int(const struct ghp_onnx_node *node, const char *name, int64_t usual)
+{
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
+
+    return a != NULL ? a->integer : usual;
+}
+
+double ghp_onnx_real(const struct ghp_onnx_node *node, const char *name, double usual)
+{
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
+
+    return a != NULL ? ghp_onnx_tidy(a->real) : usual;
+}
+
+const char *ghp_onnx_text(const struct ghp_onnx_node *node, const char *name, const char *usual)
+{
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
+
+    return a != NULL && a->kind == GHP_ONNX_TEXT ? a->text : usual;
+}
+
+double ghp_onnx_tidy(double value)
+{
+    float single = (float)value;
+    char text[40];
+
+    for (int digits = 1; digits <= 9; ++digits) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)single);
+        if (strtof(text, NULL) == single) break;
+    }
+    return strtod(text, NULL);
+}
+
+static int64_t whole_number(double value)
+{
+    if (value >= 0x1p62) return INT64_MAX;
+    if (value <= -0x1p62) return INT64_MIN;
+    return (int64_t)value;
+}
+
+enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
+                              int *n)
+{
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, place.attribute);
+    struct ghp_onnx_array *array = place.input >= 0 ? ghp_onnx_in(im, node, place.input) : NULL;
+    const double *values;
+    int64_t elements = a != NULL ? a->n : -1;
+
+    *n = -1;
+    if (array != NULL) {
+        GHP_TRY(ghp_onnx_constant_in(im, node, place.input, &array));
+        elements = ghp_onnx_elements(array);
+    } else if (a != NULL && a->kind != GHP_ONNX_INTS && a->kind != GHP_ONNX_NONE) {
+        return ghp_onnx_fail(im, node, "has no whole numbers as '%s'; give a list",
+                             place.attribute);
+    }
+    if (elements > GHP_ONNX_MAX_DIMS * 2)
+        return ghp_onnx_fail(im, node, "has %" PRId64 " numbers as '%s'; give at most %d", elements,
+                             place.attribute, GHP_ONNX_MAX_DIMS * 2);
+    *n = (int)elements;
+    if (array == NULL) {
+        for (int k = 0; k < *n; ++k)
+            out[k] = a->ints[k];
+        return GHP_OK;
+    }
+    GHP_TRY(ghp_onnx_values(im, array, &values));
+    for (int k = 0; k < *n; ++k)
+        out[k] = whole_number(values[k]);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_axis(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              int64_t axis, int dims, int *out)
+{
+    if (axis < -dims || axis >= dims)
+        return ghp_onnx_fail(im, node, "names axis %" PRId64 " of %d; use one of %d to %d", axis,
+                             dims, -dims, dims - 1);
+    *out = (int)(axis < 0 ? axis + dims : axis);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  int i, struct ghp_onnx_array **array)
+{
+    *array = ghp_onnx_in(im, node, i);
+    if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
+    if ((*array)->base != NULL)
+        return ghp_onnx_fail(im, node,
+                             "computes with the constant '%.96s' alone; fold it in the "
+                             "file",
+                             (*array)->name);
+    if (im->model.layers[(*array)->layer].op == GHP_OP_SOFTMAX_CE)
+        return ghp_onnx_fail(im, node,
+                             "reads what a softmax made; ghp has softmax only at the end, as the "
+                             "loss: cut the file there");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     int i, struct ghp_onnx_array **array)
+{
+    *array = ghp_onnx_in(im, node, i);
+    if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
+    if ((*array)->base == NULL)
+        return ghp_onnx_fail(im, node,
+                             "has an input %d ('%.96s') that is computed from samples, where ghp "
+                             "takes constants only; fold it in the file",
+                             i, (*array)->name);
+    return GHP_OK;
+}

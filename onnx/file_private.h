@@ -1,0 +1,19 @@
+/* onnx/file_private.h - private to onnx/file.c and onnx/tensor.c, which see protobuf's messages. */
+#ifndef GHP_ONNX_FILE_PRIVATE_H
+#define GHP_ONNX_FILE_PRIVATE_H
+
+#include "onnx/file.h"
+
+static inline const char *ghp_onnx_text_of(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* What a tensor's message says of it; its values stay there.
+ *
+ * message   the library's, outlives `tensor`
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT (too many dimensions, a size that cannot be, values that are not all there) */
+enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor *tensor);
+
+#endif

@@ -1,0 +1,452 @@
+/* onnx/graph.c - walks an ONNX graph in order and turns each node that the output needs into layers. */
+#include "onnx/import.h"
+
+#include "core/base/file.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_OPSET = 7, LAST_OPSET = 22 };
+
+/* op, the attributes that it may have, function */
+static const struct operation {
+    const char *op, *attributes;
+    ghp_onnx_op_fn *run;
+} operations[] = {
+    {"Add", "", ghp_onnx_add},
+    {"AveragePool", "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ",
+     ghp_onnx_average_pool},
+    {"BatchNormalization", "epsilon momentum spatial training_mode ", ghp_onnx_batch_norm},
+    {"Cast", "to saturate ", ghp_onnx_cast},
+    {"Clip", "max min ", ghp_onnx_clip},
+    {"Concat", "axis ", ghp_onnx_concat},
+    {"Constant", "value value_float value_floats value_int value_ints ", ghp_onnx_constant},
+    {"ConstantOfShape", "value ", ghp_onnx_constant_of_shape},
+    {"Conv", "auto_pad dilations group kernel_shape pads strides ", ghp_onnx_conv},
+    {"Div", "", ghp_onnx_mul},
+    {"Dropout", "ratio seed ", ghp_onnx_dropout},
+    {"Expand", "", ghp_onnx_expand_to},
+    {"Flatten", "axis ", ghp_onnx_flatten},
+    {"Gather", "axis ", ghp_onnx_gather},
+    {"Gemm", "alpha beta transA transB ", ghp_onnx_gemm},
+    {"GlobalAveragePool", "", ghp_onnx_global_pool},
+    {"GlobalMaxPool", "", ghp_onnx_global_pool},
+    {"Identity", "", ghp_onnx_identity},
+    {"LRN", "alpha beta bias size ", ghp_onnx_lrn},
+    {"LeakyRelu", "alpha ", ghp_onnx_activation},
+    {"LogSoftmax", "axis ", ghp_onnx_softmax},
+    {"MatMul", "", ghp_onnx_matmul},
+    {"MaxPool", "auto_pad ceil_mode dilations kernel_shape pads storage_order strides ",
+     ghp_onnx_max_pool},
+    {"Mul", "", ghp_onnx_mul},
+    {"Pad", "mode pads value ", ghp_onnx_pad},
+    {"ReduceMean", "axes keepdims noop_with_empty_axes ", ghp_onnx_reduce_mean},
+    {"Relu", "", ghp_onnx_activation},
+    {"Reshape", "allowzero ", ghp_onnx_reshape_to},
+    {"Shape", "end start ", ghp_onnx_shape_of},
+    {"Sigmoid", "", ghp_onnx_activation},
+    {"Slice", "axes ends starts ", ghp_onnx_slice},
+    {"Softmax", "axis ", ghp_onnx_softmax},
+    {"Split", "axis num_outputs split ", ghp_onnx_split},
+    {"Squeeze", "axes ", ghp_onnx_squeeze},
+    {"Sub", "", ghp_onnx_add},
+    {"Sum", "", ghp_onnx_add},
+    {"Tanh", "", ghp_onnx_activation},
+    {"Transpose", "perm ", ghp_onnx_transpose},
+    {"Unsqueeze", "axes ", ghp_onnx_unsqueeze},
+};
+
+enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              const char *fmt, ...)
+{
+    char message[800];
+    va_list arguments;
+
+    va_start(arguments, fmt);
+    vsnprintf(message, sizeof message, fmt, arguments);
+    va_end(arguments);
+    return GHP_FAIL(GHP_ERR_INPUT, "%s: node '%.96s' (%.40s, opset %" PRId64 ") %s", im->file->path,
+                    node->name[0] != '\0' ? node->name
+                    : node->n_outputs > 0 ? node->outputs[0]
+                                          : "",
+                    node->op, im->file->opset, message);
+}
+
+/* ---- memory and names ---- */
+
+struct ghp_onnx_block {
+    struct ghp_onnx_block *next;
+};
+
+void *ghp_onnx_keep(struct ghp_onnx_import *im, size_t n, size_t size)
+{
+    struct ghp_onnx_block *block;
+
+    if (size > 0 && n > (SIZE_MAX - sizeof *block) / size) return NULL;
+    block = ghp_alloc(1, sizeof *block + n * size);
+    if (block == NULL) return NULL;
+    block->next = im->blocks;
+    im->blocks = block;
+    return block + 1;
+}
+
+void ghp_onnx_import_release(struct ghp_onnx_import *im)
+{
+    while (im->blocks != NULL) {
+        struct ghp_onnx_block *next = im->blocks->next;
+
+        free(im->blocks);
+        im->blocks = next;
+    }
+    ghp_model_release(&im->model);
+    free(im->sources);
+    *im = (struct ghp_onnx_import){0};
+}
+
+/* The array of a name; a new one where the name is new. Room was made for all names of the file. */
+static struct ghp_onnx_array *named(struct ghp_onnx_import *im, const char *name)
+{
+    size_t at = (size_t)ghp_hash(name, strlen(name), GHP_HASH_SEED) & (size_t)(im->n_slots - 1);
+    static const struct ghp_onnx_array blank;
+
+    while (im->slots[at] != 0) {
+        struct ghp_onnx_array *array = &im->arrays[im->slots[at] - 1];
+
+        if (strcmp(im->names[im->slots[at] - 1], name) == 0) return array;
+        at = (at + 1) & (size_t)(im->n_slots - 1);
+    }
+    GHP_ASSERT(im->n_arrays < im->max_arrays);
+    im->names[im->n_arrays] = name;
+    im->arrays[im->n_arrays] = blank;
+    im->slots[at] = ++im->n_arrays;
+    return &im->arrays[im->n_arrays - 1];
+}
+
+static enum ghp_status make_room(struct ghp_onnx_import *im)
+{
+    int64_t names = 1 + im->file->n_tensors + im->file->n_inputs + im->file->n_outputs;
+
+    for (int i = 0; i < im->file->n_nodes; ++i)
+        names += im->file->nodes[i].n_inputs + im->file->nodes[i].n_outputs;
+    if (names > INT32_MAX / 8)
+        return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has %" PRId64 " names; give a smaller one",
+                        im->file->path, names);
+    im->max_arrays = (int)names;
+    for (im->n_slots = 16; im->n_slots < 2 * names; im->n_slots *= 2)
+        ;
+    im->arrays = ghp_onnx_keep(im, (size_t)names, sizeof *im->arrays);
+    im->names = ghp_onnx_keep(im, (size_t)names, sizeof *im->names);
+    im->wanted = ghp_onnx_keep(im, (size_t)names, sizeof *im->wanted);
+    im->slots = ghp_onnx_keep(im, (size_t)im->n_slots, sizeof *im->slots);
+    return im->arrays == NULL || im->names == NULL || im->slots == NULL || im->wanted == NULL
+               ? GHP_NO_MEMORY()
+               : GHP_OK;
+}
+
+static bool *wanted_of(struct ghp_onnx_import *im, const char *name)
+{
+    return &im->wanted[named(im, name) - im->arrays];
+}
+
+struct ghp_onnx_array *ghp_onnx_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int i)
+{
+    return i < node->n_inputs && node->inputs[i][0] != '\0' ? named(im, node->inputs[i]) : NULL;
+}
+
+bool ghp_onnx_wanted(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i)
+{
+    return i < node->n_outputs && node->outputs[i][0] != '\0' && *wanted_of(im, node->outputs[i]);
+}
+
+enum ghp_status ghp_onnx_define(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
+                                const struct ghp_onnx_array *array)
+{
+    struct ghp_onnx_array *out;
+
+    if (i >= node->n_outputs || node->outputs[i][0] == '\0') return GHP_OK;
+    out = named(im, node->outputs[i]);
+    if (out->name != NULL)
+        return ghp_onnx_fail(im, node, "makes '%.96s', which exists already; rename one",
+                             node->outputs[i]);
+    for (int d = 0; d < array->n; ++d)
+        if (array->base == NULL && (array->dims[d] < 1 || array->dims[d] > INT32_MAX))
+            return ghp_onnx_fail(im, node,
+                                 "makes a tensor with a dimension of %" PRId64
+                                 "; use sizes of 1 to 2^31 - 1",
+                                 array->dims[d]);
+    if (array->base == NULL && !ghp_onnx_sized(array->n - 1, array->dims + 1))
+        return ghp_onnx_fail(im, node, "makes more than 2^40 values a sample; use smaller sizes");
+    *out = *array;
+    out->name = node->outputs[i];
+    return GHP_OK;
+}
+
+/* ---- the walk ---- */
+
+/* Marks what the output needs. Nodes come after what they read, so one pass from the end does it. */
+static void mark_wanted(struct ghp_onnx_import *im, const char *output)
+{
+    *wanted_of(im, output) = true;
+    for (int i = im->file->n_nodes - 1; i >= 0; --i) {
+        const struct ghp_onnx_node *node = &im->file->nodes[i];
+        bool wanted = false;
+
+        for (int o = 0; o < node->n_outputs; ++o)
+            wanted = wanted || ghp_onnx_wanted(im, node, o);
+        for (int k = 0; wanted && k < node->n_inputs; ++k)
+            if (node->inputs[k][0] != '\0') *wanted_of(im, node->inputs[k]) = true;
+    }
+}
+
+static enum ghp_status add_constant(struct ghp_onnx_import *im, const struct ghp_onnx_file *file,
+                                    const struct ghp_onnx_tensor *tensor, const char *name)
+{
+    struct ghp_onnx_array *array = named(im, name), made;
+    struct ghp_onnx_base *base;
+
+    if (array->name != NULL)
+        return GHP_FAIL(GHP_ERR_FORMAT, "%s: two tensors are called '%.96s'; rename one",
+                        im->file->path, name);
+    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type),
+                               (struct ghp_onnx_sizes){tensor->n_dims, tensor->dims}, NULL, &made));
+    base = (struct ghp_onnx_base *)(uintptr_t)made.base;
+    base->file = file;
+    base->tensor = tensor;
+    *array = made;
+    array->name = name;
+    return GHP_OK;
+}
+
+/* The graph's inputs that are data: each a part of a sample. One is the input layer itself; several lie one behind
+ * another in a vector. */
+static enum ghp_status add_inputs(struct ghp_onnx_import *im)
+{
+    const struct ghp_onnx_value *first = NULL;
+    struct ghp_layer like = {.op = GHP_OP_INPUT, .out = {0, 1, 1}};
+    int data = 0, layer;
+
+    for (int i = 0; i < im->file->n_inputs; ++i) {
+        const struct ghp_onnx_value *value = &im->file->inputs[i];
+        struct ghp_onnx_array array = {.n = 0};
+
+        if (value->name[0] == '\0' || named(im, value->name)->name != NULL ||
+            !*wanted_of(im, value->name))
+            continue;
+        if (!value->shaped || value->n_dims < 1)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: the input '%.96s' has no shape with a batch in front; give it one",
+                            im->file->path, value->name);
+        if (!ghp_onnx_type_real(value->type))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: the input '%.96s' has elements of type %d; ghp's samples are "
+                            "floating-point numbers",
+                            im->file->path, value->name, value->type);
+        for (int d = 1; d < value->n_dims; ++d)
+            if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
+                return GHP_FAIL(
+                    GHP_ERR_INPUT,
+                    "%s: dimension %d of the input '%.96s' is no number of 1 to %d; fix "
+                    "all but the batch in the file",
+                    im->file->path, d, value->name, GHP_ONNX_MAX_SIZE);
+        if (data++ == 0) {
+            first = value;
+            im->batch = value->dims[0] > 0 ? value->dims[0] : GHP_ONNX_BATCH;
+        } else if ((value->dims[0] > 0 ? value->dims[0] : GHP_ONNX_BATCH) != im->batch) {
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: the inputs '%.96s' and '%.96s' have not the same batch; make it "
+                            "the first dimension of both",
+                            im->file->path, first->name, value->name);
+        }
+        if (!ghp_onnx_sized(value->n_dims - 1, value->dims + 1))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: a sample of '%.96s' is too large; use smaller sizes",
+                            im->file->path, value->name);
+        array.n = value->n_dims;
+        memcpy(array.dims, value->dims, sizeof array.dims);
+        array = ghp_onnx_of_layer(im, 0, array.n, array.dims);
+        array.offset = like.out.c;
+        like.out.c += ghp_onnx_elements(&array);
+        *named(im, value->name) = array;
+        named(im, value->name)->name = value->name;
+    }
+    if (data == 0) im->batch = GHP_ONNX_BATCH;
+    if (data == 1) like.out = ghp_onnx_shape(named(im, first->name));
+    return data == 0 ? GHP_OK : ghp_onnx_emit(im, &like, "input", &layer);
+}
+
+static bool allowed(const struct operation *operation, const char *attribute)
+{
+    size_t n = strlen(attribute);
+
+    for (const char *at = operation->attributes; *at != '\0'; at = strchr(at, ' ') + 1)
+        if (strncmp(at, attribute, n) == 0 && at[n] == ' ') return true;
+    return false;
+}
+
+static const struct operation *operation_of(const char *op)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; ++i)
+        if (strcmp(operations[i].op, op) == 0) return &operations[i];
+    return NULL;
+}
+
+bool ghp_onnx_has(const char *op)
+{
+    return operation_of(op) != NULL;
+}
+
+static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const size_t n = sizeof operations / sizeof operations[0];
+    const struct operation *operation = operation_of(node->op);
+    char known[700] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < n; ++i)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
+                                 operations[i].op);
+    if (operation == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
+        return ghp_onnx_fail(im, node, "is of an operation that ghp has not; it has %s", known);
+    for (int i = 0; i < node->n_attributes; ++i)
+        if (!allowed(operation, node->attributes[i].name))
+            return ghp_onnx_fail(im, node,
+                                 "has the attribute '%.60s', which ghp knows not; it knows %s",
+                                 node->attributes[i].name,
+                                 operation->attributes[0] != '\0' ? operation->attributes : "none");
+    for (int i = 0; i < node->n_inputs; ++i)
+        if (node->inputs[i][0] != '\0' && named(im, node->inputs[i])->name == NULL)
+            return ghp_onnx_fail(im, node,
+                                 "reads '%.96s', which no earlier node makes; put the nodes in "
+                                 "order, without cycles",
+                                 node->inputs[i]);
+    return operation->run(im, node);
+}
+
+/* The output that becomes the network's: the last of two dimensions, else the first. Only names and ranks are known. */
+static const char *choose_output(const struct ghp_onnx_file *file)
+{
+    const char *chosen = file->outputs[0].name;
+
+    for (int i = 0; i < file->n_outputs; ++i)
+        if (file->outputs[i].shaped && file->outputs[i].n_dims == 2) chosen = file->outputs[i].name;
+    return chosen;
+}
+
+static enum ghp_status walk(struct ghp_onnx_import *im)
+{
+    const struct ghp_onnx_file *file = im->file;
+    const char *output;
+
+    if (file->opset < FIRST_OPSET || file->opset > LAST_OPSET)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s: opset %" PRId64
+                        " is not supported; convert the file to one of %d to %d",
+                        file->path, file->opset, FIRST_OPSET, LAST_OPSET);
+    if (file->n_outputs == 0)
+        return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has no output; name one", file->path);
+    GHP_TRY(make_room(im));
+    output = im->options.output != NULL ? im->options.output : choose_output(file);
+    mark_wanted(im, output);
+    for (int i = 0; i < im->options.n_bindings; ++i)
+        GHP_TRY(add_constant(im, im->options.bindings[i].file,
+                             im->options.bindings[i].file->tensors, im->options.bindings[i].input));
+    for (int i = 0; i < file->n_tensors; ++i)
+        GHP_TRY(add_constant(im, file, &file->tensors[i], file->tensors[i].name));
+    GHP_TRY(add_inputs(im));
+    for (int i = 0; i < file->n_nodes; ++i) {
+        const struct ghp_onnx_node *node = &file->nodes[i];
+        bool wanted = false;
+
+        for (int o = 0; o < node->n_outputs; ++o)
+            wanted = wanted || ghp_onnx_wanted(im, node, o);
+        if (wanted) GHP_TRY(run_node(im, node));
+    }
+    im->output = *named(im, output);
+    if (im->output.name == NULL)
+        return GHP_FAIL(GHP_ERR_FORMAT, "%s: no node makes the output '%.96s'; repair the file",
+                        file->path, output);
+    return GHP_OK;
+}
+
+/* ---- the end ---- */
+
+/* Drops layers that the last one does not need. */
+static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
+{
+    struct ghp_model *model = &im->model;
+    int *moved = ghp_onnx_keep(im, (size_t)model->n_layers, sizeof *moved), n = 0;
+
+    if (moved == NULL) return GHP_NO_MEMORY();
+    moved[last] = 1;
+    for (int i = last; i >= 0; --i)
+        for (int j = 0; moved[i] != 0 && j < model->layers[i].n_inputs; ++j)
+            moved[model->layers[i].inputs[j]] = 1;
+    moved[0] = 1;
+    for (int i = 0; i < model->n_layers; ++i) {
+        struct ghp_layer *layer = &model->layers[i];
+
+        if (moved[i] == 0) {
+            free(layer->name);
+            ghp_model_drop_derived(layer);
+            moved[i] = -1;
+            continue;
+        }
+        for (int j = 0; j < layer->n_inputs; ++j)
+            layer->inputs[j] = moved[layer->inputs[j]];
+        moved[i] = n;
+        model->layers[n++] = *layer;
+    }
+    model->n_layers = n;
+    n = 0;
+    for (int i = 0; i < im->n_sources; ++i) {
+        im->sources[n] = im->sources[i];
+        im->sources[n].layer = moved[im->sources[i].layer];
+        if (im->sources[n].layer >= 0) ++n;
+    }
+    im->n_sources = n;
+    im->output.layer = moved[last];
+    return GHP_OK;
+}
+
+static const char *loss_name(const struct ghp_onnx_file *file)
+{
+    for (int i = 0; i < file->n_texts; ++i)
+        if (strcmp(file->texts[i].key, "ghp.loss") == 0) return file->texts[i].value;
+    return "loss";
+}
+
+/* Makes the output a vector, and puts the loss on it where there is none. */
+static enum ghp_status finish(struct ghp_onnx_import *im)
+{
+    struct ghp_shape vector = {1, 1, 1};
+    struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
+    int last;
+
+    if (im->output.base != NULL && im->options.open_end) return GHP_OK;
+    if (im->output.base != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s: the output '%.96s' does not depend on the input; give a network",
+                        im->file->path, im->output.name);
+    vector.c = ghp_onnx_elements(&im->output);
+    GHP_TRY(ghp_onnx_settle(im, &im->output, vector, &last));
+    like.inputs[0] = last;
+    if (!im->options.open_end && im->model.layers[last].op != GHP_OP_SOFTMAX_CE)
+        GHP_TRY(ghp_onnx_emit(im, &like, loss_name(im->file), &last));
+    return drop_dead(im, last);
+}
+
+enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
+                                const struct ghp_onnx_options *options, struct ghp_onnx_import *im)
+{
+    const char *name = file->name[0] != '\0' ? file->name : "onnx";
+
+    *im = (struct ghp_onnx_import){.file = file, .options = *options};
+    im->model.name = strdup(name);
+    if (im->model.name == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(walk(im));
+    return finish(im);
+}

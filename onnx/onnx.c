@@ -1,0 +1,105 @@
+/* onnx/onnx.c - ONNX files as models, and their tensors under ghp's names. */
+#include "onnx/onnx.h"
+
+#include "onnx/import.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool ghp_onnx_names(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+}
+
+/* The text is what the plan embeds and hashes; reading it back checks it like any other description. */
+static enum ghp_status make_model(const struct ghp_onnx_import *import, struct ghp_model *model)
+{
+    char *text = NULL;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_model_write(&import->model, &text));
+    status = ghp_model_parse(text, import->file->path, model);
+    free(text);
+    return status;
+}
+
+enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
+{
+    const struct ghp_onnx_options options = {0};
+    struct ghp_onnx_import import = {0};
+    struct ghp_onnx_file file;
+    enum ghp_status status;
+
+    *model = (struct ghp_model){0};
+    GHP_TRY(ghp_onnx_file_open(path, &file));
+    status = ghp_onnx_import(&file, &options, &import);
+    if (status == GHP_OK) status = make_model(&import, model);
+    ghp_onnx_import_release(&import);
+    ghp_onnx_file_close(&file);
+    return status;
+}
+
+struct ghp_onnx_tensors {
+    struct ghp_onnx_file file;
+    struct ghp_onnx_import import;
+};
+
+enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors **tensors)
+{
+    const struct ghp_onnx_options options = {0};
+    struct ghp_onnx_tensors *t = ghp_alloc(1, sizeof *t);
+    enum ghp_status status;
+
+    *tensors = NULL;
+    if (t == NULL) return GHP_NO_MEMORY();
+    status = ghp_onnx_file_open(path, &t->file);
+    if (status != GHP_OK) {
+        free(t);
+        return status;
+    }
+    status = ghp_onnx_import(&t->file, &options, &t->import);
+    if (status == GHP_OK)
+        *tensors = t;
+    else
+        ghp_onnx_tensors_close(t);
+    return status;
+}
+
+void ghp_onnx_tensors_close(struct ghp_onnx_tensors *tensors)
+{
+    if (tensors == NULL) return;
+    ghp_onnx_import_release(&tensors->import);
+    ghp_onnx_file_close(&tensors->file);
+    free(tensors);
+}
+
+int ghp_onnx_tensors_count(const struct ghp_onnx_tensors *tensors)
+{
+    return tensors->import.n_sources;
+}
+
+struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tensors, int i)
+{
+    const struct ghp_onnx_source *source = &tensors->import.sources[i];
+    const struct ghp_onnx_base *base = source->array.base;
+    const struct ghp_layer *layer = &tensors->import.model.layers[source->layer];
+    const struct ghp_param *param = source->slot < GHP_MAX_PARAMS
+                                        ? &layer->params[source->slot]
+                                        : &layer->states[source->slot - GHP_MAX_PARAMS];
+    struct ghp_onnx_weight weight = {.name = param->name,
+                                     .n_dims = param->n_dims,
+                                     .elements = param->elements,
+                                     .is_filled = base->tensor == NULL && base->values == NULL};
+
+    memcpy(weight.dims, param->dims, sizeof weight.dims);
+    return weight;
+}
+
+enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values)
+{
+    const struct ghp_onnx_source *source = &tensors->import.sources[i];
+
+    return ghp_onnx_floats(&source->array, source->scale, values);
+}

@@ -1,0 +1,56 @@
+/* onnx/onnx.h - networks in ONNX files, opsets 7 to 22.
+ *
+ * onnx/network.h takes a path that ends in .onnx to ghp_onnx_load, so every tool reads ONNX where it reads models. What
+ * is mapped to what, and what is refused and why: docs/onnx.md.
+ *
+ * Tested  tests/core/test_onnx.c, tests/executor/test_onnx_nodes.c (ONNX's own test vectors) */
+#ifndef GHP_ONNX_ONNX_H
+#define GHP_ONNX_ONNX_H
+
+#include "core/model/model.h"
+
+bool ghp_onnx_names(const char *path); /* whether the path ends in .onnx */
+
+/* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (damaged file); GHP_ERR_INPUT (an operation, attribute or shape that ghp
+ *           has not, naming the node); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model);
+
+struct ghp_onnx_weight { /* one trained tensor or running statistic */
+    const char *name;    /* as ghp calls it, e.g. "conv1.weight"; owned by the tensors */
+    int n_dims;
+    int64_t dims[GHP_MAX_DIMS]; /* as in struct ghp_param */
+    int64_t elements;
+    /* the file has no values for it, one number is repeated: a network without weights */
+    bool is_filled;
+};
+
+struct ghp_onnx_tensors; /* all tensors of a network that its file holds */
+
+/* Returns   as ghp_onnx_load
+ * Tested    tests/core/test_onnx_export.c */
+enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors **tensors);
+void ghp_onnx_tensors_close(struct ghp_onnx_tensors *tensors); /* accepts NULL */
+int ghp_onnx_tensors_count(const struct ghp_onnx_tensors *tensors);
+struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tensors, int i);
+/* All elements of tensor i in ghp's order.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file beside it); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values);
+
+/* Where an exported file gets its weights: fills `values` (param->elements floats) with one tensor. */
+struct ghp_onnx_weights {
+    enum ghp_status (*read)(void *context, const struct ghp_param *param, float *values);
+    void *context;
+};
+
+/* Writes a network as ONNX, opset 13, batch symbolic; its output are the loss layer's inputs.
+ *
+ * weights   NULL: norms' scales and variances are ones, all else zeros, and the file stays small
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say, naming it); GHP_ERR_IO; GHP_ERR_NO_MEMORY; what
+ *           weights->read returned
+ * Tested    tests/core/test_onnx_export.c */
+enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
+                              const struct ghp_onnx_weights *weights);
+
+#endif

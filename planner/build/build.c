@@ -1,0 +1,207 @@
+/* planner/build/build.c - the order of a plan's making; build/build.h has it. */
+#include "planner/build/build_private.h"
+
+#include "core/base/log.h"
+#include "planner/sweep/break_even.h"
+#include "planner/build/staged.h"
+#include "onnx/network.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double least_share = 0.05; /* of the time limit, for a plan made again */
+
+enum ghp_status ghp_making_text(char **to, const char *text)
+{
+    free(*to);
+    *to = strdup(text);
+    return *to == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* ---- from a finished search to the plan ---- */
+
+static enum ghp_status set_groups(struct ghp_making *m)
+{
+    struct ghp_plan *plan = m->plan;
+
+    plan->groups = m->wishes->groups > 0
+                       ? m->wishes->groups
+                       : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
+    plan->group_size = plan->extent.workers / plan->groups;
+    return ghp_plan_check(plan);
+}
+
+static enum ghp_status name_plan(struct ghp_making *m)
+{
+    struct ghp_plan *plan = m->plan;
+    const struct ghp_wishes *w = m->wishes;
+    bool given = w->force != NULL || w->stages != NULL || w->micro_batches > 0 || w->heuristic;
+    const char *strategy = given ? "given" : ghp_strategy_name(w->strategy);
+
+    GHP_TRY(ghp_making_text(&plan->strategy, strategy));
+    GHP_TRY(ghp_making_text(&plan->model_path, w->model_path));
+    GHP_TRY(ghp_making_text(&plan->profile_path, w->profile_path));
+    plan->memory_limit_bytes = w->memory_bytes;
+    plan->model_hash = plan->model.hash;
+    plan->profile_hash = w->profile->hash;
+    return w->what_if != NULL ? ghp_edits_copy(w->what_if, &plan->what_if) : GHP_OK;
+}
+
+/* Of plans without stages. */
+static enum ghp_status finish(struct ghp_making *m)
+{
+    struct ghp_plan *plan = m->plan;
+    int kept;
+
+    GHP_TRY(ghp_making_tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
+    GHP_TRY(ghp_making_predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits,
+                               &plan->predicted));
+    GHP_TRY(ghp_making_take_faster_baseline(m));
+    GHP_TRY(ghp_making_certify(m, plan->predicted.step_s));
+    m->fastest = plan->predicted;
+    GHP_TRY(ghp_making_simplify(m));
+    GHP_TRY(ghp_making_note_shared(m));
+    GHP_TRY(name_plan(m));
+    if (!m->wishes->decision_only) GHP_TRY(ghp_making_runners_up(m));
+    GHP_TRY(ghp_making_set_margin(m));
+    GHP_TRY(set_groups(m));
+    GHP_TRY(ghp_staged_subset(m->wishes->profile, plan));
+    if (m->wishes->decision_only) return GHP_OK;
+    return m->wishes->break_even ? ghp_break_even_find(m->wishes->profile, plan)
+                                 : ghp_making_text(&plan->break_even_search, "off, as asked");
+}
+
+/* Of plans with stages, micro-batches, or what was found by trial. */
+static enum ghp_status finish_staged(struct ghp_making *m, const struct ghp_allocation *rules)
+{
+    struct ghp_plan *plan = m->plan;
+
+    if (m->wishes->heuristic) {
+        GHP_TRY(ghp_making_adopt_rules(m, rules));
+    } else {
+        GHP_TRY(ghp_staged_adopt(m->wishes, &m->how, &m->outer, plan));
+        GHP_TRY(ghp_making_certify(m, plan->predicted.step_s));
+    }
+    m->fastest = plan->predicted;
+    GHP_TRY(name_plan(m));
+    GHP_TRY(ghp_making_set_margin(m));
+    GHP_TRY(ghp_plan_check(plan));
+    GHP_TRY(ghp_staged_subset(m->wishes->profile, plan));
+    return ghp_making_text(&plan->break_even_search,
+                           "none: not with stages, micro-batches or unequal shares");
+}
+
+/* ---- the order ---- */
+
+/* The search that the wishes ask for, and trials beside it. */
+static enum ghp_status own_search(struct ghp_making *m)
+{
+    const struct ghp_wishes *w = m->wishes;
+    double share = w->all_roles ? 0.4 : ghp_making_may_remake(m) ? 0.6 : 0.8;
+
+    if (w->stages != NULL || w->micro_batches > 1) return ghp_making_search_given(m);
+    if (w->strategy != GHP_STRATEGY_AUTO) return ghp_making_take_baseline(m);
+    GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
+    if (w->force != NULL) GHP_TRY(ghp_force_restrict(w->force, &m->domain));
+    GHP_TRY(ghp_making_search(m, &m->domain, share, &m->own));
+    if (w->all_roles) GHP_TRY(ghp_making_search_roles(m));
+    GHP_TRY(ghp_making_search_remade(m));
+    if (!m->own.feasible && !m->staged) return ghp_making_fail_roles(m);
+    return ghp_making_search_uneven(m);
+}
+
+static enum ghp_status prepare(struct ghp_making *m)
+{
+    const struct ghp_wishes *w = m->wishes;
+    struct ghp_plan *plan = m->plan;
+    int workers = w->extent.workers, degrees;
+
+    GHP_TRY(ghp_network_load(w->model_path, &plan->model));
+    plan->extent = w->extent;
+    plan->bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
+    GHP_TRY(ghp_extent_check(w->extent));
+    if (w->groups > 0 && workers % w->groups != 0)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot make %d groups of %d workers; give --groups a divisor of %d",
+                        w->groups, workers, workers);
+    degrees = w->groups > 0 ? workers / w->groups : workers;
+    plan->splits = ghp_alloc((size_t)plan->model.n_layers, sizeof *plan->splits);
+    if (plan->splits == NULL) return GHP_NO_MEMORY();
+    m->how = ghp_plan_lowering(plan, w->profile);
+    GHP_TRY(ghp_making_set_formats(m));
+    return ghp_instance_init(&m->how, w->profile, degrees, &m->instance);
+}
+
+/* formats   which layers' outputs lie blocked; NULL: as data parallelism has them */
+static enum ghp_status make_once(const struct ghp_wishes *wishes, const bool *formats,
+                                 struct ghp_plan *plan)
+{
+    struct ghp_making m = {
+        .wishes = wishes, .plan = plan, .formats = formats, .began_s = ghp_now_s()};
+    struct ghp_allocation rules = {0};
+    enum ghp_status status;
+    bool shows;
+
+    *plan = (struct ghp_plan){0};
+    shows = ghp_progress_clock("searching", wishes->time_limit_s);
+    GHP_TRY_GOTO(status, prepare(&m), done);
+    GHP_TRY_GOTO(status, ghp_making_baselines(&m, plan->splits), done);
+    GHP_TRY_GOTO(status, own_search(&m), done);
+    if (wishes->all_roles || wishes->heuristic)
+        GHP_TRY_GOTO(status, ghp_making_rules(&m, &rules), done);
+    status = m.staged || wishes->heuristic ? finish_staged(&m, &rules) : finish(&m);
+done:
+    if (shows) ghp_progress_end();
+    for (int b = 0; b < GHP_MAKING_BASELINES; ++b)
+        ghp_search_release(&m.baseline[b]);
+    ghp_allocation_release(&rules);
+    ghp_allocation_release(&m.outer);
+    ghp_search_release(&m.own);
+    ghp_domain_release(&m.domain);
+    ghp_instance_release(&m.instance);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    return status;
+}
+
+/* Seconds of data parallelism in a plan's own formats; INFINITY where it cannot be had, or something else was asked for. */
+static double data_s(const struct ghp_wishes *wishes, const struct ghp_plan *plan)
+{
+    const struct ghp_baseline *data = &plan->baselines[0];
+    bool whole = wishes->strategy == GHP_STRATEGY_AUTO && wishes->force == NULL &&
+                 wishes->stages == NULL && wishes->micro_batches < 2 && !wishes->heuristic;
+
+    return whole && data->feasible ? data->predicted.step_s : INFINITY;
+}
+
+/* Of the time limit, what the next attempt may take: half of what is left, if a plan may be made again in other formats. */
+static double attempt_s(const struct ghp_wishes *wishes, double began_s)
+{
+    double all = wishes->time_limit_s, left = all - (ghp_now_s() - began_s);
+
+    return fmax(left * (ghp_profile_has_formats(wishes->profile) ? 0.5 : 1), least_share * all);
+}
+
+enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan)
+{
+    struct ghp_wishes own = *wishes;
+    bool *formats = NULL, hold = false;
+    double best_data_s = INFINITY, began_s = ghp_now_s();
+    enum ghp_status status = GHP_OK;
+
+    for (int attempt = 0; !hold && status == GHP_OK; ++attempt) {
+        own.time_limit_s = attempt_s(wishes, began_s);
+        status = make_once(&own, formats, plan);
+        if (status == GHP_OK && attempt == 0) best_data_s = data_s(wishes, plan);
+        if (status == GHP_OK)
+            status = ghp_making_formats_hold(wishes, plan, attempt, &formats, &hold);
+        if (status != GHP_OK || !hold) ghp_plan_release(plan);
+    }
+    free(formats);
+    if (status != GHP_OK || plan->predicted.step_s <= best_data_s * (1 + GHP_BRANCH_SAME))
+        return status;
+    ghp_plan_release(plan); /* what other stages would gain, blocks gain more */
+    own.strategy = GHP_STRATEGY_DATA;
+    own.time_limit_s = attempt_s(wishes, began_s);
+    return make_once(&own, NULL, plan);
+}

@@ -1,0 +1,55 @@
+/* planner/build/build.h - from a model, a profile and wishes to a whole plan: searches, baselines, buckets, certificate.
+ *
+ * The order: the three baselines; the search over everything that the wishes leave open, from the baselines' plans;
+ * shares by the workers' speeds where these differ; bucket sizes on the best plans met; data parallelism in place of a plan that is not surely faster; the runner-up of
+ * each conv2d and linear layer, and where that is faster under buckets than the plan, it instead; break-even values.
+ *
+ * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
+ * afterwards: its status then says so.
+ *
+ * Tested  tests/planner/test_make.c, tests/tools/test_plan.sh */
+#ifndef GHP_PLANNER_BUILD_BUILD_H
+#define GHP_PLANNER_BUILD_BUILD_H
+
+#include "core/plan/plan.h"
+#include "planner/pipeline/partition.h"
+#include "planner/search/baselines.h"
+#include "planner/search/search.h"
+
+enum { GHP_BUCKET_AUTO = -1 };
+
+struct ghp_wishes {
+    const char *model_path, *profile_path; /* as given */
+    const struct ghp_profile *profile;     /* sealed; borrowed */
+    struct ghp_extent extent;
+    enum ghp_strategy strategy;
+    const char *force;    /* planner/search/baselines.h; NULL: nothing */
+    int groups;           /* 0: any */
+    int64_t memory_bytes; /* 0: no limit */
+    int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
+    double time_limit_s;  /* of all searches together */
+    double gap;           /* relative; a plan this near to the bound will do; 0: the best */
+    bool simplify;   /* data parallelism where the best plan is not faster by more than its error */
+    bool break_even; /* say at which values each layer's choice flips; planner/sweep/break_even.h */
+    bool decision_only; /* splits, buckets and what they cost: no alternatives */
+    enum ghp_solver solver;
+    bool heuristic; /* the plan by rules (planner/pipeline/heuristic.h), and how far it is from the best */
+    bool all_roles; /* stages and micro-batches are searched too */
+    struct ghp_allocate_space space; /* of that search */
+    const char *stages;         /* the stages as planner/pipeline/partition.h reads them; NULL: not given */
+    int micro_batches;          /* with `stages`, or alone; 0: not given */
+    enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
+    bool keep_layers; /* no layer is made again going backward, however the memory binds */
+    bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
+    const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
+};
+
+/* Makes the plan.
+ *
+ * plan   filled on success and released by the caller; zeroed on failure
+ *
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE (says what binds and what would do); GHP_ERR_USAGE (force, groups); errors of
+ *           model, profile and lowering */
+enum ghp_status ghp_make_plan(const struct ghp_wishes *wishes, struct ghp_plan *plan);
+
+#endif

@@ -1,0 +1,134 @@
+/* planner/build/build_private.h - private to planner/build/build*.c: what travels through a plan's making, and what its parts do for each other.
+ *
+ * build/build.c has the order; each part is called at one or two places of it. */
+#ifndef GHP_PLANNER_BUILD_BUILD_PRIVATE_H
+#define GHP_PLANNER_BUILD_BUILD_PRIVATE_H
+
+#include "planner/build/build.h"
+
+enum { GHP_MAKING_BASELINES = 3, GHP_MAKING_BUCKET_SIZES = 11 };
+
+/* What a plan has that was found by trial, so that no proof is about it. */
+enum ghp_trial { GHP_TRIAL_NONE, GHP_TRIAL_REMADE, GHP_TRIAL_UNEVEN };
+
+/* What travels through the making. */
+struct ghp_making {
+    const struct ghp_wishes *wishes;
+    struct ghp_plan *plan;
+    struct ghp_lowering how;
+    struct ghp_instance instance;
+    struct ghp_search_result baseline[GHP_MAKING_BASELINES]; /* data, model, owt */
+    int64_t baseline_bucket[GHP_MAKING_BASELINES]; /* the fastest that was tried with its plan: */
+    int baseline_kept[GHP_MAKING_BASELINES];       /* this one of the plans kept */
+    struct ghp_search_result own;                  /* the plan's search, without stages */
+    struct ghp_allocation outer;                   /* the search over stages and micro-batches */
+    bool searches_outer;                           /* there was one */
+    bool staged;                                   /* its plan is taken */
+    enum ghp_trial trial;
+    const bool *formats; /* which layers' outputs lie blocked; NULL: as data parallelism has them */
+    struct ghp_domain domain;      /* what it may choose from */
+    struct ghp_prediction fastest; /* before a simpler plan was taken */
+    bool kept_fits;                /* a plan with all layers kept does */
+    int64_t remade_bytes;          /* the least arena with layers made again; 0: not looked for */
+    double began_s;
+};
+
+/* On ghp_now_s's clock: where so much of the time limit has gone. */
+static inline double ghp_making_deadline(const struct ghp_making *m, double share)
+{
+    return m->began_s + share * m->wishes->time_limit_s;
+}
+
+/* A copy of a text in place of what is there.  GHP_OK; GHP_ERR_NO_MEMORY. */
+enum ghp_status ghp_making_text(char **to, const char *text);
+
+/* ---- build/memory_format.c ---- */
+
+/* Before any search: which tensors lie blocked, so that all plans are priced alike. The layers' splits are overwritten. */
+enum ghp_status ghp_making_set_formats(struct ghp_making *m);
+/* Whether the plan that was made can keep to them; else those that the next attempt is to be made with, in *formats (one
+ * a layer, owned by the caller): at `attempt` 0 the best under its splits, then none. */
+enum ghp_status ghp_making_formats_hold(const struct ghp_wishes *wishes,
+                                        const struct ghp_plan *plan, int attempt, bool **formats,
+                                        bool *hold);
+
+/* ---- build/baselines.c ---- */
+
+/* Searches, from the baselines that there are, till that share of the time limit. */
+enum ghp_status ghp_making_search(struct ghp_making *m, const struct ghp_domain *domain,
+                                  double share, struct ghp_search_result *result);
+/* Solves all three; one that cannot be has its reason. splits: room for one plan's. */
+enum ghp_status ghp_making_baselines(struct ghp_making *m, struct ghp_split *splits);
+/* A baseline as a plan of its own: what was found for the table. */
+enum ghp_status ghp_making_take_baseline(struct ghp_making *m);
+/* Takes a baseline that is faster: with each layer reduced alone none is, but buckets help one plan more than another. */
+enum ghp_status ghp_making_take_faster_baseline(struct ghp_making *m);
+
+/* ---- build/buckets.c ---- */
+
+/* Tried where the wishes leave it open [bytes]; the first: each layer alone. */
+extern const int64_t ghp_making_bucket_sizes[GHP_MAKING_BUCKET_SIZES];
+
+/* The fastest (plan, bucket size) among the plans that a search kept; each layer alone where that is as fast. */
+enum ghp_status ghp_making_tune_bucket(const struct ghp_making *m,
+                                       const struct ghp_search_result *result, int *kept,
+                                       int64_t *bucket);
+/* A choice of the instance as splits, and what the plan of them takes. */
+enum ghp_status ghp_making_predict(const struct ghp_making *m, const int *choice, int64_t bucket,
+                                   struct ghp_split *splits, struct ghp_prediction *predicted);
+
+/* ---- build/pipeline.c ---- */
+
+/* A search over stages and micro-batches, till that share of the time limit. */
+struct ghp_allocate_job ghp_making_job(const struct ghp_making *m, double share);
+/* The staging that was asked for. */
+enum ghp_status ghp_making_search_given(struct ghp_making *m);
+/* All of them; taken where the best is surely faster than the best without stages. */
+enum ghp_status ghp_making_search_roles(struct ghp_making *m);
+
+/* ---- build/trials.c ---- */
+
+/* Whether layers made again going backward are looked for. */
+bool ghp_making_may_remake(const struct ghp_making *m);
+/* Layers made again, where the memory keeps a faster plan away. */
+enum ghp_status ghp_making_search_remade(struct ghp_making *m);
+/* Unequal shares for workers that are not equally fast; taken where they are surely faster than what was found before. */
+enum ghp_status ghp_making_search_uneven(struct ghp_making *m);
+
+/* ---- build/rules.c ---- */
+
+/* The plan by rules, beside the baselines. */
+enum ghp_status ghp_making_rules(struct ghp_making *m, struct ghp_allocation *rules);
+/* The same as the plan, where it was asked for, and how far it is from the best. */
+enum ghp_status ghp_making_adopt_rules(struct ghp_making *m, const struct ghp_allocation *rules);
+
+/* ---- build/second_best.c ---- */
+
+/* The alternatives of the plan, and the plan of the fastest of them where it is faster. */
+enum ghp_status ghp_making_runners_up(struct ghp_making *m);
+
+/* ---- build/certificate.c ---- */
+
+/* What is proven, beside the fastest plan's step. */
+enum ghp_status ghp_making_certify(struct ghp_making *m, double fastest_s);
+/* Says that shared roles were kept though stages are faster, by no more than the prediction's error. */
+enum ghp_status ghp_making_note_shared(struct ghp_making *m);
+
+/* ---- build/margin.c ---- */
+
+/* Takes data parallelism where the plan is not surely faster. */
+enum ghp_status ghp_making_simplify(struct ghp_making *m);
+/* The margin over data parallelism, what it is worth, and what followed. */
+enum ghp_status ghp_making_set_margin(struct ghp_making *m);
+
+/* ---- build/failure.c ---- */
+
+/* GHP_ERR_INFEASIBLE: why nothing fits, and what would: of a search without stages; */
+enum ghp_status ghp_making_fail_memory(const struct ghp_making *m,
+                                       const struct ghp_search_result *result);
+/* of the staging that was asked for; */
+enum ghp_status ghp_making_fail_staged(const struct ghp_making *m);
+/* of all roles. */
+enum ghp_status ghp_making_fail_roles(const struct ghp_making *m);
+
+#endif

@@ -1,0 +1,69 @@
+/* planner/build/second_best.c - each layer's runner-up, and the plan that one of them makes where it is faster under buckets. */
+#include "planner/build/build_private.h"
+
+#include "core/base/log.h"
+#include "planner/sweep/alternatives.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 3 };
+
+static void release_alternatives(struct ghp_plan *plan)
+{
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        ghp_alternative_release(&plan->alternatives[i]);
+    free(plan->alternatives);
+    plan->alternatives = NULL;
+    plan->n_alternatives = 0;
+}
+
+/* share   of the time limit that the searches may take */
+static enum ghp_status find_alternatives(struct ghp_making *m, double share)
+{
+    struct ghp_alternatives_job job = {
+        .instance = &m->instance,
+        .bucket_bytes = m->plan->bucket_bytes,
+        .limit_bytes = m->wishes->memory_bytes,
+        .deadline_s =
+            fmin(ghp_making_deadline(m, 1), ghp_now_s() + share * m->wishes->time_limit_s)};
+
+    release_alternatives(m->plan);
+    return ghp_alternatives_find(&job, m->plan);
+}
+
+/* The proof is about layers reduced alone; with buckets a runner-up may be faster than the plan.  Whether one was taken
+ * in its place. */
+static enum ghp_status take_runner_up(struct ghp_making *m, bool *taken)
+{
+    struct ghp_plan *plan = m->plan;
+    const struct ghp_alternative *best = NULL;
+    struct ghp_lowering how = m->how;
+
+    *taken = false;
+    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL ||
+        plan->certificate.preferred != NULL)
+        return GHP_OK;
+    for (int i = 0; i < plan->n_alternatives; ++i)
+        if (plan->alternatives[i].step_s < plan->predicted.step_s * (1 - GHP_BRANCH_SAME) &&
+            (best == NULL || plan->alternatives[i].step_s < best->step_s))
+            best = &plan->alternatives[i];
+    if (best == NULL) return GHP_OK;
+    ghp_alternative_splits(best, plan->splits, (size_t)plan->model.n_layers, plan->splits);
+    how.bucket_bytes = plan->bucket_bytes;
+    GHP_TRY(ghp_plan_predict(&how, plan->splits, m->wishes->profile, &plan->predicted));
+    *taken = true;
+    return ghp_making_certify(m, plan->predicted.step_s);
+}
+
+enum ghp_status ghp_making_runners_up(struct ghp_making *m)
+{
+    bool taken = true;
+
+    for (int round = 0; round < ROUNDS && taken; ++round) {
+        GHP_TRY(find_alternatives(m, round == 0 ? 0.06 : 0.03));
+        GHP_TRY(take_runner_up(m, &taken));
+        if (taken) m->fastest = m->plan->predicted;
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,28 @@
+/* planner/build/staged.h - a plan's stages and micro-batches, once they are decided: groups, buckets, prediction, prices.
+ *
+ * Called by planner/build/build.h alone, which says when. */
+#ifndef GHP_PLANNER_BUILD_STAGED_H
+#define GHP_PLANNER_BUILD_STAGED_H
+
+#include "planner/build/build.h"
+
+/* The staging that the wishes give; n and micro_batches 0: none.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (cannot be read, or does not fit --groups) */
+enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
+                                 struct ghp_staging *staging);
+
+/* Takes the allocation's staging and splits into the plan: groups, the fastest bucket size tried, prediction.
+ *
+ * how   without staging; its bucket size is taken where the wishes give one
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
+                                 const struct ghp_allocation *allocation, struct ghp_plan *plan);
+
+/* Takes the entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its stage.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering */
+enum ghp_status ghp_staged_subset(const struct ghp_profile *profile, struct ghp_plan *plan);
+
+#endif

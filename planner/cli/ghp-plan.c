@@ -1,0 +1,527 @@
+/* planner/cli/ghp-plan.c - the tool: reads a model and a profile, makes a plan, prints it beside the baselines.
+ *
+ * Only options, files and exit codes; the making is planner/build/build.h. */
+#include "core/base/log.h"
+#include "core/base/opts.h"
+#include "core/base/units.h"
+#include "planner/calibration/calibrate_report.h"
+#include "inspect/inspect.h"
+#include "planner/search/milp.h"
+#include "planner/sweep/sensitivity.h"
+#include "inspect/summary.h"
+#include "planner/sweep/sweep.h"
+#include "core/plan/what_if.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const strategy_names[] = {
+#define STRATEGY_TEXT(id, text) text,
+    GHP_STRATEGY_LIST(STRATEGY_TEXT)
+#undef STRATEGY_TEXT
+        NULL};
+static const char *const precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
+enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
+
+static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
+enum { SOLVER_HEURISTIC = 3 };
+static const char *const role_names[] = {"shared", "all", NULL};
+static const char *const recompute_names[] = {"auto", "never", NULL};
+static const char *const share_names[] = {"by-speed", "equal", NULL};
+
+/* What the command line sets; defaults are what is here. */
+static struct {
+    const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
+    int64_t workers, batch, batch_per_worker, memory_bytes, groups;
+    int64_t micro_batches, most_stages, most_micro_batches;
+    int strategy, precision, solver, roles, pipeline, shares, recompute;
+    double time_limit_s, gap;
+    bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
+    struct ghp_opt_list edits;
+} set = {.bucket = "auto", .time_limit_s = 30, .most_stages = 3, .most_micro_batches = 64};
+
+static const struct ghp_opt options[] = {
+    {.kind = GHP_OPT_HEADING, .help = "What to plan"},
+    {.name = "profile",
+     .letter = 'p',
+     .kind = GHP_OPT_TEXT,
+     .target = &set.profile,
+     .argument = "PROFILE",
+     .help = "what the machine was measured to do, from ghp-profile"},
+    {.name = "workers",
+     .letter = 'n',
+     .kind = GHP_OPT_INT,
+     .target = &set.workers,
+     .argument = "N",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "ranks that will train"},
+    {.name = "batch",
+     .letter = 'b',
+     .kind = GHP_OPT_INT,
+     .target = &set.batch,
+     .argument = "B",
+     .min = 1,
+     .max = 1LL << 40,
+     .help = "global batch, a multiple of the workers"},
+    {.name = "machine",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.machine,
+     .argument = "MACHINE",
+     .help = "another machine than the profile's; links without figures keep the profile's"},
+    {.name = "set",
+     .kind = GHP_OPT_LIST,
+     .target = &set.edits,
+     .argument = "KEY=VALUE",
+     .help = "what if: edits the profile or its machine before planning (may be repeated)"},
+    {.name = "memory",
+     .kind = GHP_OPT_BYTES,
+     .target = &set.memory_bytes,
+     .argument = "SIZE",
+     .min = 1,
+     .max = 1LL << 60,
+     .help = "limit on one worker's arena, such as 4GiB; without it none"},
+    {.kind = GHP_OPT_HEADING, .help = "A sweep over worker counts, in place of one plan"},
+    {.name = "sweep",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.sweep,
+     .argument = "workers=1,2,4,...,N",
+     .help =
+         "predicted scaling, ghp beside data, model and OWT; nodes follow the workers as in the "
+         "profile; --time-limit holds for each count"},
+    {.name = "batch-per-worker",
+     .kind = GHP_OPT_INT,
+     .target = &set.batch_per_worker,
+     .argument = "b",
+     .min = 1,
+     .max = 1LL << 30,
+     .help = "samples of each worker (weak scaling), in place of --batch (strong scaling)"},
+    {.name = "svg",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.svg,
+     .argument = "FILE",
+     .help = "draw the sweep's speed-ups"},
+    {.kind = GHP_OPT_HEADING, .help = "Which plans"},
+    {.name = "strategy",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.strategy,
+     .choices = strategy_names,
+     .help = "the best of all plans, or a baseline as a plan of its own"},
+    {.name = "force",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.force,
+     .argument = "PATTERN=SPLIT,...",
+     .help = "fix splits by layer name, such as 'conv*=data,fc1=out:max', or random:SEED for "
+             "splits drawn by chance; the rest is optimised"},
+    {.name = "groups",
+     .kind = GHP_OPT_INT,
+     .target = &set.groups,
+     .argument = "G",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "worker groups; without it as many as the best splits allow"},
+    {.name = "bucket-bytes",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.bucket,
+     .argument = "auto|0|SIZE",
+     .help =
+         "gradients reduced together up to this size; 0: each layer alone; auto: the best tried"},
+    {.name = "no-simplify",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.no_simplify,
+     .help =
+         "take the fastest plan even where its margin over data parallelism is within the error"},
+    {.name = "shares",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.shares,
+     .choices = share_names,
+     .help = "of the samples: by-speed gives slower workers fewer where the profile has "
+             "the workers' speeds and that is faster (not with --sensitivity and --sweep)"},
+    {.name = "recompute",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.recompute,
+     .choices = recompute_names,
+     .help =
+         "auto: where --memory binds, layers may be made again going backward in place of being "
+         "kept (not with --sensitivity and --sweep)"},
+    {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
+    {.name = "roles",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.roles,
+     .choices = role_names,
+     .help = "shared: every worker owns every layer; all: stages of some workers each, and "
+             "micro-batches, are searched too"},
+    {.name = "most-stages",
+     .kind = GHP_OPT_INT,
+     .target = &set.most_stages,
+     .argument = "S",
+     .min = 1,
+     .max = GHP_ALLOCATE_STAGES,
+     .help = "stages of a group that --roles all looks at"},
+    {.name = "most-micro-batches",
+     .kind = GHP_OPT_INT,
+     .target = &set.most_micro_batches,
+     .argument = "U",
+     .min = 1,
+     .max = GHP_MAX_MICRO_BATCHES,
+     .help = "micro-batches of a step that --roles all looks at (powers of two)"},
+    {.name = "stages",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.stages,
+     .argument = "K,LAYER:K,...",
+     .help = "these stages: workers of the first, then each further one's first layer and "
+             "workers, such as 3,fc6:1; splits are optimised"},
+    {.name = "micro-batches",
+     .kind = GHP_OPT_INT,
+     .target = &set.micro_batches,
+     .argument = "U",
+     .min = 1,
+     .max = GHP_MAX_MICRO_BATCHES,
+     .help = "so many micro-batches a step, with --stages or alone (gradients are accumulated)"},
+    {.name = "pipeline",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.pipeline,
+     .choices = ghp_pipeline_names,
+     .help = "order of the micro-batches in --stages: forward and backward in turn, or all "
+             "forward first"},
+    {.kind = GHP_OPT_HEADING, .help = "How"},
+    {.name = "precision",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.precision,
+     .choices = precision_names,
+     .help =
+         "numbers that the plan must be for; another than the profile's is refused, but by law"},
+    {.name = "time-limit",
+     .kind = GHP_OPT_REAL,
+     .target = &set.time_limit_s,
+     .argument = "SECONDS",
+     .min = 0.01,
+     .max = 1e6,
+     .help = "after this the best plan so far, with its gap"},
+    {.name = "gap",
+     .kind = GHP_OPT_REAL,
+     .target = &set.gap,
+     .argument = "FRACTION",
+     .min = 0,
+     .max = 0.5,
+     .help = "stop at a plan that is at most this fraction slower than the bound; 0: the best"},
+    {.name = "no-break-even",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.no_break_even,
+     .help = "do not look for the bandwidth, latency, batch and memory at which choices flip"},
+    {.name = "sensitivity",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.sensitivity,
+     .help = "plan anew at other bandwidths, latencies, speeds, batches and memories: how far each "
+             "may move before another plan is better; takes up to --time-limit again"},
+    {.name = "solver",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.solver,
+     .choices = solver_names,
+     .help = "branch: bounds by dynamic programming; milp: GLPK; auto: branch where the graph is "
+             "narrow enough; heuristic: the plan by rules of thumb, and what it loses"},
+    {.kind = GHP_OPT_HEADING, .help = "Correcting a profile by runs"},
+    {.name = "calibrate",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.calibrate,
+     .help = "correct the profile by the RUNs (files of ghp-run --run) instead of planning; exit 3 "
+             "where that does not predict held-out runs better"},
+    {.name = "force-calibrate",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.force_calibrate,
+     .help = "write the corrected profile even then"},
+    {.kind = GHP_OPT_HEADING, .help = "Output"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = GHP_OPT_TEXT,
+     .target = &set.output,
+     .argument = "PLAN",
+     .help = "plan file for ghp-run, with --calibrate the corrected profile; without it only the "
+             "table is printed"},
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.json,
+     .help = "one JSON object in place of the tables"},
+};
+
+static void say_libraries(ghp_opts_say *say)
+{
+    say("GLPK", ghp_milp_library());
+}
+
+static struct ghp_tool tool = {
+    .name = "ghp-plan",
+    .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
+               "good they are",
+    .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]\n"
+             "       ghp-plan MODEL RUN... --calibrate --profile PROFILE [-o CORRECTED]\n"
+             "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,4,...,N --batch B",
+    .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 --batch 1024 "
+               "-o vgg16.plan.json",
+    .opts = options,
+    .n_opts = (int)(sizeof options / sizeof options[0]),
+    .libraries = say_libraries,
+};
+
+static void add_option(const char *name, const char *value, void *object)
+{
+    if (value != NULL) json_object_set_new(object, name, json_string(value));
+}
+
+/* Stages are searched, or given, or neither. */
+static enum ghp_status check_stages(void)
+{
+    bool given = set.stages != NULL || set.micro_batches > 0;
+
+    if (given && set.roles > 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--roles all looks for stages and micro-batches; leave "
+                                       "--stages and --micro-batches out, or --roles");
+    if ((given || set.roles > 0) && set.strategy != GHP_STRATEGY_AUTO)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--strategy %s has neither stages nor micro-batches; leave "
+                        "it out, or --roles, --stages and --micro-batches",
+                        strategy_names[set.strategy]);
+    if (set.solver == SOLVER_HEURISTIC && (given || set.force != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "--solver heuristic decides stages and splits by its rules; "
+                                       "leave --stages, --micro-batches and --force out");
+    if (set.roles > 0 && set.force != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--force fixes splits of one staging; give that by --stages "
+                                       "instead of --roles all");
+    return GHP_OK;
+}
+
+/* What a sweep leaves no room for, and what is for sweeps only. */
+static enum ghp_status check_sweep(void)
+{
+    if (set.sweep == NULL) {
+        if (set.svg != NULL || set.batch_per_worker > 0)
+            return GHP_FAIL(GHP_ERR_USAGE, "--%s is for sweeps; add --sweep workers=1,2,4,...,N",
+                            set.svg != NULL ? "svg" : "batch-per-worker");
+        return GHP_OK;
+    }
+    if (set.workers > 0 || set.output != NULL || set.groups > 0 ||
+        set.strategy != GHP_STRATEGY_AUTO || set.roles > 0 || set.stages != NULL ||
+        set.micro_batches > 0 || set.solver == SOLVER_HEURISTIC)
+        return GHP_FAIL(GHP_ERR_USAGE, "--sweep makes many plans and writes none; leave --workers, "
+                                       "--output, --groups, --strategy, --roles, --stages, "
+                                       "--micro-batches and --solver heuristic out");
+    if ((set.batch > 0) == (set.batch_per_worker > 0))
+        return GHP_FAIL(GHP_ERR_USAGE, "a sweep needs one batch: give --batch B (of all workers) "
+                                       "or --batch-per-worker b");
+    return GHP_OK;
+}
+
+static enum ghp_status check_options(const char *const *files, int n_files)
+{
+    if (n_files < 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
+    if (n_files > 1 && !set.calibrate)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "one argument too many: '%s'; name one model, or add --calibrate to "
+                        "correct the profile by runs",
+                        files[1]);
+    if (set.force_calibrate && !set.calibrate)
+        return GHP_FAIL(GHP_ERR_USAGE, "--force-calibrate needs --calibrate and runs; add them");
+    if (set.profile == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "no profile given; add --profile PROFILE, made by ghp-profile");
+    if (set.calibrate && (set.machine != NULL || set.force != NULL || set.memory_bytes > 0))
+        return GHP_FAIL(GHP_ERR_USAGE, "--calibrate makes no plan; leave --machine, --force and "
+                                       "--memory out, and plan by the corrected profile");
+    if (set.calibrate) return GHP_OK;
+    GHP_TRY(check_stages());
+    GHP_TRY(check_sweep());
+    if (set.sweep != NULL) return GHP_OK;
+    if (set.workers == 0) return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
+    if (set.batch == 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
+    if (set.force != NULL && set.strategy != GHP_STRATEGY_AUTO)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--force and --strategy %s both fix splits; give one of them",
+                        strategy_names[set.strategy]);
+    return GHP_OK;
+}
+
+static enum ghp_status read_bucket(int64_t *bytes)
+{
+    *bytes = GHP_BUCKET_AUTO;
+    if (strcmp(set.bucket, "auto") == 0) return GHP_OK;
+    if (ghp_bytes_parse(set.bucket, bytes) != GHP_OK)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --bucket-bytes '%s'; give auto, 0, or a size such as 4MiB",
+                        set.bucket);
+    return GHP_OK;
+}
+
+/* Sets the profile's width of numbers where it has no measurements of another one. */
+static enum ghp_status set_precision(struct ghp_profile *profile)
+{
+    struct ghp_precision has = ghp_profile_precision(profile), wanted = has;
+
+    if (set.precision > 0) wanted = ghp_precision_of(set.precision - 1);
+    if (ghp_precision_same(has, wanted)) return GHP_OK;
+    if (profile->n_ops > 0 || profile->n_comms > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "profile '%s' was measured in %s; measure one with "
+                        "ghp-profile --precision %s",
+                        set.profile, ghp_precision_name(has), precision_names[set.precision]);
+    profile->element_bytes = wanted.element_bytes;
+    profile->tf32 = wanted.tf32;
+    return ghp_profile_seal(profile);
+}
+
+/* The profile as the options want it, for so many workers. */
+static enum ghp_status open_profile(struct ghp_wishes *wishes, struct ghp_profile *profile,
+                                    struct ghp_edits *edits)
+{
+    struct ghp_what_if what_if = {.machine_name = set.machine,
+                                  .set = set.edits.item,
+                                  .n_set = set.edits.n,
+                                  .workers = wishes->extent.workers};
+    struct ghp_machine machine = {0};
+    enum ghp_status status = GHP_OK;
+
+    GHP_TRY(ghp_profile_load(set.profile, profile));
+    GHP_TRY(set_precision(profile));
+    if (set.sweep != NULL && set.machine == NULL)
+        what_if.workers_per_node = ghp_what_if_workers_per_node(profile);
+    if (wishes->memory_bytes == 0)
+        wishes->memory_bytes = ghp_profile_device_limit(profile, wishes->extent.workers);
+    if (set.machine == NULL && set.edits.n == 0 && what_if.workers_per_node == 0) return GHP_OK;
+    if (set.machine != NULL) {
+        GHP_TRY(ghp_machine_load(set.machine, &machine));
+        what_if.machine = &machine;
+    }
+    status = ghp_what_if_apply(&what_if, profile, edits);
+    ghp_machine_release(&machine);
+    wishes->what_if = edits;
+    if (wishes->memory_bytes == 0) wishes->memory_bytes = ghp_what_if_memory(&what_if, profile);
+    return status;
+}
+
+static enum ghp_status print_result(const struct ghp_plan *plan)
+{
+    json_t *config;
+
+    if (!set.json) {
+        struct ghp_display report;
+
+        GHP_TRY(ghp_summary_print(plan, stdout));
+        ghp_display_begin(&report, false);
+        ghp_inspect_sensitivity(&report, plan);
+        return ghp_display_end(&report);
+    }
+    config = json_object();
+    ghp_opts_each(&tool, add_option, config);
+    return ghp_summary_json(plan, config, stdout);
+}
+
+static struct ghp_wishes read_wishes(const char *model_path)
+{
+    return (struct ghp_wishes){
+        .model_path = model_path,
+        .profile_path = set.profile,
+        .extent = {.workers = (int)set.workers, .global_batch = set.batch},
+        .strategy = (enum ghp_strategy)set.strategy,
+        .force = set.force,
+        .groups = (int)set.groups,
+        .memory_bytes = set.memory_bytes,
+        .time_limit_s = set.time_limit_s,
+        .gap = set.gap,
+        .simplify = !set.no_simplify,
+        .break_even = !set.no_break_even,
+        .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
+        .heuristic = set.solver == SOLVER_HEURISTIC,
+        .all_roles = set.roles > 0,
+        .keep_layers = set.recompute > 0 || set.sensitivity || set.sweep != NULL,
+        .even_shares = set.shares > 0 || set.sensitivity || set.sweep != NULL,
+        .space = {.most_stages = (int)set.most_stages,
+                  .most_micro_batches = (int)set.most_micro_batches,
+                  .groups = (int)set.groups},
+        .stages = set.stages,
+        .micro_batches = (int)set.micro_batches,
+        .pipeline = (enum ghp_pipeline)set.pipeline};
+}
+
+static enum ghp_status make_sweep(const char *model_path)
+{
+    struct ghp_wishes wishes = read_wishes(model_path);
+    struct ghp_sweep_range range;
+    struct ghp_sweep_job job = {.wishes = &wishes,
+                                .range = &range,
+                                .batch = set.batch > 0 ? set.batch : set.batch_per_worker,
+                                .weak = set.batch == 0,
+                                .open = open_profile};
+    struct ghp_sweep sweep = {0};
+    json_t *config = NULL;
+    enum ghp_status status;
+
+    GHP_TRY(read_bucket(&wishes.bucket_bytes));
+    GHP_TRY(ghp_sweep_parse(set.sweep, &range));
+    GHP_TRY(ghp_sweep_run(&job, &sweep));
+    status = set.svg != NULL ? ghp_sweep_chart(set.svg, &sweep) : GHP_OK;
+    if (status == GHP_OK && set.json) {
+        config = json_object();
+        ghp_opts_each(&tool, add_option, config);
+        status = ghp_sweep_json(&sweep, config, stdout);
+    } else if (status == GHP_OK)
+        status = ghp_sweep_print(&sweep, stdout);
+    ghp_sweep_release(&sweep);
+    return status;
+}
+
+static enum ghp_status make_plan(const char *model_path)
+{
+    struct ghp_profile profile = {0};
+    struct ghp_edits edits = {0};
+    struct ghp_plan plan = {0};
+    struct ghp_wishes wishes = read_wishes(model_path);
+    enum ghp_status status;
+
+    wishes.profile = &profile;
+    GHP_TRY(read_bucket(&wishes.bucket_bytes));
+    GHP_TRY_GOTO(status, open_profile(&wishes, &profile, &edits), done);
+    GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
+    if (set.sensitivity) GHP_TRY_GOTO(status, ghp_sensitivity_find(&wishes, &plan), done);
+    if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
+    GHP_TRY_GOTO(status, print_result(&plan), done);
+done:
+    ghp_plan_release(&plan);
+    ghp_edits_release(&edits);
+    ghp_profile_release(&profile);
+    return status;
+}
+
+static enum ghp_status calibrate(const char *const *files, int n_files)
+{
+    struct ghp_calibrate_wishes wishes = {.model_path = files[0],
+                                          .profile_path = set.profile,
+                                          .run_paths = files + 1,
+                                          .n_runs = n_files - 1,
+                                          .output = set.output,
+                                          .workers = set.workers,
+                                          .batch = set.batch,
+                                          .force = set.force_calibrate,
+                                          .json = set.json};
+
+    return ghp_calibrate_files(&wishes);
+}
+
+int main(int argc, char **argv)
+{
+    const char *files[MAX_FILES] = {NULL};
+    int n_files = 0;
+    enum ghp_status status;
+
+    tool.notes = ghp_what_if_help();
+    status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n_files);
+    ghp_log_open(tool.name, true);
+    if (status == GHP_OK && ghp_opts_done()) return 0;
+    if (status == GHP_OK) status = check_options(files, n_files);
+    if (status == GHP_OK)
+        status = set.calibrate       ? calibrate(files, n_files)
+                 : set.sweep != NULL ? make_sweep(files[0])
+                                     : make_plan(files[0]);
+    if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
+    return ghp_status_exit_code(status);
+}

@@ -1,0 +1,125 @@
+/* planner/pipeline/closed_form.c - the formulas of closed_form.h.
+ *
+ * Nothing here knows of instructions: six terms, each from sums over the network.  The symbols are those of
+ * docs/time-model.md 4, so each function can be read beside its formula. */
+#include "planner/pipeline/closed_form.h"
+
+#include <math.h>
+
+static bool has_weights(const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+}
+
+struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, int cut)
+{
+    struct ghp_closed_network net = {0};
+
+    net.input_scalars = (double)ghp_shape_elements(model->layers[0].out);
+    for (int l = 0; l < model->n_layers; ++l) {
+        const struct ghp_layer *layer = &model->layers[l];
+        double scalars = (double)ghp_shape_elements(layer->out);
+
+        if (!has_weights(layer)) continue;
+        if (l <= cut) {
+            net.front_flops += (double)ghp_layer_flops(layer);
+            net.front_weights += (double)ghp_layer_weights(layer);
+            net.front_scalars += scalars;
+        } else {
+            net.rear_flops += (double)ghp_layer_flops(layer);
+            net.rear_weights += (double)ghp_layer_weights(layer);
+            net.rear_scalars += scalars;
+            net.last_scalars = scalars;
+            ++net.rear_layers;
+        }
+    }
+    if (net.rear_layers > 0)
+        net.boundary_scalars = (double)ghp_shape_elements(model->layers[cut].out);
+    return net;
+}
+
+int ghp_closed_cut(const struct ghp_model *model)
+{
+    int last_conv = 0;
+
+    for (int l = 0; l < model->n_layers; ++l)
+        if (model->layers[l].op == GHP_OP_CONV2D) last_conv = l;
+    for (int l = last_conv + 1; l < model->n_layers; ++l)
+        if (model->layers[l].op == GHP_OP_LINEAR) return l - 1;
+    return model->n_layers - 1;
+}
+
+double ghp_closed_gather_s(const struct ghp_closed_setting *setting, double n, double bytes)
+{
+    if (n <= 1) return 0;
+    return (n - 1) / n * bytes / setting->bandwidth_Bps + (n - 1) * setting->latency_s;
+}
+
+/* A ring all-reduce is a reduce-scatter and an all-gather. */
+static double reduce_s(const struct ghp_closed_setting *setting, double n, double bytes)
+{
+    return 2 * ghp_closed_gather_s(setting, n, bytes);
+}
+
+struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
+                                       const struct ghp_closed_setting *setting)
+{
+    const double s = setting->element_bytes;
+    const double g = setting->groups;
+    const double k = setting->workers / g;
+    const bool separated = setting->rear_workers > 0;
+    const double k_m = separated ? setting->rear_workers : k;
+    const double k_d = separated ? k - k_m : k;
+    const double b_g = setting->global_batch / g;
+    const double cut_bytes = s * b_g * net->boundary_scalars;
+    const double inner_bytes = s * b_g * (net->rear_scalars - net->last_scalars);
+    const int inner = net->rear_layers > 0 ? net->rear_layers - 1 : 0;
+    struct ghp_closed_time t;
+
+    t.front_s = 3 * (b_g / k_d) * net->front_flops / setting->flops_per_s;
+    t.rear_s = 3 * b_g * net->rear_flops / (k_m * setting->flops_per_s);
+    if (separated)
+        t.boundary_s = fmax(cut_bytes, cut_bytes * k_m / k_d) / setting->bandwidth_Bps +
+                       fmax(k_d, k_m) * setting->latency_s;
+    else
+        t.boundary_s = net->rear_layers > 0 ? ghp_closed_gather_s(setting, k, cut_bytes) : 0;
+    t.boundary_s *= 2;
+    t.activations_s = 0;
+    if (net->rear_layers > 0 && k_m > 1) {
+        t.activations_s = 2 * ghp_closed_gather_s(setting, k_m, inner_bytes);
+        t.activations_s += 2 * (inner - 1) * (k_m - 1) * setting->latency_s;
+        t.activations_s += ghp_closed_gather_s(setting, k_m, s * b_g * net->last_scalars);
+    }
+    t.front_reduce_s = reduce_s(setting, g * k_d, s * net->front_weights);
+    t.rear_reduce_s = net->rear_layers > 0 ? reduce_s(setting, g, s * net->rear_weights / k_m) : 0;
+    t.step_s = t.front_s + t.rear_s + t.boundary_s + t.activations_s;
+    t.step_s +=
+        separated ? fmax(t.front_reduce_s, t.rear_reduce_s) : t.front_reduce_s + t.rear_reduce_s;
+    return t;
+}
+
+double ghp_closed_groups(const struct ghp_closed_network *net,
+                         const struct ghp_closed_setting *setting)
+{
+    double a = net->boundary_scalars + net->rear_scalars - net->last_scalars / 2;
+
+    if (net->rear_layers == 0) return 0;
+    return sqrt(setting->workers * setting->global_batch * a / net->rear_weights);
+}
+
+struct ghp_closed_memory ghp_closed_memory(const struct ghp_closed_network *net,
+                                           const struct ghp_closed_setting *setting, int momenta)
+{
+    const double s = setting->element_bytes;
+    const double k = (double)setting->workers / setting->groups;
+    const double k_m = setting->rear_workers > 0 ? setting->rear_workers : k;
+    const double k_d = setting->rear_workers > 0 ? k - k_m : k;
+    const double b_g = setting->global_batch / setting->groups;
+    struct ghp_closed_memory m;
+
+    m.data_bytes = s * ((2 + momenta) * net->front_weights +
+                        2 * (b_g / k_d) * (net->input_scalars + net->front_scalars));
+    m.model_bytes = s * ((2 + momenta) * net->rear_weights / k_m +
+                         2 * b_g * (net->boundary_scalars + net->rear_scalars));
+    return m;
+}

@@ -1,0 +1,344 @@
+/* planner/pipeline/partition.c - the first bounds of outer choices, and the order of their searches. */
+#include "planner/pipeline/partition.h"
+
+#include "core/base/log.h"
+#include "planner/pipeline/lower_bound.h"
+#include "planner/search/baselines.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- first bounds ---- */
+
+static const double list_share = 0.5; /* of the time, for listing outer choices */
+
+struct candidate { /* an outer choice that its first bound does not rule out */
+    double bound_s;
+    int micro_batches;
+    unsigned char n, pipeline;
+    int first_layer[GHP_ALLOCATE_STAGES], workers[GHP_ALLOCATE_STAGES], grain[GHP_ALLOCATE_STAGES];
+};
+
+struct allocating {
+    const struct ghp_allocate_job *job;
+    struct ghp_allocation *result;
+    struct ghp_floors floors;
+    int *first_reader; /* of a layer, where gradients come back from it; -1 */
+    /* once through the stages before one and back; NAN: no way leads on */
+    double way_s[GHP_ALLOCATE_STAGES + 1];
+    double bound_s[GHP_ALLOCATE_STAGES + 1]; /* of the stages before one */
+    int64_t n, max;
+    struct candidate *candidates;
+    double list_until_s; /* on ghp_now_s's clock */
+    int64_t looked;      /* stages bounded so far */
+    bool cut;            /* the time came before all were listed */
+};
+
+static double between(const double *prefix, int first, int end)
+{
+    return first < end ? prefix[end] - prefix[first] : 0;
+}
+
+/* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first stages
+ * and back, with all micro-batches in the one where the way turns. */
+static enum ghp_status prune(void *context, const struct ghp_allocate_part *part, bool *useless)
+{
+    struct allocating *a = context;
+    int64_t units = part->samples / part->grain, blocks = part->workers / part->grain;
+    int64_t share = units / blocks + (units % blocks > 0);
+    int i = part->stage, u = part->micro_batches,
+        entry = i > 0 ? a->first_reader[part->first - 1] : 0;
+    double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
+    const struct ghp_floor *f;
+
+    if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
+    *useless = true;
+    if (a->cut) return GHP_OK;
+    GHP_TRY(ghp_floor_find(&a->floors, share, part->grain, part->groups * part->workers, &f));
+    update_s = between(f->update, part->first, part->end);
+    bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
+    a->way_s[i + 1] = NAN;
+    if (entry >= part->first && entry < part->end && !isnan(before_s)) {
+        update_s = between(f->update, entry, part->end);
+        bound_s = fmax(bound_s, before_s + u * between(f->work, entry, part->end) + update_s);
+        a->way_s[i + 1] = before_s + between(f->work, entry, part->end) + update_s;
+    }
+    a->bound_s[i + 1] = bound_s;
+    *useless = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
+    return GHP_OK;
+}
+
+/* The same of one stage. */
+static enum ghp_status lone_bound(struct allocating *a, const struct ghp_staging *s,
+                                  double *bound_s)
+{
+    struct ghp_extent whole = a->job->how->extent;
+    struct ghp_allocate_part part = {.end = a->job->how->model->n_layers,
+                                     .workers = whole.workers,
+                                     .grain = whole.workers,
+                                     .groups = 1,
+                                     .micro_batches = s->micro_batches,
+                                     .samples = whole.global_batch / s->micro_batches};
+    bool useless;
+
+    GHP_TRY(prune(a, &part, &useless));
+    *bound_s = a->bound_s[1];
+    return GHP_OK;
+}
+
+static enum ghp_status note(void *context, const struct ghp_staging *s)
+{
+    struct allocating *a = context;
+    struct candidate *c;
+    double bound_s = a->bound_s[s->n];
+
+    if (a->cut) return GHP_OK;
+    ++a->result->outer;
+    if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
+    if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
+    if (a->n == a->max) {
+        int64_t max = a->max > 0 ? 2 * a->max : 1024;
+        struct candidate *grown = realloc(a->candidates, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        a->candidates = grown;
+        a->max = max;
+    }
+    c = &a->candidates[a->n++];
+    *c = (struct candidate){.bound_s = bound_s,
+                            .micro_batches = s->micro_batches,
+                            .n = (unsigned char)s->n,
+                            .pipeline = (unsigned char)s->pipeline};
+    for (int i = 0; i < s->n; ++i) {
+        c->first_layer[i] = s->stage[i].first_layer;
+        c->workers[i] = s->stage[i].workers;
+        c->grain[i] = s->stage[i].grain;
+    }
+    ghp_progress_tick("%" PRId64 " allocations", a->result->outer);
+    return GHP_OK;
+}
+
+/* Least bound first; of equals fewer stages, then fewer micro-batches. */
+static int by_bound(const void *x, const void *y)
+{
+    const struct candidate *a = x, *b = y;
+
+    if (a->bound_s < b->bound_s || a->bound_s > b->bound_s) return a->bound_s < b->bound_s ? -1 : 1;
+    if (a->n != b->n) return a->n - b->n;
+    if (a->micro_batches != b->micro_batches) return a->micro_batches - b->micro_batches;
+    return memcmp(a->first_layer, b->first_layer,
+                  sizeof *a - (size_t)((const char *)a->first_layer - (const char *)a));
+}
+
+static struct ghp_staging staging_of(const struct candidate *c)
+{
+    struct ghp_staging s = {
+        .n = c->n, .micro_batches = c->micro_batches, .pipeline = (enum ghp_pipeline)c->pipeline};
+
+    for (int i = 0; i < c->n; ++i)
+        s.stage[i] = (struct ghp_stage){
+            .first_layer = c->first_layer[i], .workers = c->workers[i], .grain = c->grain[i]};
+    return s;
+}
+
+/* ---- one outer choice ---- */
+
+static bool has_choices(const struct ghp_instance *in)
+{
+    for (int v = 0; v < in->n_layers; ++v)
+        if (in->n_choices[v] == 0) return false;
+    return true;
+}
+
+struct trial {
+    const struct ghp_allocate_job *job;
+    struct ghp_staging staging;
+    struct ghp_lowering how; /* with it */
+    struct ghp_instance instance;
+    struct ghp_domain domain;
+    struct ghp_search_result result;
+};
+
+static void trial_close(struct trial *t)
+{
+    ghp_search_release(&t->result);
+    ghp_domain_release(&t->domain);
+    ghp_instance_release(&t->instance);
+}
+
+/* Searches the splits of the trial's staging. */
+static enum ghp_status trial_run(struct trial *t, const char *force, double cutoff_s,
+                                 double deadline_s)
+{
+    struct ghp_search_job job = {.instance = &t->instance,
+                                 .domain = &t->domain,
+                                 .limit_bytes = t->job->limit_bytes,
+                                 .deadline_s = deadline_s,
+                                 .gap = t->job->gap,
+                                 .cutoff_s = cutoff_s,
+                                 .solver = t->job->solver};
+
+    t->how = *t->job->how;
+    t->how.staging = &t->staging;
+    GHP_TRY(ghp_instance_init(&t->how, t->job->profile, t->how.extent.workers, &t->instance));
+    GHP_TRY(ghp_domain_init(&t->instance, &t->domain));
+    if (force != NULL) GHP_TRY(ghp_force_restrict(force, &t->domain));
+    if (has_choices(&t->instance)) return ghp_search_run(&job, &t->result);
+    t->result = (struct ghp_search_result){.closed = true, .bound_s = INFINITY};
+    return GHP_OK;
+}
+
+/* Keeps the trial's plan as the best. */
+static enum ghp_status keep(struct trial *t, struct ghp_allocation *best)
+{
+    const struct ghp_search_plan *plan = &t->result.kept[0];
+
+    if (best->splits == NULL)
+        best->splits = ghp_alloc((size_t)t->instance.n_layers, sizeof *best->splits);
+    if (best->splits == NULL) return GHP_NO_MEMORY();
+    ghp_instance_splits(&t->instance, plan->choice, best->splits);
+    best->staging = t->staging;
+    best->found = true;
+    best->step_s = plan->step_s;
+    best->peak_bytes = plan->peak_bytes;
+    return GHP_OK;
+}
+
+/* What would do where the trial's plans do not fit. */
+static void note_least(const struct trial *t, struct ghp_allocation *a)
+{
+    int64_t least = t->result.least_bytes;
+
+    if (t->result.feasible || least == 0) return;
+    a->least_proven = t->result.least_proven && (a->least_bytes == 0 || a->least_proven);
+    if (a->least_bytes == 0 || least < a->least_bytes) a->least_bytes = least;
+}
+
+static enum ghp_status try_candidate(struct allocating *a, const struct candidate *c, double best_s,
+                                     double deadline_s)
+{
+    struct ghp_allocation *r = a->result;
+    struct trial t = {.job = a->job, .staging = staging_of(c)};
+    enum ghp_status status = trial_run(&t, NULL, best_s, deadline_s);
+
+    if (status == GHP_OK) {
+        ++r->searched;
+        r->plans += t.result.plans;
+        r->nodes += t.result.nodes;
+        if (!t.result.closed) {
+            r->closed = false;
+            r->bound_s = fmin(r->bound_s, fmax(c->bound_s, t.result.bound_s));
+        }
+        note_least(&t, r);
+        if (t.result.feasible && t.result.kept[0].step_s < best_s) status = keep(&t, r);
+    }
+    trial_close(&t);
+    return status;
+}
+
+static enum ghp_status try_all(struct allocating *a)
+{
+    struct ghp_allocation *r = a->result;
+    double same = fmax(GHP_BRANCH_SAME, a->job->gap);
+
+    if (a->n > 0) qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
+    for (int64_t k = 0; k < a->n; ++k) {
+        const struct candidate *c = &a->candidates[k];
+        double best_s = r->found ? r->step_s : a->job->best_s, now_s = ghp_now_s();
+        double slice_s = fmax(0.5, 0.2 * (a->job->deadline_s - now_s));
+
+        if (c->bound_s >= best_s * (1 - same)) {
+            if (a->job->gap > 0) r->bound_s = fmin(r->bound_s, c->bound_s);
+            break;
+        }
+        if (now_s > a->job->deadline_s) {
+            r->closed = false;
+            r->bound_s = fmin(r->bound_s, c->bound_s);
+            break;
+        }
+        GHP_TRY(try_candidate(a, c, best_s, fmin(a->job->deadline_s, now_s + slice_s)));
+        ghp_progress_tick("%" PRId64 " of %" PRId64 " allocations", k + 1, a->n);
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status find_readers(struct allocating *a)
+{
+    const struct ghp_model *model = a->job->how->model;
+
+    a->first_reader = ghp_alloc((size_t)model->n_layers, sizeof *a->first_reader);
+    if (a->first_reader == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < model->n_layers; ++v) {
+        const struct ghp_layer *l = &model->layers[v];
+
+        a->first_reader[v] =
+            l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
+        a->floors.ghosts = a->floors.ghosts || ghp_layer_drifts(l);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allocation *result)
+{
+    struct allocating *a = ghp_alloc(1, sizeof *a);
+    enum ghp_status status;
+
+    *result = (struct ghp_allocation){.bound_s = INFINITY, .closed = true};
+    if (a == NULL) return GHP_NO_MEMORY();
+    a->job = job;
+    a->result = result;
+    a->floors.how = job->how;
+    a->floors.profile = job->profile;
+    a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
+    status = find_readers(a);
+    if (status == GHP_OK)
+        status = ghp_allocate_each(
+            job->how->model, job->how->extent, &job->space,
+            &(struct ghp_allocate_visitor){.visit = note, .prune = prune, .context = a});
+    if (a->cut) { /* nothing is known of those that were not listed */
+        result->closed = false;
+        result->bound_s = 0;
+    }
+    if (status == GHP_OK) status = try_all(a);
+    ghp_floors_release(&a->floors);
+    free(a->first_reader);
+    free(a->candidates);
+    free(a);
+    if (status != GHP_OK) ghp_allocation_release(result);
+    return status;
+}
+
+enum ghp_status ghp_allocate_one(const struct ghp_allocate_job *job,
+                                 const struct ghp_staging *staging, const char *force,
+                                 struct ghp_allocation *result)
+{
+    struct trial t = {.job = job, .staging = *staging};
+    enum ghp_status status;
+
+    *result = (struct ghp_allocation){.outer = 1, .searched = 1};
+    GHP_TRY(ghp_staging_check(staging, job->how->model, job->how->extent));
+    status = trial_run(&t, force, 0, job->deadline_s);
+    if (status == GHP_OK) {
+        result->plans = t.result.plans;
+        result->nodes = t.result.nodes;
+        result->closed = t.result.closed;
+        result->bound_s = t.result.bound_s;
+        note_least(&t, result);
+        if (t.result.feasible) status = keep(&t, result);
+    }
+    trial_close(&t);
+    if (status != GHP_OK) ghp_allocation_release(result);
+    return status;
+}
+
+void ghp_allocation_release(struct ghp_allocation *allocation)
+{
+    if (allocation == NULL) return;
+    free(allocation->splits);
+    free(allocation->shares);
+    free(allocation->recompute);
+    *allocation = (struct ghp_allocation){0};
+}

@@ -1,0 +1,94 @@
+/* planner/pipeline/partition.h - worker allocation: cuts, worker counts and micro-batches, and for each the best splits.
+ *
+ * An *outer choice* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
+ * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own, until
+ * the bound reaches the best plan. So what is left out is proven to be no better, and the least bound of what was not looked at to the
+ * end bounds the whole space.
+ *
+ * The space: groups G dividing N; one stage with u > 1, or up to `most_stages` stages; cuts where
+ * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most 64 of them;
+ * u a power of two up to `most_micro_batches`; equal shares where they come out, else the largest grain that does; both
+ * schedules.
+ *
+ * Source   docs/stages.md 6
+ * Tested   tests/planner/test_allocate.c (brute force) */
+#ifndef GHP_PLANNER_PIPELINE_PARTITION_H
+#define GHP_PLANNER_PIPELINE_PARTITION_H
+
+#include "planner/search/search.h"
+
+enum { GHP_ALLOCATE_STAGES = 4, GHP_ALLOCATE_UNITS = 64 };
+
+struct ghp_allocate_space {
+    int most_stages;        /* 1 .. GHP_ALLOCATE_STAGES */
+    int most_micro_batches; /* 1 .. GHP_MAX_MICRO_BATCHES */
+    int groups;             /* 0: any */
+};
+
+typedef enum ghp_status ghp_allocate_fn(void *context, const struct ghp_staging *staging);
+
+/* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1, `workers`
+ * of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
+ * useless: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
+struct ghp_allocate_part {
+    int stage, first, end, workers, grain, groups, micro_batches;
+    int64_t samples;
+};
+typedef enum ghp_status ghp_allocate_prune_fn(void *context, const struct ghp_allocate_part *part,
+                                              bool *useless);
+
+struct ghp_allocate_visitor {
+    ghp_allocate_fn *visit;
+    ghp_allocate_prune_fn *prune; /* NULL: nothing is left out */
+    void *context;
+};
+
+/* Calls visit for every outer choice of the space but the trivial one and those that begin with useless stages. The staging is the
+ * caller's for the call only.
+ *
+ * Returns   GHP_OK; what the visitor's functions return */
+enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
+                                  const struct ghp_allocate_space *space,
+                                  const struct ghp_allocate_visitor *visitor);
+
+struct ghp_allocate_job {
+    const struct ghp_lowering *how;    /* without staging */
+    const struct ghp_profile *profile; /* sealed */
+    struct ghp_allocate_space space;
+    int64_t limit_bytes; /* 0: none */
+    double deadline_s;   /* on ghp_now_s's clock */
+    double gap;
+    enum ghp_solver solver;
+    double best_s; /* of a plan that is there: only faster ones are looked for; INFINITY: none is */
+};
+
+struct ghp_allocation {
+    bool found; /* a plan faster than best_s */
+    struct ghp_staging staging;
+    struct ghp_split *splits; /* owned */
+    int64_t *shares;          /* the staging's, owned; or NULL */
+    bool *recompute;          /* the staging's, owned; or NULL */
+    double step_s;
+    int64_t peak_bytes;
+    int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */
+    bool least_proven;   /* no outer choice that was searched needs less */
+    /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
+    double bound_s;
+    bool closed;      /* the whole space is */
+    int64_t outer;    /* outer choices that their first stages did not rule out */
+    int64_t searched; /* that were not ruled out by their first bound */
+    int64_t plans, nodes;
+};
+
+/* Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; GHP_ERR_INTERNAL */
+enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allocation *allocation);
+void ghp_allocation_release(struct ghp_allocation *allocation); /* accepts a zeroed one */
+
+/* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not count.
+ *
+ * Returns   GHP_OK (not found: nothing fits the memory); GHP_ERR_INPUT (the staging cannot be); as above */
+enum ghp_status ghp_allocate_one(const struct ghp_allocate_job *job,
+                                 const struct ghp_staging *staging, const char *force,
+                                 struct ghp_allocation *allocation);
+
+#endif

@@ -1,0 +1,233 @@
+/* planner/search/baselines.c - restrictions of baselines.h. */
+#include "planner/search/baselines.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const strategy_names[GHP_STRATEGY_COUNT] = {
+#define GHP_STRATEGY_TEXT(id, text) text,
+    GHP_STRATEGY_LIST(GHP_STRATEGY_TEXT)
+#undef GHP_STRATEGY_TEXT
+};
+
+const char *ghp_strategy_name(enum ghp_strategy strategy)
+{
+    return strategy_names[strategy];
+}
+
+static bool is_weighted(const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+}
+
+static const struct ghp_split *split_of(const struct ghp_domain *domain, int v, int i)
+{
+    return &domain->instance->choices[domain->instance->first_choice[v] + i];
+}
+
+/* The largest degree in play among the kinds that are not data; 0: none. */
+static int largest_degree(const struct ghp_domain *domain, int v)
+{
+    const struct ghp_instance *in = domain->instance;
+    int largest = 0;
+
+    for (int i = 0; i < in->n_choices[v]; ++i)
+        if (domain->choice[in->first_choice[v] + i] && split_of(domain, v, i)->degree > largest &&
+            split_of(domain, v, i)->kind != GHP_SPLIT_DATA)
+            largest = split_of(domain, v, i)->degree;
+    return largest;
+}
+
+/* Keeps data only, or the largest degree only, or everything but data. */
+enum rule { RULE_DATA, RULE_LARGEST, RULE_DIVIDED };
+
+static void keep_by(struct ghp_domain *domain, int v, enum rule rule)
+{
+    int largest = largest_degree(domain, v);
+
+    for (int i = 0; i < domain->instance->n_choices[v]; ++i) {
+        const struct ghp_split *s = split_of(domain, v, i);
+        bool by_data = s->kind == GHP_SPLIT_DATA;
+        bool keep = rule == RULE_DATA      ? by_data
+                    : rule == RULE_DIVIDED ? !by_data
+                                           : !by_data && s->degree == largest;
+
+        if (!keep) ghp_domain_drop(domain, v, i);
+    }
+}
+
+static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_domain *domain, int v)
+{
+    const struct ghp_layer *layer = &domain->instance->how->model->layers[v];
+    bool divided = strategy == GHP_STRATEGY_MODEL ||
+                   (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_LINEAR);
+
+    if (strategy == GHP_STRATEGY_DATA ||
+        (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_CONV2D))
+        keep_by(domain, v, RULE_DATA);
+    else if (is_weighted(layer) && divided && largest_degree(domain, v) > 0)
+        keep_by(domain, v, RULE_LARGEST);
+    else if (is_weighted(layer) && divided)
+        return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                        "strategy '%s' cannot split layer '%s': neither its inputs nor its outputs "
+                        "divide over any subset "
+                        "of %d workers; use a worker count that shares a factor with its channels",
+                        strategy_names[strategy], layer->name,
+                        domain->instance->how->extent.workers);
+    else if (strategy == GHP_STRATEGY_MODEL && largest_degree(domain, v) > 0)
+        keep_by(domain, v, RULE_DIVIDED);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_domain *domain)
+{
+    if (strategy == GHP_STRATEGY_AUTO) return GHP_OK;
+    if (strategy != GHP_STRATEGY_DATA && domain->instance->how->extent.workers == 1)
+        return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                        "strategy '%s' needs workers to split layers over; use at least 2 workers",
+                        strategy_names[strategy]);
+    for (int v = 0; v < domain->instance->n_layers; ++v)
+        GHP_TRY(restrict_layer(strategy, domain, v));
+    return GHP_OK;
+}
+
+/* ---- splits by hand ---- */
+
+/* The choice that a split's text names for a layer, -1: it cannot take it. */
+static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const char *text,
+                                   int *choice)
+{
+    const char *colon = strchr(text, ':');
+    struct ghp_split split;
+
+    *choice = -1;
+    if (colon == NULL || strcmp(colon, ":max") != 0) {
+        GHP_TRY(ghp_split_parse(text, &split));
+        *choice = ghp_instance_find(domain->instance, v, split);
+        return GHP_OK;
+    }
+    char kind[16] = {0};
+    snprintf(kind, sizeof kind, "%.*s", (int)(colon - text), text);
+    if (!ghp_split_kind_find(kind, &split.kind))
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M, M a number or max",
+            text);
+    for (int i = 0; i < domain->instance->n_choices[v]; ++i)
+        if (split_of(domain, v, i)->kind == split.kind &&
+            (*choice < 0 || split_of(domain, v, i)->degree > split_of(domain, v, *choice)->degree))
+            *choice = i;
+    return GHP_OK;
+}
+
+static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const char *text)
+{
+    char list[512] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < domain->instance->n_choices[v] && used + 24 < sizeof list; ++i) {
+        char one[24];
+
+        ghp_split_text(*split_of(domain, v, i), one, sizeof one);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", one);
+    }
+    return GHP_FAIL(GHP_ERR_USAGE, "layer '%s' cannot take split '%s'; use one of %s",
+                    domain->instance->how->model->layers[v].name, text, list);
+}
+
+/* Notes one entry's choice for every layer that it names. */
+static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *pattern,
+                                   const char *text, int *forced)
+{
+    const struct ghp_model *model = domain->instance->how->model;
+    bool plain = strpbrk(pattern, "*?[") == NULL, matched = false;
+    int choice;
+
+    for (int v = 0; v < model->n_layers; ++v) {
+        if (fnmatch(pattern, model->layers[v].name, 0) != 0) continue;
+        matched = true;
+        enum ghp_status status = find_choice(domain, v, text, &choice);
+        if (status != GHP_OK)
+            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --force '%s=%s': %s", pattern, text,
+                            ghp_status_message());
+        if (choice >= 0)
+            forced[v] = choice;
+        else if (plain)
+            return fail_split(domain, v, text);
+    }
+    if (!matched)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--force names layer '%s', which model '%s' does not have; see ghp-inspect "
+                        "MODEL for its "
+                        "layers",
+                        pattern, model->name);
+    return GHP_OK;
+}
+
+/* 64 well-mixed bits of a number (the finaliser of SplitMix64). */
+static uint64_t mixed(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* Draws a split for every conv2d and linear layer, all of a layer's splits being as likely. */
+static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_text, int *forced)
+{
+    const struct ghp_instance *in = domain->instance;
+    char *end = NULL;
+    uint64_t seed = strtoull(seed_text, &end, 10);
+
+    if (*seed_text < '0' || *seed_text > '9' || *end != '\0')
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --force 'random:%s'; give a whole number as seed, such as "
+                        "random:1",
+                        seed_text);
+    for (int v = 0; v < in->n_layers; ++v)
+        if (is_weighted(&in->how->model->layers[v]))
+            forced[v] = (int)(mixed(mixed(seed) + (uint64_t)v) % (uint64_t)in->n_choices[v]);
+    return GHP_OK;
+}
+
+static enum ghp_status read_entry(const struct ghp_domain *domain, char *entry, int *forced)
+{
+    char *equals = strchr(entry, '=');
+
+    if (equals == NULL && strncmp(entry, "random:", 7) == 0) return draw(domain, entry + 7, forced);
+    if (equals == NULL || equals == entry)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --force entry '%s'; write PATTERN=SPLIT, such as 'fc*=out:4', "
+                        "or random:SEED",
+                        entry);
+    *equals = '\0';
+    return apply_entry(domain, entry, equals + 1, forced);
+}
+
+enum ghp_status ghp_force_restrict(const char *text, struct ghp_domain *domain)
+{
+    int n = domain->instance->n_layers;
+    int *forced = ghp_alloc((size_t)n, sizeof *forced);
+    char *copy = ghp_alloc(strlen(text) + 1, 1), *rest = NULL;
+    enum ghp_status status = GHP_OK;
+
+    if (forced == NULL || copy == NULL) {
+        free(forced);
+        free(copy);
+        return GHP_NO_MEMORY();
+    }
+    memcpy(copy, text, strlen(text));
+    for (int v = 0; v < n; ++v)
+        forced[v] = -1;
+    for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK;
+         entry = strtok_r(NULL, ",", &rest))
+        status = read_entry(domain, entry, forced);
+    for (int v = 0; v < n && status == GHP_OK; ++v)
+        if (forced[v] >= 0) ghp_domain_fix(domain, v, forced[v]);
+    free(forced);
+    free(copy);
+    return status;
+}

@@ -1,0 +1,390 @@
+/* planner/search/branch.c - depth first over domains, the more promising child first. */
+#include "planner/search/branch.h"
+
+#include "core/base/log.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, NARROW_TIMES = 3, LIST_MOST = 2000 };
+
+static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
+
+double ghp_now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct node {
+    struct ghp_domain domain;
+    double bound; /* relative */
+};
+
+struct search {
+    const struct ghp_branch_job *job;
+    struct ghp_branch_result *result;
+    struct ghp_dual dual;
+    struct node *stack;
+    int n_stack, max_stack;
+    uint64_t *seen; /* hashes of judged plans, open addressing, 0: free */
+    size_t n_seen, max_seen;
+    double cutoff; /* relative */
+    bool enough;   /* a plan as good as asked for is there */
+    bool late;     /* the deadline is over */
+};
+
+/* ---- plans ---- */
+
+static bool insert_hash(struct search *s, uint64_t hash)
+{
+    size_t at = (size_t)hash & (s->max_seen - 1);
+
+    while (s->seen[at] != 0) {
+        if (s->seen[at] == hash) return false;
+        at = (at + 1) & (s->max_seen - 1);
+    }
+    s->seen[at] = hash;
+    ++s->n_seen;
+    return true;
+}
+
+static enum ghp_status grow_seen(struct search *s)
+{
+    uint64_t *old = s->seen;
+    size_t n = s->max_seen;
+
+    s->max_seen = n > 0 ? 2 * n : 1024;
+    s->seen = ghp_alloc(s->max_seen, sizeof *s->seen);
+    if (s->seen == NULL) {
+        s->seen = old;
+        s->max_seen = n;
+        return GHP_NO_MEMORY();
+    }
+    s->n_seen = 0;
+    for (size_t k = 0; k < n; ++k)
+        if (old[k] != 0) insert_hash(s, old[k]);
+    free(old);
+    return GHP_OK;
+}
+
+/* FNV-1a over the choices, never 0. */
+static uint64_t hash_of(const int *choice, int n)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+    for (int v = 0; v < n; ++v)
+        h = (h ^ (uint64_t)(unsigned)choice[v]) * UINT64_C(0x100000001b3);
+    return h | 1;
+}
+
+static void set_cutoff(struct search *s)
+{
+    double same = fmax(GHP_BRANCH_SAME, s->job->limits.gap);
+
+    s->cutoff = s->result->value / s->job->goal.scale * (1 - same);
+    s->enough = s->result->value <= s->job->limits.enough;
+}
+
+static enum ghp_status judge(struct search *s, const int *choice)
+{
+    struct ghp_branch_result *r = s->result;
+    double value;
+
+    if (2 * (s->n_seen + 1) > s->max_seen) GHP_TRY(grow_seen(s));
+    if (!insert_hash(s, hash_of(choice, s->job->in->n_layers))) return GHP_OK;
+    ++r->plans;
+    GHP_TRY(s->job->truth.judge(s->job->truth.context, choice, &value));
+    if (!(value < r->value)) return GHP_OK;
+    r->value = value;
+    memcpy(r->choice, choice, (size_t)s->job->in->n_layers * sizeof *choice);
+    set_cutoff(s);
+    return GHP_OK;
+}
+
+static void show_progress(const struct search *s)
+{
+    ghp_progress_tick("%" PRId64 " plans, %" PRId64 " nodes", s->result->plans, s->result->nodes);
+}
+
+/* The dual met a plan: if its rows promise more than the best one, the truth is asked. */
+static enum ghp_status on_found(void *context, const int *choice, const struct ghp_load *load,
+                                double *cutoff)
+{
+    struct search *s = context;
+    struct ghp_row row;
+    bool fits = true;
+
+    if (s->job->goal.limit_bytes > 0)
+        fits = ghp_row_fullest(s->job->in, load, &row) <= s->job->goal.limit_bytes;
+    if (fits && ghp_dual_value(&s->dual, load, &row) < s->cutoff) GHP_TRY(judge(s, choice));
+    show_progress(s);
+    s->late = ghp_now_s() > s->job->limits.deadline_s;
+    *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
+    return GHP_OK;
+}
+
+/* ---- nodes ---- */
+
+static enum ghp_status push(struct search *s, const struct ghp_domain *domain, double bound)
+{
+    if (s->n_stack == s->max_stack) {
+        int max = s->max_stack > 0 ? 2 * s->max_stack : 64;
+        struct node *grown = realloc(s->stack, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        s->stack = grown;
+        s->max_stack = max;
+    }
+    GHP_TRY(ghp_domain_copy(domain, &s->stack[s->n_stack].domain));
+    s->stack[s->n_stack++].bound = bound;
+    return GHP_OK;
+}
+
+/* The layer whose choices the mean plan divides most, and the choice it has most of; -1: the mean is one plan. */
+static int pick_divided(const struct search *s, const struct ghp_domain *domain, int *choice)
+{
+    const struct ghp_instance *in = s->job->in;
+    double most = 1e-6;
+    int layer = -1;
+
+    for (int v = 0; v < in->n_layers; ++v) {
+        const double *share = &s->dual.share[in->first_choice[v]];
+        int top = -1;
+
+        if (ghp_domain_count(domain, v) < 2) continue;
+        for (int i = 0; i < in->n_choices[v]; ++i)
+            if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top]))
+                top = i;
+        if (1 - share[top] <= most) continue;
+        most = 1 - share[top];
+        layer = v;
+        *choice = top;
+    }
+    return layer;
+}
+
+/* The layer whose second choice is dearest, and its first; -1: every layer has one choice. */
+static int pick_decided(const struct search *s, const struct ghp_domain *domain, int *choice)
+{
+    const struct ghp_instance *in = s->job->in;
+    const struct ghp_frontier *f = &s->dual.frontier;
+    double dearest = -INFINITY;
+    int layer = -1;
+
+    for (int v = 0; v < in->n_layers; ++v) {
+        const double *least = &f->node_least[in->first_choice[v]];
+        const int *active = &f->active[in->first_choice[v]];
+        int top = -1, next = -1;
+
+        for (int k = 0; k < f->n_active[v]; ++k) {
+            if (!domain->choice[in->first_choice[v] + active[k]]) continue;
+            if (top < 0 || least[k] < least[top]) {
+                next = top;
+                top = k;
+            } else if (next < 0 || least[k] < least[next]) {
+                next = k;
+            }
+        }
+        if (next < 0 || least[next] <= dearest) continue;
+        dearest = least[next];
+        layer = v;
+        *choice = active[top];
+    }
+    return layer;
+}
+
+static enum ghp_status split_node(struct search *s, struct ghp_domain *domain, double bound)
+{
+    struct ghp_domain child;
+    enum ghp_status status;
+    int choice = 0, layer = pick_divided(s, domain, &choice);
+
+    if (layer < 0) layer = pick_decided(s, domain, &choice);
+    if (layer < 0) return GHP_OK; /* one plan only, and the sweep judged it */
+    GHP_TRY(ghp_domain_copy(domain, &child));
+    ghp_domain_drop(&child, layer, choice);
+    ghp_domain_fix(domain, layer, choice);
+    status = push(s, &child, bound);
+    if (status == GHP_OK) status = push(s, domain, bound);
+    ghp_domain_release(&child);
+    return status;
+}
+
+/* Keeps the choices of a layer that reduce (or those that do not); whether any is left. */
+static bool keep_reducing(struct ghp_domain *domain, int layer, bool reducing)
+{
+    const struct ghp_instance *in = domain->instance;
+
+    for (int i = 0; i < in->n_choices[layer]; ++i)
+        if (in->layer[in->first_choice[layer] + i].reduces != reducing)
+            ghp_domain_drop(domain, layer, i);
+    return ghp_domain_count(domain, layer) > 0;
+}
+
+static bool can_reduce(const struct ghp_instance *in, int layer)
+{
+    for (int i = in->first_choice[layer]; i < in->first_choice[layer + 1]; ++i)
+        if (in->layer[i].reduces) return true;
+    return false;
+}
+
+/* Splits the root by the first layer whose update waits for a reduction: in each part the paths that close there need
+ * no discount.  The parts cover the root: layer v is the first for each v, or nobody waits. */
+static enum ghp_status split_root(struct search *s, struct ghp_domain *domain, double bound)
+{
+    struct ghp_domain part;
+    int first = s->n_stack;
+    bool rest = true;
+
+    for (int v = 0; v < s->job->in->n_layers && rest; ++v) {
+        enum ghp_status status = GHP_OK;
+
+        if (!can_reduce(s->job->in, v)) continue;
+        GHP_TRY(ghp_domain_copy(domain, &part));
+        if (keep_reducing(&part, v, true)) status = push(s, &part, bound);
+        ghp_domain_release(&part);
+        GHP_TRY(status);
+        rest = keep_reducing(domain, v, false);
+    }
+    if (rest) GHP_TRY(push(s, domain, bound));
+    for (int a = first, b = s->n_stack - 1; a < b;
+         ++a, --b) { /* the first layer's part comes first */
+        struct node node = s->stack[a];
+
+        s->stack[a] = s->stack[b];
+        s->stack[b] = node;
+    }
+    return GHP_OK;
+}
+
+static bool has_plans(const struct ghp_domain *domain)
+{
+    for (int v = 0; v < domain->instance->n_layers; ++v)
+        if (ghp_domain_count(domain, v) == 0) return false;
+    return true;
+}
+
+/* Where few plans of a node are left below the cutoff, judges them all; whether that was so. */
+static enum ghp_status list_plans(struct search *s, const struct ghp_domain *domain, bool *done)
+{
+    double combinations = 1;
+
+    for (int v = 0; v < s->job->in->n_layers; ++v)
+        combinations *= ghp_domain_count(domain, v);
+    *done = false;
+    if (combinations > list_combinations) return GHP_OK;
+    return ghp_dual_list(&s->dual, s->cutoff, LIST_MOST, done);
+}
+
+/* Bounds a node, narrows it, and splits what is left. */
+static enum ghp_status visit(struct search *s, struct node *node, bool root)
+{
+    struct ghp_domain *domain = &node->domain;
+    double bound = -INFINITY, cutoff;
+    int removed = 1;
+    bool done;
+
+    ++s->result->nodes;
+    for (int round = 0; round < NARROW_TIMES && removed > 0; ++round) {
+        int before = 0;
+
+        cutoff = s->cutoff;
+        GHP_TRY(
+            ghp_dual_bound(&s->dual, domain, &cutoff, root ? ROOT_ROUNDS : NODE_ROUNDS, &bound));
+        s->result->wide = bound == -INFINITY && root && !s->enough;
+        node->bound = fmax(node->bound, bound);
+        if (bound >= s->cutoff || s->enough || s->result->wide) return GHP_OK;
+        GHP_TRY(ghp_dual_narrow(&s->dual, domain, s->cutoff, &removed));
+        if (!has_plans(domain)) return GHP_OK;
+        for (int v = 0; v < s->job->in->n_layers; ++v)
+            before += s->dual.frontier.n_active[v];
+        if (removed * 8 < before) break;
+    }
+    GHP_TRY(list_plans(s, domain, &done));
+    if (s->late) return push(s, domain, node->bound); /* not looked at to the end */
+    if (done || s->enough) return GHP_OK;
+    return root ? split_root(s, domain, bound) : split_node(s, domain, bound);
+}
+
+static enum ghp_status search_tree(struct search *s)
+{
+    GHP_TRY(push(s, s->job->domain, -INFINITY));
+    for (bool root = true; s->n_stack > 0; root = false) {
+        struct node node;
+        enum ghp_status status;
+
+        show_progress(s);
+        s->late = ghp_now_s() > s->job->limits.deadline_s;
+        if (s->enough || (s->late && !root)) break;
+        node = s->stack[--s->n_stack];
+        status = node.bound >= s->cutoff ? GHP_OK : visit(s, &node, root);
+        ghp_domain_release(&node.domain);
+        GHP_TRY(status);
+        if (s->result->wide) break;
+    }
+    return GHP_OK;
+}
+
+static void conclude(struct search *s)
+{
+    struct ghp_branch_result *r = s->result;
+    double bound = s->cutoff;
+
+    for (int k = 0; k < s->n_stack; ++k)
+        bound = fmin(bound, s->stack[k].bound);
+    r->closed = bound >= s->cutoff && !s->enough && !r->wide;
+    r->bound = r->closed && !(s->job->limits.gap > 0) ? r->value : bound * s->job->goal.scale;
+}
+
+static enum ghp_status prepare(struct search *s)
+{
+    struct ghp_branch_result *r = s->result;
+    size_t layers = (size_t)s->job->in->n_layers;
+
+    if (r->choice == NULL) {
+        *r = (struct ghp_branch_result){.value = INFINITY};
+        r->choice = ghp_alloc(layers, sizeof *r->choice);
+        if (r->choice == NULL) return GHP_NO_MEMORY();
+    }
+    GHP_TRY(ghp_dual_open(s->job->in, s->job->goal, &s->dual));
+    s->dual.found = on_found;
+    s->dual.context = s;
+    set_cutoff(s);
+    for (int p = 0; p < s->job->n_start && !s->enough; ++p) {
+        const int *choice = s->job->start + (size_t)p * layers;
+
+        if (!ghp_domain_has(s->job->domain, choice)) continue;
+        GHP_TRY(judge(s, choice));
+        GHP_TRY(ghp_dual_add(&s->dual, choice));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result)
+{
+    struct search s = {.job = job, .result = result};
+    enum ghp_status status = prepare(&s);
+
+    result->wide = false;
+    if (status == GHP_OK) status = search_tree(&s);
+    if (status == GHP_OK) conclude(&s);
+    for (int k = 0; k < s.n_stack; ++k)
+        ghp_domain_release(&s.stack[k].domain);
+    free(s.stack);
+    free(s.seen);
+    ghp_dual_close(&s.dual);
+    return status;
+}
+
+void ghp_branch_release(struct ghp_branch_result *result)
+{
+    if (result == NULL) return;
+    free(result->choice);
+    memset(result, 0, sizeof *result);
+}

@@ -1,0 +1,66 @@
+/* planner/search/branch.h - branch and bound over choices, with the dual's bounds below and true values at the plans.
+ *
+ * A node is a domain.  Its bound is the dual's; choices that cannot be in a better plan are taken out; then one layer
+ * is split into "this choice" and "any other".  Every plan that a sweep meets is judged by the caller's truth (the
+ * simulated program), so the answer is exact for the truth as long as the rows bound it from below.
+ * Plans whose bound reaches the best true value times (1 - GHP_BRANCH_SAME) are not looked at: ties to that
+ * precision count as equal.
+ *
+ * Not for graphs too wide for tables: `wide` says so, and planner/search/milp.h takes over.
+ *
+ * Tested  tests/planner/test_exact.c (brute force), test_milp.c (the slow twin) */
+#ifndef GHP_PLANNER_SEARCH_BRANCH_H
+#define GHP_PLANNER_SEARCH_BRANCH_H
+
+#include "planner/search/dual.h"
+
+#define GHP_BRANCH_SAME 1e-9
+
+/* The true objective of a plan ([s] or [bytes]); INFINITY where it breaks the limit. */
+struct ghp_truth {
+    enum ghp_status (*judge)(void *context, const int *choice, double *value);
+    void *context;
+};
+
+struct ghp_branch_result {
+    int *choice;   /* best plan, n_layers; owned */
+    double value;  /* its true objective; INFINITY: none found */
+    double bound;  /* no plan of the domain is better than this (to GHP_BRANCH_SAME) */
+    bool closed;   /* searched to the end: value is the optimum */
+    bool wide;     /* the frontier is too wide; nothing was searched */
+    int64_t plans; /* judged */
+    int64_t nodes;
+};
+
+struct ghp_branch_limits {
+    double deadline_s; /* on ghp_now_s's clock */
+    double enough;     /* stop at a value at or below this; -INFINITY: search to the end */
+    double gap; /* relative; plans that are not better by more do not count; 0: GHP_BRANCH_SAME */
+};
+
+/* Searches a domain.
+ *
+ * in, goal   goal.scale is about the optimum
+ * domain     borrowed
+ * start      n_start plans (n_layers each) to judge first; result->choice may be set to a plan known to be good by
+ *            giving it here
+ * result     zeroed by the caller before the first use, or the result of an earlier search to be improved on
+ *
+ * Returns   GHP_OK (also at the deadline); what truth.judge returns; GHP_ERR_NO_MEMORY */
+struct ghp_branch_job {
+    const struct ghp_instance *in;
+    struct ghp_goal goal;
+    const struct ghp_domain *domain;
+    const int *start;
+    int n_start;
+    struct ghp_truth truth;
+    struct ghp_branch_limits limits;
+};
+
+enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);
+void ghp_branch_release(struct ghp_branch_result *result);
+
+/* Monotonic seconds. */
+double ghp_now_s(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* planner/search/domain.h - which choices of an instance are still in play: one flag a choice, one a pair.
+ *
+ * A search narrows a copy of its parent's domain; a plan belongs to a domain when all its choices and pairs do.
+ * Flags are indexed as in planner/search/instance.h (flat choice, flat pair). */
+#ifndef GHP_PLANNER_SEARCH_DOMAIN_H
+#define GHP_PLANNER_SEARCH_DOMAIN_H
+
+#include "planner/search/instance.h"
+
+struct ghp_domain {
+    const struct ghp_instance *instance; /* borrowed */
+    unsigned char *choice;               /* 1: in play; owned, one block with `pair` */
+    unsigned char *pair;
+};
+
+/* Everything in play. */
+enum ghp_status ghp_domain_init(const struct ghp_instance *instance, struct ghp_domain *domain);
+enum ghp_status ghp_domain_copy(const struct ghp_domain *from, struct ghp_domain *to);
+void ghp_domain_release(struct ghp_domain *domain);
+
+int ghp_domain_count(const struct ghp_domain *domain, int layer); /* choices of a layer in play */
+bool ghp_domain_has(const struct ghp_domain *domain,
+                    const int *choice);                                /* whether a plan belongs */
+void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this choice only */
+void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice);
+
+/* Keeps only splits of this degree's divisors. */
+void ghp_domain_limit_degree(struct ghp_domain *domain, int degree);
+
+#endif

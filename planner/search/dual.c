@@ -1,0 +1,298 @@
+/* planner/search/dual.c - column generation for the bound of dual.h; its linear program is dual_master.h's. */
+#include "planner/search/dual_master.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double most_penalty = 1e7;
+
+enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal,
+                              struct ghp_dual *dual)
+{
+    enum ghp_status status;
+
+    *dual = (struct ghp_dual){.in = in, .goal = goal, .penalty = 4};
+    dual->charges = ghp_instance_charges(in);
+    dual->choice = ghp_alloc((size_t)GHP_DUAL_COLUMNS * (size_t)in->n_layers, sizeof *dual->choice);
+    dual->loads = ghp_alloc(GHP_DUAL_COLUMNS, sizeof *dual->loads);
+    dual->rows = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->rows);
+    dual->weight = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->weight);
+    dual->trial = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->trial);
+    dual->plan = ghp_alloc((size_t)in->n_layers, sizeof *dual->plan);
+    dual->share = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *dual->share);
+    status = ghp_frontier_open(in, &dual->frontier);
+    if (status == GHP_OK) status = ghp_weights_init(in, &dual->weights);
+    if (status == GHP_OK) status = ghp_load_init(in, &dual->mean);
+    if (status == GHP_OK &&
+        (dual->choice == NULL || dual->loads == NULL || dual->rows == NULL ||
+         dual->weight == NULL || dual->trial == NULL || dual->plan == NULL || dual->share == NULL))
+        status = GHP_NO_MEMORY();
+    if (status != GHP_OK) ghp_dual_close(dual);
+    return status;
+}
+
+void ghp_dual_close(struct ghp_dual *dual)
+{
+    if (dual == NULL) return;
+    for (int p = 0; p < dual->n_columns; ++p)
+        ghp_load_release(&dual->loads[p]);
+    ghp_frontier_close(&dual->frontier);
+    ghp_weights_release(&dual->weights);
+    ghp_load_release(&dual->mean);
+    free(dual->choice);
+    free(dual->loads);
+    free(dual->rows);
+    free(dual->weight);
+    free(dual->trial);
+    free(dual->plan);
+    free(dual->share);
+    memset(dual, 0, sizeof *dual);
+}
+
+/* ---- rows and columns ---- */
+
+int ghp_dual_find_row(struct ghp_dual *dual, const struct ghp_row *row)
+{
+    for (int k = 0; k < dual->n_rows; ++k)
+        if (ghp_row_same(&dual->rows[k], row)) return k;
+    if (dual->n_rows == GHP_DUAL_ROWS) return -1;
+    dual->rows[dual->n_rows] = *row;
+    dual->weight[dual->n_rows] = 0;
+    return dual->n_rows++;
+}
+
+double ghp_dual_value(struct ghp_dual *dual, const struct ghp_load *load, struct ghp_row *row)
+{
+    double longest = -INFINITY;
+    struct ghp_row candidate;
+
+    if (dual->goal.bytes) return ghp_row_fullest(dual->in, load, row) / dual->goal.scale;
+    for (int v = 0; v < dual->charges.n; ++v) {
+        double value = ghp_row_longest(dual->in, &dual->charges, v, load, &candidate);
+
+        if (value <= longest) continue;
+        longest = value;
+        *row = candidate;
+    }
+    return longest / dual->goal.scale;
+}
+
+/* Drops the older half of the plans. */
+static void forget_columns(struct ghp_dual *dual)
+{
+    int half = dual->n_columns / 2, n = dual->n_columns - half;
+    size_t layers = (size_t)dual->in->n_layers;
+
+    for (int p = 0; p < half; ++p)
+        ghp_load_release(&dual->loads[p]);
+    memmove(dual->loads, dual->loads + half, (size_t)n * sizeof *dual->loads);
+    memmove(dual->choice, dual->choice + (size_t)half * layers,
+            (size_t)n * layers * sizeof *dual->choice);
+    dual->n_columns = n;
+}
+
+enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice)
+{
+    size_t layers = (size_t)dual->in->n_layers;
+    struct ghp_row row;
+
+    if (dual->n_columns == GHP_DUAL_COLUMNS) forget_columns(dual);
+    struct ghp_load *load = &dual->loads[dual->n_columns];
+    GHP_TRY(ghp_load_init(dual->in, load));
+    ghp_load_set(dual->in, choice, load);
+    memcpy(&dual->choice[(size_t)dual->n_columns * layers], choice, layers * sizeof *choice);
+    ++dual->n_columns;
+    ghp_dual_value(dual, load, &row);
+    ghp_dual_find_row(dual, &row);
+    if (dual->goal.limit_bytes > 0 &&
+        ghp_row_fullest(dual->in, load, &row) > dual->goal.limit_bytes)
+        ghp_dual_find_row(dual, &row);
+    return GHP_OK;
+}
+
+/* ---- bounds ---- */
+
+/* The least plan under the given relative weights: dual->plan, and its bound. */
+static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, const double *weight,
+                    double *absolute, bool marginals)
+{
+    double constant = 0, least;
+
+    for (int k = 0; k < dual->n_rows; ++k) {
+        absolute[k] = weight[k] / ghp_dual_unit(dual, k);
+        if (ghp_dual_is_limit(dual, k)) constant += weight[k];
+    }
+    ghp_weights_set(dual->in, &dual->charges, dual->rows, absolute, dual->n_rows, &dual->weights);
+    ghp_weights_charge(&dual->weights, domain, &dual->frontier);
+    least = marginals ? ghp_frontier_marginals(&dual->frontier)
+                      : ghp_frontier_solve(&dual->frontier, dual->plan);
+    return least - constant;
+}
+
+/* Weights before anything is known: all on one row that a plan of the domain may meet. */
+static void first_weights(struct ghp_dual *dual)
+{
+    struct ghp_row all = {.variant = 0,
+                          .from_slot = 0,
+                          .to_slot = dual->in->n_slots - 1,
+                          .from_item = 0,
+                          .to_item = -1,
+                          .waiter = -1};
+    double sum = 0;
+
+    for (int k = 0; k < dual->n_rows; ++k)
+        if (!ghp_dual_is_limit(dual, k)) sum += dual->weight[k];
+    if (sum > 0.5) return;
+    if (dual->goal.bytes)
+        all = (struct ghp_row){.variant = -1, .to_slot = -1, .to_item = -1, .waiter = -1};
+    dual->weight[ghp_dual_find_row(dual, &all)] = 1;
+}
+
+/* How much of the mean plan each choice has. */
+static void note_shares(const struct ghp_master *m)
+{
+    struct ghp_dual *dual = m->dual;
+    const struct ghp_instance *in = dual->in;
+
+    memset(dual->share, 0, (size_t)in->first_choice[in->n_layers] * sizeof *dual->share);
+    for (int c = 0; c < m->n_columns; ++c) {
+        const int *choice = &dual->choice[(size_t)m->columns[c] * (size_t)in->n_layers];
+        double w = ghp_master_share(m, c);
+
+        for (int v = 0; v < in->n_layers && w > 0; ++v)
+            dual->share[in->first_choice[v] + choice[v]] += w;
+    }
+}
+
+/* What one call of ghp_dual_bound carries from round to round. */
+struct rounds {
+    const struct ghp_domain *domain;
+    double *absolute, *best_weight, *mixed;
+    double best;
+};
+
+static enum ghp_status run_rounds(struct ghp_dual *dual, struct ghp_master *m, struct rounds *r,
+                                  double *cutoff, int rounds)
+{
+    for (int round = 0; round < rounds; ++round) {
+        bool smooth = round > 0 && round + 1 < rounds && m->z - r->best > 1e-3;
+
+        for (int k = 0; k < dual->n_rows; ++k)
+            r->mixed[k] = round == 0 ? dual->weight[k]
+                          : smooth   ? (dual->trial[k] + r->best_weight[k]) / 2
+                                     : dual->trial[k];
+        double value = sweep(dual, r->domain, r->mixed, r->absolute, false);
+        if (value > r->best) {
+            r->best = value;
+            memcpy(r->best_weight, r->mixed, (size_t)dual->n_rows * sizeof *r->mixed);
+            memset(r->best_weight + dual->n_rows, 0,
+                   (size_t)(GHP_DUAL_ROWS - dual->n_rows) * sizeof *r->mixed);
+        }
+        if (!(value < INFINITY) || r->best >= *cutoff) return GHP_OK;
+        GHP_TRY(ghp_dual_add(dual, dual->plan));
+        if (dual->found != NULL)
+            GHP_TRY(
+                dual->found(dual->context, dual->plan, &dual->loads[dual->n_columns - 1], cutoff));
+        if (r->best >= *cutoff) return GHP_OK;
+        if (m->n_columns == GHP_DUAL_USED) ghp_master_thin(m);
+        if (m->n_columns == GHP_DUAL_USED) return GHP_OK;
+        ghp_master_add(m, dual->n_columns - 1);
+        if (!ghp_master_solve(m)) return GHP_OK;
+        if (m->z - r->best > 1e-7 * fabs(m->z) &&
+            !(*cutoff < INFINITY && m->z - r->best < 1e-3 * (*cutoff - m->z)))
+            continue;
+        if (!(ghp_master_over(m) > 1e-9) || dual->penalty >= most_penalty) return GHP_OK;
+        dual->penalty *= 4;
+        if (!ghp_master_solve(m)) return GHP_OK;
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *domain,
+                               double *cutoff, int rounds, double *bound)
+{
+    struct ghp_master m = {0};
+    struct rounds r = {.domain = domain, .best = -INFINITY};
+    enum ghp_status status;
+    bool fits;
+
+    *bound = -INFINITY;
+    GHP_TRY(ghp_frontier_set(&dual->frontier, domain, &fits));
+    if (!fits) return GHP_OK;
+    first_weights(dual);
+    r.absolute = ghp_alloc(3 * GHP_DUAL_ROWS, sizeof *r.absolute);
+    if (r.absolute == NULL) return GHP_NO_MEMORY();
+    r.best_weight = r.absolute + GHP_DUAL_ROWS;
+    r.mixed = r.best_weight + GHP_DUAL_ROWS;
+    GHP_TRY_GOTO(status, ghp_master_open(dual, domain, &m), done);
+    m.z = INFINITY;
+    GHP_TRY_GOTO(status, run_rounds(dual, &m, &r, cutoff, rounds), done);
+    if (r.best > -INFINITY)
+        memcpy(dual->weight, r.best_weight, (size_t)dual->n_rows * sizeof *dual->weight);
+    *bound = r.best;
+done:
+    if (m.lp != NULL) note_shares(&m);
+    ghp_master_close(&m);
+    free(r.absolute);
+    return status;
+}
+
+enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
+                                int *removed)
+{
+    const struct ghp_instance *in = dual->in;
+    const struct ghp_frontier *f = &dual->frontier;
+    double constant = 0;
+    bool fits;
+
+    *removed = 0;
+    GHP_TRY(ghp_frontier_set(&dual->frontier, domain, &fits));
+    if (!fits) return GHP_OK;
+    sweep(dual, domain, dual->weight, dual->trial, true);
+    for (int k = 0; k < dual->n_rows; ++k)
+        if (ghp_dual_is_limit(dual, k)) constant += dual->weight[k];
+    for (int v = 0; v < in->n_layers; ++v)
+        for (int k = 0; k < f->n_active[v]; ++k) {
+            if (f->node_least[in->first_choice[v] + k] - constant < cutoff) continue;
+            ghp_domain_drop(domain, v, f->active[in->first_choice[v] + k]);
+            ++*removed;
+        }
+    for (int e = 0; e < in->n_edges; ++e) {
+        int from = in->edges[e].from, to = in->edges[e].to;
+
+        for (int a = 0; a < f->n_active[from]; ++a)
+            for (int b = 0; b < f->n_active[to]; ++b)
+                if (f->edge_least[in->first_pair[e] + a * f->n_active[to] + b] - constant >= cutoff)
+                    domain->pair[in->first_pair[e] +
+                                 f->active[in->first_choice[from] + a] * in->n_choices[to] +
+                                 f->active[in->first_choice[to] + b]] = 0;
+    }
+    return GHP_OK;
+}
+
+struct listing {
+    struct ghp_dual *dual;
+    double constant;
+};
+
+static enum ghp_status on_listed(void *context, const int *choice, double *below)
+{
+    struct listing *l = context;
+    double cutoff = *below - l->constant;
+
+    ghp_load_set(l->dual->in, choice, &l->dual->mean);
+    GHP_TRY(l->dual->found(l->dual->context, choice, &l->dual->mean, &cutoff));
+    *below = cutoff + l->constant;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all)
+{
+    struct listing l = {.dual = dual};
+    struct ghp_frontier_visitor visitor = {.visit = on_listed, .context = &l};
+
+    for (int k = 0; k < dual->n_rows; ++k)
+        if (ghp_dual_is_limit(dual, k)) l.constant += dual->weight[k];
+    return ghp_frontier_list(&dual->frontier, cutoff + l.constant, most, &visitor, all);
+}

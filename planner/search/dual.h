@@ -1,0 +1,87 @@
+/* planner/search/dual.h - the Lagrangian bound of a domain: the mix of rows whose least plan is dearest.
+ *
+ * For any weights that sum to one, the least weighted sum over all plans (one frontier sweep) bounds every plan's
+ * step from below.  The weights come from a small linear program over the plans seen so far (column generation):
+ * its rows are time rows, added when the mean of its plans breaks one, and memory rows where there is a limit.
+ * The bound is always the sweep's own sum, so the linear program's rounding cannot spoil it.
+ *
+ * Values are relative: seconds over `scale`, bytes over the limit (or over `scale` where bytes are minimised).
+ *
+ * Call order: open -> add plans -> bound (any number of domains) -> marginals -> close.
+ *
+ * Tested  tests/planner/test_exact.c */
+#ifndef GHP_PLANNER_SEARCH_DUAL_H
+#define GHP_PLANNER_SEARCH_DUAL_H
+
+#include "planner/search/constraints.h"
+
+enum { GHP_DUAL_COLUMNS = 4096, GHP_DUAL_ROWS = 4096, GHP_DUAL_USED = 48 };
+
+/* What is minimised, and under which limit. */
+struct ghp_goal {
+    bool bytes;         /* the fullest point's live bytes; false: the step */
+    double limit_bytes; /* live bytes at every point; 0: none (only where the step is minimised) */
+    double scale;       /* [s] or [bytes]: about the optimum, > 0 */
+};
+
+struct ghp_dual {
+    const struct ghp_instance *in;
+    struct ghp_charges charges;
+    struct ghp_goal goal;
+    struct ghp_frontier frontier;
+    struct ghp_weights weights;
+    struct ghp_load mean; /* scratch */
+    int n_columns;
+    int *choice; /* n_columns x n_layers */
+    struct ghp_load *loads;
+    int n_rows;
+    struct ghp_row *rows;
+    double *weight; /* a row: relative weight of the last bound; time rows sum to one */
+    double *trial;  /* scratch of the same kind */
+    int *plan;      /* scratch: n_layers */
+    double *share;  /* a flat choice: its part in the mean plan of the last bound */
+    double penalty; /* for a relative byte above the limit */
+    /* Told of every plan that is met, with its load; may lower *cutoff. */
+    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_load *load,
+                             double *cutoff);
+    void *context;
+};
+
+enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal,
+                              struct ghp_dual *dual);
+void ghp_dual_close(struct ghp_dual *dual);
+
+/* Adds a plan to the linear program, and the row that is longest on it. */
+enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice);
+
+/* Relative objective of a plan by its rows (the limit not considered), and the row that gives it. */
+double ghp_dual_value(struct ghp_dual *dual, const struct ghp_load *load, struct ghp_row *row);
+
+/* The best bound of a domain that `rounds` sweeps find.
+ *
+ * domain   in play
+ * cutoff   stops once the bound reaches it (relative); may be lowered on the way
+ * rounds   sweeps, > 0
+ * bound    receives the bound (relative); INFINITY where the domain has no plan; -INFINITY where the frontier is too
+ *          wide for tables
+ *
+ * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *domain,
+                               double *cutoff, int rounds, double *bound);
+
+/* Takes out of the domain every choice and pair that only plans at or above the cutoff contain, by the weights of
+ * the last ghp_dual_bound on this domain.
+ *
+ * removed   receives how many choices went */
+enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
+                                int *removed);
+
+/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_narrow.
+ *
+ * most   gives up after so many
+ * all    receives whether all were told of
+ *
+ * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all);
+
+#endif

@@ -1,0 +1,377 @@
+/* planner/search/frontier.c - the tables of frontier.h.
+ *
+ * State index of a table: mixed radix over the frontier's layers, the newest with stride 1.  Leaving layers are
+ * minimised away as soon as their last consumer is taken. */
+#include "planner/search/frontier.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum ghp_status ghp_frontier_open(const struct ghp_instance *instance, struct ghp_frontier *f)
+{
+    size_t nodes = (size_t)instance->n_layers, edges = (size_t)instance->n_edges;
+    size_t choices = (size_t)instance->first_choice[nodes],
+           pairs = (size_t)instance->first_pair[edges];
+    int most = 1;
+
+    for (int v = 0; v < instance->n_layers; ++v)
+        if (instance->n_choices[v] > most) most = instance->n_choices[v];
+    *f = (struct ghp_frontier){.in = instance};
+    f->n_active = ghp_alloc(nodes, sizeof *f->n_active);
+    f->active = ghp_alloc(choices, sizeof *f->active);
+    f->next_edge = ghp_alloc(edges, sizeof *f->next_edge);
+    f->node_cost = ghp_alloc(2 * choices, sizeof *f->node_cost);
+    f->edge_cost = ghp_alloc(2 * pairs, sizeof *f->edge_cost);
+    f->steps = ghp_alloc(nodes, sizeof *f->steps);
+    f->row = ghp_alloc((size_t)most, sizeof *f->row);
+    if (f->n_active == NULL || f->active == NULL || f->next_edge == NULL || f->node_cost == NULL ||
+        f->edge_cost == NULL || f->steps == NULL || f->row == NULL) {
+        ghp_frontier_close(f);
+        return GHP_NO_MEMORY();
+    }
+    f->node_least = f->node_cost + choices;
+    f->edge_least = f->edge_cost + pairs;
+    return GHP_OK;
+}
+
+void ghp_frontier_close(struct ghp_frontier *f)
+{
+    if (f == NULL) return;
+    free(f->n_active);
+    free(f->active);
+    free(f->next_edge);
+    free(f->node_cost);
+    free(f->edge_cost);
+    free(f->steps);
+    free(f->row);
+    free(f->value);
+    free(f->origin);
+    free(f->ahead);
+    memset(f, 0, sizeof *f);
+}
+
+/* The last layer that reads layer v, -1: none. */
+static int last_reader(const struct ghp_instance *in, int v)
+{
+    int last = -1;
+
+    for (int e = 0; e < in->n_edges; ++e)
+        if (in->edges[e].from == v && in->edges[e].to > last) last = in->edges[e].to;
+    return last;
+}
+
+/* Finds the in-edges of layer v from each layer of the frontier before it. */
+static void hang_edges(struct ghp_frontier *f, struct ghp_frontier_step *s, int v)
+{
+    for (int k = 0; k < s->n_before; ++k) {
+        s->edges_at[k] = -1;
+        for (int e = 0; e < f->in->n_edges; ++e) {
+            if (f->in->edges[e].to != v || f->in->edges[e].from != s->before[k]) continue;
+            f->next_edge[e] = s->edges_at[k];
+            s->edges_at[k] = e;
+        }
+    }
+}
+
+/* The frontier after layer v: strides in the table after, and the list before the next layer. */
+static bool advance_frontier(struct ghp_frontier *f, int v)
+{
+    struct ghp_frontier_step *s = &f->steps[v];
+    struct ghp_frontier_step *next = v + 1 < f->in->n_layers ? &f->steps[v + 1] : NULL;
+    int64_t stride = 1;
+    int kept = 0;
+
+    s->stays = last_reader(f->in, v) > v;
+    if (s->stays) stride = f->n_active[v];
+    for (int k = s->n_before - 1; k >= 0; --k) {
+        bool stays = last_reader(f->in, s->before[k]) > v;
+
+        s->kept_stride[k] = stays ? (int)stride : 0;
+        if (stays) stride *= f->n_active[s->before[k]];
+        if (stride > GHP_FRONTIER_MOST) return false;
+    }
+    s->n_states_after = (int)stride;
+    if (next == NULL) return true;
+    for (int k = 0; k < s->n_before; ++k)
+        if (s->kept_stride[k] > 0) next->before[kept++] = s->before[k];
+    if (s->stays) next->before[kept++] = v;
+    next->n_before = kept;
+    next->n_states_before = s->n_states_after;
+    return kept < GHP_FRONTIER_WIDTH;
+}
+
+static bool lay_out(struct ghp_frontier *f, int64_t *total)
+{
+    f->steps[0].n_before = 0;
+    f->steps[0].n_states_before = 1;
+    *total = 0;
+    for (int v = 0; v < f->in->n_layers; ++v) {
+        struct ghp_frontier_step *s = &f->steps[v];
+
+        if (!advance_frontier(f, v)) return false;
+        if ((int64_t)s->n_states_before * f->n_active[v] > GHP_FRONTIER_MOST) return false;
+        hang_edges(f, s, v);
+        s->table = *total;
+        *total += s->n_states_after;
+        if (*total > 8 * (int64_t)GHP_FRONTIER_MOST) return false;
+    }
+    return true;
+}
+
+static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
+{
+    if (total <= f->room) return GHP_OK;
+    free(f->value);
+    free(f->origin);
+    free(f->ahead);
+    f->value = ghp_alloc((size_t)total, sizeof *f->value);
+    f->origin = ghp_alloc((size_t)total, sizeof *f->origin);
+    f->ahead = ghp_alloc((size_t)total, sizeof *f->ahead);
+    f->room = f->value != NULL && f->origin != NULL && f->ahead != NULL ? total : 0;
+    return f->room > 0 ? GHP_OK : GHP_NO_MEMORY();
+}
+
+enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const struct ghp_domain *domain,
+                                 bool *fits)
+{
+    int64_t total;
+
+    for (int v = 0; v < f->in->n_layers; ++v) {
+        int first = f->in->first_choice[v], n = 0;
+
+        for (int i = 0; i < f->in->n_choices[v]; ++i)
+            if (domain->choice[first + i]) f->active[first + n++] = i;
+        f->n_active[v] = n;
+    }
+    *fits = lay_out(f, &total);
+    return *fits ? make_room(f, total) : GHP_OK;
+}
+
+/* An odometer over the states before a step. */
+struct walk {
+    const struct ghp_frontier *f;
+    const struct ghp_frontier_step *s;
+    int digit[GHP_FRONTIER_WIDTH];
+    int after; /* contribution of the kept layers to the state after */
+};
+
+static void walk_next(struct walk *w)
+{
+    for (int k = w->s->n_before - 1; k >= 0; --k) {
+        w->after += w->s->kept_stride[k];
+        if (++w->digit[k] < w->f->n_active[w->s->before[k]]) return;
+        w->after -= w->digit[k] * w->s->kept_stride[k];
+        w->digit[k] = 0;
+    }
+}
+
+/* row[j] = cost of the layer's choice j and of its in-edges, given the walk's state. */
+static void cost_row(const struct walk *w, int v)
+{
+    const struct ghp_frontier *f = w->f;
+    const int n = f->n_active[v];
+    double *restrict row = f->row;
+
+    memcpy(row, &f->node_cost[f->in->first_choice[v]], (size_t)n * sizeof *row);
+    for (int k = 0; k < w->s->n_before; ++k)
+        for (int e = w->s->edges_at[k]; e >= 0; e = f->next_edge[e]) {
+            const double *restrict cost = &f->edge_cost[f->in->first_pair[e] + w->digit[k] * n];
+
+            for (int j = 0; j < n; ++j)
+                row[j] += cost[j];
+        }
+}
+
+/* Takes one state's sums `before + row` into the states after it: one a choice where the layer stays in the frontier,
+ * all into one where it leaves.  `from` is the first origin. */
+static void keep_each(double *restrict value, int *restrict origin, const double *restrict row,
+                      double before, int from, int n)
+{
+    for (int j = 0; j < n; ++j) {
+        double sum = before + row[j];
+        bool less = sum < value[j];
+
+        value[j] = less ? sum : value[j];
+        origin[j] = less ? from + j : origin[j];
+    }
+}
+
+static void keep_least(double *value, int *origin, const double *row, double before, int from,
+                       int n)
+{
+    for (int j = 0; j < n; ++j) {
+        double sum = before + row[j];
+
+        if (!(sum < *value)) continue;
+        *value = sum;
+        *origin = from + j;
+    }
+}
+
+static void take_layer(struct ghp_frontier *f, int v, const double *before)
+{
+    const struct ghp_frontier_step *s = &f->steps[v];
+    double *value = &f->value[s->table];
+    int *origin = &f->origin[s->table];
+    struct walk w = {.f = f, .s = s};
+    const int n = f->n_active[v];
+
+    for (int k = 0; k < s->n_states_after; ++k)
+        value[k] = INFINITY;
+    memset(origin, 0xff, (size_t)s->n_states_after * sizeof *origin);
+    for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
+        if (!(before[state] < INFINITY)) continue;
+        cost_row(&w, v);
+        (s->stays ? keep_each : keep_least)(&value[w.after], &origin[w.after], f->row,
+                                            before[state], state * n, n);
+    }
+}
+
+static double forward_sweep(struct ghp_frontier *f)
+{
+    static const double nothing = 0;
+    const double *before = &nothing;
+
+    for (int v = 0; v < f->in->n_layers; ++v) {
+        if (f->n_active[v] == 0) return INFINITY;
+        take_layer(f, v, before);
+        before = &f->value[f->steps[v].table];
+    }
+    return before[0];
+}
+
+double ghp_frontier_solve(struct ghp_frontier *f, int *choice)
+{
+    double least = forward_sweep(f);
+    int state = 0;
+
+    if (choice == NULL || !(least < INFINITY)) return least;
+    for (int v = f->in->n_layers - 1; v >= 0; --v) {
+        int origin = f->origin[f->steps[v].table + state];
+
+        choice[v] = f->active[f->in->first_choice[v] + origin % f->n_active[v]];
+        state = origin / f->n_active[v];
+    }
+    return least;
+}
+
+static void lower_to(double *restrict least, const double *restrict row, double more, int n)
+{
+    for (int j = 0; j < n; ++j) {
+        double sum = more + row[j];
+
+        least[j] = sum < least[j] ? sum : least[j];
+    }
+}
+
+/* One layer of the backward sweep: the least sum of the rest before each state, from the same after it.  `behind` is
+ * NULL for the first layer, before which there is nothing. */
+static void untake_layer(struct ghp_frontier *f, int v, double *behind)
+{
+    static const double nothing = 0;
+    const struct ghp_frontier_step *s = &f->steps[v];
+    const double *before = v > 0 ? &f->value[f->steps[v - 1].table] : &nothing;
+    const double *ahead = &f->ahead[s->table];
+    struct walk w = {.f = f, .s = s};
+    const int n = f->n_active[v];
+
+    for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
+        double least = INFINITY;
+
+        if (before[state] < INFINITY) {
+            cost_row(&w, v);
+            for (int j = 0; j < n; ++j) {
+                f->row[j] += ahead[w.after + (s->stays ? j : 0)];
+                least = f->row[j] < least ? f->row[j] : least;
+            }
+            lower_to(&f->node_least[f->in->first_choice[v]], f->row, before[state], n);
+            for (int k = 0; k < s->n_before; ++k)
+                for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
+                    lower_to(&f->edge_least[f->in->first_pair[e] + w.digit[k] * n], f->row,
+                             before[state], n);
+        }
+        if (behind != NULL) behind[state] = least;
+    }
+}
+
+double ghp_frontier_marginals(struct ghp_frontier *f)
+{
+    const struct ghp_instance *in = f->in;
+    double least = forward_sweep(f);
+
+    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+        f->node_least[i] = INFINITY;
+    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+        f->edge_least[i] = INFINITY;
+    if (!(least < INFINITY)) return least;
+    f->ahead[f->steps[in->n_layers - 1].table] = 0;
+    for (int v = in->n_layers - 1; v >= 0; --v)
+        untake_layer(f, v, v > 0 ? &f->ahead[f->steps[v - 1].table] : NULL);
+    return least;
+}
+
+/* ---- listing ---- */
+
+struct list {
+    const struct ghp_frontier *f;
+    const struct ghp_frontier_visitor *visitor;
+    double below;
+    int left; /* visits */
+    bool all;
+    int *digit;  /* a layer: its choice, counted among those in play */
+    int *choice; /* the same in the layer's own numbering */
+};
+
+/* Sum of the layer's cost and its in-edges', the earlier layers' choices given. */
+static double cost_here(const struct list *l, int v, int j)
+{
+    const struct ghp_frontier *f = l->f;
+    const struct ghp_frontier_step *s = &f->steps[v];
+    double sum = f->node_cost[f->in->first_choice[v] + j];
+
+    for (int k = 0; k < s->n_before; ++k)
+        for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
+            sum += f->edge_cost[f->in->first_pair[e] + l->digit[s->before[k]] * f->n_active[v] + j];
+    return sum;
+}
+
+/* Takes layer v and those after it, `sum` so far. */
+static enum ghp_status list_from(struct list *l, int v, double sum)
+{
+    const struct ghp_frontier *f = l->f;
+    const struct ghp_frontier_step *s = &f->steps[v];
+    int after = 0;
+
+    if (v == f->in->n_layers) {
+        if (l->left-- == 0) l->all = false;
+        return l->all ? l->visitor->visit(l->visitor->context, l->choice, &l->below) : GHP_OK;
+    }
+    for (int k = 0; k < s->n_before; ++k)
+        after += s->kept_stride[k] * l->digit[s->before[k]];
+    for (int j = 0; j < f->n_active[v] && l->all; ++j) {
+        double here = sum + cost_here(l, v, j);
+
+        if (!(here + f->ahead[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
+        l->digit[v] = j;
+        l->choice[v] = f->active[f->in->first_choice[v] + j];
+        GHP_TRY(list_from(l, v + 1, here));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_frontier_list(struct ghp_frontier *f, double below, int most,
+                                  const struct ghp_frontier_visitor *visitor, bool *all)
+{
+    size_t layers = (size_t)f->in->n_layers;
+    struct list l = {.f = f, .visitor = visitor, .below = below, .left = most, .all = true};
+    enum ghp_status status;
+
+    l.digit = ghp_alloc(2 * layers, sizeof *l.digit);
+    if (l.digit == NULL) return GHP_NO_MEMORY();
+    l.choice = l.digit + layers;
+    status = list_from(&l, 0, 0);
+    *all = l.all;
+    free(l.digit);
+    return status;
+}

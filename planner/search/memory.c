@@ -1,0 +1,448 @@
+/* planner/search/memory.c - spans of memory.h, piece by piece, from the same instructions that core/program/buffer_assignment links. */
+#include "planner/search/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the model alone decides about a layer's tensors. */
+struct facts {
+    bool reads_input;  /* a backward pass reads the forward input */
+    bool reads_output; /* a backward pass reads the forward output */
+    bool saved_later;  /* what the layer saves is read in the backward pass */
+    bool wanted;       /* a gradient flows into its output */
+};
+
+struct maker {
+    struct ghp_instance *in;
+    const struct ghp_model *model;
+    struct facts *facts;
+    struct ghp_program piece;
+    int stage; /* whose memory the present spans are of */
+};
+
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
+static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
+{
+    if (bytes <= 0 || first > last) return GHP_OK;
+    if (spans->n == spans->max) {
+        int max = spans->max > 0 ? 2 * spans->max : 256;
+        struct ghp_span *grown = realloc(spans->span, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return GHP_NO_MEMORY();
+        spans->span = grown;
+        spans->max = max;
+    }
+    spans->span[spans->n++] =
+        (struct ghp_span){.bytes = aligned(bytes), .first = first, .last = last};
+    return GHP_OK;
+}
+
+static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
+{
+    return ghp_layout_samples(layout, m->in->extent[m->stage]) *
+           ghp_layout_channels(layout, shape.c) * shape.h * shape.w * m->in->how->element_bytes;
+}
+
+/* A stage's points: forward from its first layer's in-edges to its last layer, backward the other way. */
+struct stretch {
+    int forward, forward_end, backward, backward_end;
+};
+
+static struct stretch stretch_of(const struct maker *m)
+{
+    const struct ghp_route *route = &m->in->route[m->stage];
+    const struct ghp_layer *first = &m->model->layers[route->first_layer];
+    int points = ghp_point_forward(m->model, route->first_layer) - first->n_inputs;
+
+    return (struct stretch){.forward = points,
+                            .forward_end = ghp_point_forward(m->model, route->end_layer - 1),
+                            .backward = ghp_point_backward(m->model, route->end_layer - 1),
+                            .backward_end =
+                                ghp_point_backward(m->model, route->first_layer) + first->n_inputs};
+}
+
+static enum ghp_status put_between(struct ghp_spans *spans, int64_t bytes, int first, int last,
+                                   int least, int most)
+{
+    return put_span(spans, bytes, first > least ? first : least, last < most ? last : most);
+}
+
+/* Bytes from one point to another of a stage's worker. With stages the points of others are left out; what is kept from
+ * forward to backward is there once more for every other micro-batch in flight, at all points. */
+static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_t bytes, int first,
+                                int last)
+{
+    struct stretch s;
+    int others = ghp_stage_in_flight(m->in->how->staging, m->stage) - 1;
+    bool kept;
+
+    if (m->in->n_stages == 1) return put_span(spans, bytes, first, last);
+    s = stretch_of(m);
+    kept = first <= s.forward_end && last >= s.backward;
+    GHP_TRY(put_between(spans, bytes, first, last, s.forward, s.forward_end));
+    GHP_TRY(put_between(spans, bytes, first, last, s.backward, s.backward_end));
+    if (!kept || others < 1) return GHP_OK;
+    GHP_TRY(put_span(spans, others * aligned(bytes), s.forward, s.forward_end));
+    return put_span(spans, others * aligned(bytes), s.backward, s.backward_end);
+}
+
+/* The same for what there is once, however many micro-batches: weights and their like. */
+static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int64_t bytes)
+{
+    struct stretch s = stretch_of(m);
+
+    if (m->in->n_stages == 1) return put_span(spans, bytes, 0, m->in->n_points - 1);
+    GHP_TRY(put_span(spans, bytes, s.forward, s.forward_end));
+    return put_span(spans, bytes, s.backward, s.backward_end);
+}
+
+/* ---- facts ---- */
+
+static void learn_pass(struct facts *f, enum ghp_op op, enum ghp_pass pass)
+{
+    if (ghp_pass_reads_input(op, pass)) f->reads_input = true;
+    if (pass == GHP_PASS_BACKWARD_DATA && ghp_op_needs_output(op)) f->reads_output = true;
+    if (pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_STATS) f->saved_later = true;
+}
+
+static enum ghp_status learn_layer(struct maker *m, int v)
+{
+    const struct ghp_layer *layer = &m->model->layers[v];
+    struct facts *f = &m->facts[v];
+
+    m->piece.n_instrs = 0;
+    GHP_TRY(ghp_lower_layer(m->in->how, v, m->in->choices[m->in->first_choice[v]],
+                            m->in->rank[m->in->stage[v]], &m->piece));
+    for (int k = 0; k < m->piece.n_instrs; ++k) {
+        const struct ghp_instr *instr = &m->piece.instrs[k];
+
+        if (instr->kind == GHP_INSTR_COMPUTE && instr->backward)
+            learn_pass(f, layer->op, instr->pass);
+    }
+    f->wanted = ghp_lower_needs_gradient(m->in->how, v);
+    return GHP_OK;
+}
+
+/* The last point at which the consumer of an edge reads the tensor as the producer left it. */
+static int last_unchanged_read(const struct maker *m, int e)
+{
+    int to = m->model->edges[e].to;
+
+    if (ghp_lower_overwrites_input(m->model, to))
+        return ghp_point_forward(m->model, to) - 1; /* from there on it is the consumer's output */
+    return m->facts[to].reads_input ? ghp_point_backward(m->model, to)
+                                    : ghp_point_forward(m->model, to);
+}
+
+/* The out-edge that could keep a layer's output longest, and how long the output lives whatever the others do. */
+static int keeper_of(const struct maker *m, int v, int *at_least)
+{
+    const struct ghp_layer *layer = &m->model->layers[v];
+    int keeper = -1;
+
+    *at_least =
+        m->facts[v].reads_output ? ghp_point_backward(m->model, v) : ghp_point_forward(m->model, v);
+    for (int i = 0; i < layer->n_consumers; ++i) {
+        int e = layer->out_edges[i];
+
+        if (keeper < 0 || last_unchanged_read(m, e) > last_unchanged_read(m, keeper)) keeper = e;
+        if (layer->n_consumers > 1 && ghp_point_forward_edge(m->model, e) > *at_least)
+            *at_least = ghp_point_forward_edge(m->model, e);
+    }
+    return keeper;
+}
+
+/* ---- layers ---- */
+
+static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp_local *local)
+{
+    const struct ghp_layer *layer = &m->model->layers[v];
+    struct ghp_spans *spans = &m->in->layer_spans;
+    int backward = ghp_point_backward(m->model, v);
+    int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
+
+    if (layer->n_params > 0) {
+        int64_t each = aligned(ghp_local_weight_elements(local) / layer->n_params * bytes);
+
+        GHP_TRY(add_lasting(m, spans, 3 * layer->n_params * each)); /* weight, gradient, momentum */
+        if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
+            GHP_TRY(add_span(m, spans, layer->n_params * each, backward, backward));
+    }
+    if (layer->n_states > 0)
+        GHP_TRY(add_lasting(m, spans,
+                            (ghp_layer_drifts(layer) ? 2 : 1) * layer->n_states *
+                                aligned(local->c * bytes)));
+    if (v == m->in->route[m->stage].first_layer)
+        GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
+    return GHP_OK;
+}
+
+static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *instr,
+                                   struct ghp_spans *spans)
+{
+    const struct ghp_lowering *how = m->in->how;
+    int64_t bytes = 0;
+
+    if (instr->kind == GHP_INSTR_STAT_REDUCE)
+        bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+    if (instr->kind == GHP_INSTR_COMPUTE && how->scratch.bytes != NULL)
+        GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass, &bytes));
+    bytes += ghp_instr_sums_bytes(instr);
+    return add_span(m, spans, bytes, instr->point, instr->point);
+}
+
+/* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
+static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
+{
+    struct ghp_ranks ranks = ghp_ranks_replica(0, split.degree, m->in->how->extent.workers);
+
+    if (m->in->n_stages > 1) ranks.count = m->in->how->extent.workers; /* of all stages */
+
+    for (int k = 0; k < m->piece.n_instrs; ++k)
+        if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
+            return ghp_receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks.count);
+    if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
+        return 0;
+    return ghp_receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks.count);
+}
+
+static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
+{
+    const struct ghp_layer *layer = &m->model->layers[v];
+    struct ghp_split split = m->in->choices[flat];
+    struct ghp_local local = ghp_local_of(m->model, v, split, m->in->extent[m->stage]);
+    struct ghp_spans *spans = &m->in->layer_spans;
+    int forward = ghp_point_forward(m->model, v), backward = ghp_point_backward(m->model, v), lives;
+
+    GHP_TRY(persistent_spans(m, v, &local));
+    if (layer->op == GHP_OP_INPUT && m->in->how->samples_ahead)
+        GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
+    keeper_of(m, v, &lives);
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
+                     lives));
+    m->piece.n_instrs = 0;
+    GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
+    for (int k = 0; k < m->piece.n_instrs; ++k)
+        GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
+    m->in->receive_bytes[flat] = segment_of(m, v, split);
+    if (layer->op != GHP_OP_INPUT)
+        GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes),
+                         forward, m->facts[v].saved_later ? backward : forward));
+    if (layer->op == GHP_OP_BATCH_NORM) {
+        int64_t sums = 2 * local.c * ghp_local_repeat(&local) * (int64_t)sizeof(double);
+
+        GHP_TRY(add_span(m, spans, sums, forward, forward));
+        if (m->facts[v].wanted) GHP_TRY(add_span(m, spans, sums, backward, backward));
+    }
+    if (v == m->in->n_layers - 1)
+        GHP_TRY(
+            add_span(m, spans,
+                     ghp_layout_samples(ghp_split_layouts(split).x, m->in->extent[m->stage]) *
+                         (int64_t)sizeof(int32_t),
+                     m->in->n_stages > 1 ? stretch_of(m).forward : ghp_point_forward(m->model, 0),
+                     m->facts[v].saved_later ? backward : forward));
+    return GHP_OK;
+}
+
+/* ---- edges ---- */
+
+/* Buffers of the steps of one layout change: what each receives through, and what is between two steps. */
+static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last,
+                                  struct ghp_spans *spans)
+{
+    struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
+    int p = instr->point;
+
+    if (!last) GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
+    switch (instr->step.op) {
+    case GHP_RESHARD_GATHER_CHANNEL:
+    case GHP_RESHARD_BATCH_TO_CHANNEL:
+    case GHP_RESHARD_CHANNEL_TO_BATCH: return add_span(m, spans, instr->bytes, p, p);
+    case GHP_RESHARD_SUM_TO_CHANNEL:
+        GHP_TRY(add_span(m, spans, instr->bytes, p, p)); /* fall through */
+    case GHP_RESHARD_SUM_TO_BATCH:
+    case GHP_RESHARD_SUM_TO_FULL:
+        return add_span(m, spans, ghp_receive_bytes(instr->bytes, instr->ranks.count), p, p);
+    default: return GHP_OK;
+    }
+}
+
+static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int to_flat,
+                                     bool changed)
+{
+    const struct ghp_edge *edge = &m->model->edges[e];
+    const struct ghp_layer *from = &m->model->layers[edge->from], *to = &m->model->layers[edge->to];
+    struct ghp_spans *spans = &m->in->edge_spans;
+    int lives, at = ghp_point_forward_edge(m->model, e), keeper = keeper_of(m, edge->from, &lives);
+    int last = ghp_point_forward(m->model, edge->to);
+
+    if (keeper == e)
+        GHP_TRY(add_span(m, spans,
+                         tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
+                         lives + 1, changed ? at : last_unchanged_read(m, e)));
+    if (!changed) return GHP_OK;
+    if (ghp_op_in_place(to))
+        --last; /* from there on it is the consumer's output */
+    else if (m->facts[edge->to].reads_input)
+        last = ghp_point_backward(m->model, edge->to);
+    return add_span(m, spans,
+                    tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out), at,
+                    last);
+}
+
+/* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
+static bool takes_over(const struct maker *m, int e)
+{
+    const struct ghp_edge *edge = &m->model->edges[e];
+
+    return ghp_lower_hands_on(m->in->how, edge->to, edge->slot);
+}
+
+/* The last point at which a gradient is read that does not change its layout. */
+static int last_gradient_read(const struct maker *m, int e)
+{
+    int from = m->model->edges[e].from;
+
+    return ghp_lower_first_gradient(m->model, from) == e ? ghp_point_backward(m->model, from)
+                                                         : ghp_point_backward_edge(m->model, e);
+}
+
+/* Whether another edge that shares the consumer's gradient could keep it longer. */
+static bool outlived(const struct maker *m, int e)
+{
+    const struct ghp_layer *to = &m->model->layers[m->model->edges[e].to];
+    bool longer = false;
+
+    for (int i = 0; i < to->n_inputs && takes_over(m, e); ++i) {
+        int other = to->first_edge + i;
+
+        longer = longer || (other != e && takes_over(m, other) &&
+                            last_gradient_read(m, other) > last_gradient_read(m, e));
+    }
+    return longer;
+}
+
+static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int to_flat,
+                                      bool changed)
+{
+    const struct ghp_edge *edge = &m->model->edges[e];
+    struct ghp_shape shape = m->model->layers[edge->from].out;
+    struct ghp_spans *spans = &m->in->edge_spans;
+    int at = ghp_point_backward_edge(m->model, e);
+    int first = ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0);
+    int last = last_gradient_read(m, e);
+    int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
+
+    if (!m->facts[edge->from].wanted) return GHP_OK;
+    if (m->model->layers[edge->from].op == GHP_OP_INPUT)
+        last = ghp_point_backward(m->model, edge->to);
+    if (!outlived(m, e)) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
+    if (!changed) return GHP_OK;
+    return add_span(m, spans,
+                    tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
+                    last);
+}
+
+/* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives. Images
+ * of several readers, layout changes and buffers on the way are left out: a bound from below. */
+static enum ghp_status hop_spans(struct maker *m, int e, int from_flat, int to_flat)
+{
+    const struct ghp_edge *edge = &m->model->edges[e];
+    struct ghp_shape shape = m->model->layers[edge->from].out;
+    struct ghp_layouts reader = ghp_split_layouts(m->in->choices[to_flat]);
+    int at = ghp_point_forward_edge(m->model, e), carrier;
+    int last = m->facts[edge->to].reads_input ? ghp_point_backward(m->model, edge->to)
+                                              : ghp_point_forward(m->model, edge->to) - 1;
+    struct ghp_spans *spans = &m->in->edge_spans;
+
+    if (ghp_image_readers(m->model, m->in->how->staging, edge->from, m->stage, &carrier) != 1)
+        return GHP_OK;
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
+    if (!m->facts[edge->from].wanted || m->model->layers[edge->from].op == GHP_OP_INPUT)
+        return GHP_OK;
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.dx, shape),
+                     ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0),
+                     ghp_point_backward_edge(m->model, e)));
+    m->stage = m->in->stage[edge->from];
+    at = ghp_point_backward(m->model, edge->from);
+    return add_span(
+        m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at, at);
+}
+
+static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_flat)
+{
+    bool changed[2] = {false, false};
+
+    m->piece.n_instrs = 0;
+    m->stage = m->in->stage[m->model->edges[e].to];
+    if (m->in->stage[m->model->edges[e].from] != m->stage)
+        return hop_spans(m, e, from_flat, to_flat);
+    GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat],
+                           m->in->rank[m->stage], &m->piece));
+    for (int k = 0; k < m->piece.n_instrs; ++k) {
+        const struct ghp_instr *instr = &m->piece.instrs[k];
+        bool last = k + 1 == m->piece.n_instrs || instr[1].kind != GHP_INSTR_RESHARD ||
+                    instr[1].backward != instr->backward;
+
+        if (instr->kind != GHP_INSTR_RESHARD) continue;
+        changed[instr->backward] = true;
+        GHP_TRY(step_spans(m, instr, last, &m->in->edge_spans));
+    }
+    GHP_TRY(forward_spans(m, e, from_flat, to_flat, changed[0]));
+    return backward_spans(m, e, from_flat, to_flat, changed[1]);
+}
+
+/* ---- the whole ---- */
+
+static enum ghp_status all_spans(struct maker *m)
+{
+    struct ghp_instance *in = m->in;
+
+    for (int v = 0; v < in->n_layers; ++v)
+        GHP_TRY(learn_layer(m, v));
+    for (int v = 0; v < in->n_layers; ++v)
+        for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; ++flat) {
+            in->layer_spans.first[flat] = in->layer_spans.n;
+            m->stage = in->stage[v];
+            GHP_TRY(layer_choice_spans(m, v, flat));
+        }
+    in->layer_spans.first[in->first_choice[in->n_layers]] = in->layer_spans.n;
+    for (int e = 0; e < in->n_edges; ++e) {
+        int from = in->edges[e].from, to = in->edges[e].to, pair = in->first_pair[e];
+
+        for (int i = 0; i < in->n_choices[from]; ++i)
+            for (int j = 0; j < in->n_choices[to]; ++j) {
+                in->edge_spans.first[pair++] = in->edge_spans.n;
+                GHP_TRY(pair_spans(m, e, in->first_choice[from] + i, in->first_choice[to] + j));
+            }
+    }
+    in->edge_spans.first[in->first_pair[in->n_edges]] = in->edge_spans.n;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_memory_init(struct ghp_instance *in)
+{
+    struct maker m = {.in = in, .model = in->how->model};
+    enum ghp_status status = GHP_OK;
+
+    if (in->has_memory) return GHP_OK;
+    m.facts = ghp_alloc((size_t)in->n_layers, sizeof *m.facts);
+    in->layer_spans.first =
+        ghp_alloc((size_t)in->first_choice[in->n_layers] + 1, sizeof *in->layer_spans.first);
+    in->edge_spans.first =
+        ghp_alloc((size_t)in->first_pair[in->n_edges] + 1, sizeof *in->edge_spans.first);
+    in->receive_bytes =
+        ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *in->receive_bytes);
+    if (m.facts == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL ||
+        in->receive_bytes == NULL)
+        status = GHP_NO_MEMORY();
+    if (status == GHP_OK) status = all_spans(&m);
+    in->has_memory = status == GHP_OK;
+    ghp_program_release(&m.piece);
+    free(m.facts);
+    return status;
+}

@@ -1,0 +1,371 @@
+/* planner/search/milp.c - the program of milp.h, built once, with rows added as solutions break them.
+ *
+ *     minimise t
+ *     sum of s over a layer's choices = 1
+ *     sum of pairs with one choice at one end = that choice        both ends of every edge
+ *     t >= sum of charge * s + sum of charge * pair                every time row met so far
+ *     sum of bytes * s + sum of bytes * pair <= limit              every memory row met so far
+ *     sum of s over one plan <= layers - 1                         every plan judged
+ *     t <= best true value found                                   so "no solution" is the proof */
+#include "planner/search/milp.h"
+
+#include "core/base/log.h"
+
+#include <glpk.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct milp {
+    const struct ghp_branch_job *job;
+    struct ghp_branch_result *result;
+    struct ghp_charges charges;
+    struct ghp_frontier lists; /* active choices, and the cost arrays that rows are written from */
+    struct ghp_weights weights;
+    struct ghp_load load;
+    glp_prob *lp;
+    int *node_column; /* first_choice[v] + k: column of the k-th choice in play */
+    int *pair_column; /* first_pair[e] + a * n_active + b; 0: not in play */
+    int *index;       /* scratch of one row */
+    double *entry;
+    int *choice;
+    double unit; /* seconds or bytes that are 1 in the program */
+};
+
+enum outcome { SOLVED, NO_SOLUTION, OUT_OF_TIME };
+
+static double limit_of(const struct milp *m)
+{
+    return m->job->goal.limit_bytes;
+}
+
+/* ---- building ---- */
+
+static int add_binary(struct milp *m)
+{
+    int c = glp_add_cols(m->lp, 1);
+
+    glp_set_col_kind(m->lp, c, GLP_BV);
+    return c;
+}
+
+static void add_row(struct milp *m, int kind, double low, double high, int n)
+{
+    int r = glp_add_rows(m->lp, 1);
+
+    glp_set_row_bnds(m->lp, r, kind, low, high);
+    glp_set_mat_row(m->lp, r, n, m->index, m->entry);
+}
+
+static void add_layer(struct milp *m, int v)
+{
+    const struct ghp_instance *in = m->job->in;
+    int n = m->lists.n_active[v];
+
+    for (int k = 0; k < n; ++k) {
+        m->index[k + 1] = m->node_column[in->first_choice[v] + k] = add_binary(m);
+        m->entry[k + 1] = 1;
+    }
+    add_row(m, GLP_FX, 1, 1, n);
+}
+
+/* Pairs of an edge that share choice k at one end sum to that choice. */
+static void tie_end(struct milp *m, int e, bool from_end, int k)
+{
+    const struct ghp_instance *in = m->job->in;
+    int from = in->edges[e].from, to = in->edges[e].to, n_to = m->lists.n_active[to], n = 0;
+    int others = from_end ? n_to : m->lists.n_active[from];
+
+    m->index[++n] = m->node_column[in->first_choice[from_end ? from : to] + k];
+    m->entry[n] = -1;
+    for (int o = 0; o < others; ++o) {
+        int column = m->pair_column[in->first_pair[e] + (from_end ? k * n_to + o : o * n_to + k)];
+
+        if (column == 0) continue;
+        m->index[++n] = column;
+        m->entry[n] = 1;
+    }
+    add_row(m, GLP_FX, 0, 0, n);
+}
+
+static void add_edge(struct milp *m, int e)
+{
+    const struct ghp_instance *in = m->job->in;
+    int from = in->edges[e].from, to = in->edges[e].to;
+    const int *a_choice = &m->lists.active[in->first_choice[from]],
+              *b_choice = &m->lists.active[in->first_choice[to]];
+    int at = in->first_pair[e];
+
+    for (int a = 0; a < m->lists.n_active[from]; ++a)
+        for (int b = 0; b < m->lists.n_active[to]; ++b, ++at) {
+            bool in_play =
+                m->job->domain
+                    ->pair[in->first_pair[e] + a_choice[a] * in->n_choices[to] + b_choice[b]];
+
+            m->pair_column[at] = in_play ? add_binary(m) : 0;
+        }
+    for (int a = 0; a < m->lists.n_active[from]; ++a)
+        tie_end(m, e, true, a);
+    for (int b = 0; b < m->lists.n_active[to]; ++b)
+        tie_end(m, e, false, b);
+}
+
+static void append_charge(struct milp *m, int column, double charge, double sign, double unit,
+                          int *n)
+{
+    if (column == 0 || charge == 0) return;
+    m->index[++*n] = column;
+    m->entry[*n] = sign * charge / unit;
+}
+
+/* Writes a row of the instance as a row of the program. */
+static void add_instance_row(struct milp *m, const struct ghp_row *row)
+{
+    const struct ghp_instance *in = m->job->in;
+    const bool limits = row->variant < 0 && !m->job->goal.bytes;
+    const double unit = limits ? limit_of(m) : m->unit, one = 1;
+    int n = 0;
+
+    ghp_weights_set(in, &m->charges, row, &one, 1, &m->weights);
+    ghp_weights_charge(&m->weights, m->job->domain, &m->lists);
+    if (!limits) {
+        m->index[++n] = 1;
+        m->entry[n] = -1;
+    }
+    for (int v = 0; v < in->n_layers; ++v)
+        for (int k = 0; k < m->lists.n_active[v]; ++k)
+            append_charge(m, m->node_column[in->first_choice[v] + k],
+                          m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
+    for (int e = 0; e < in->n_edges; ++e) {
+        int pairs = m->lists.n_active[in->edges[e].from] * m->lists.n_active[in->edges[e].to];
+
+        for (int k = 0; k < pairs; ++k)
+            append_charge(m, m->pair_column[in->first_pair[e] + k],
+                          m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
+    }
+    add_row(m, GLP_UP, 0, limits ? 1 : 0, n);
+}
+
+static void forbid_plan(struct milp *m, const int *choice)
+{
+    const struct ghp_instance *in = m->job->in;
+    int n = 0;
+
+    for (int v = 0; v < in->n_layers; ++v)
+        for (int k = 0; k < m->lists.n_active[v]; ++k) {
+            if (m->lists.active[in->first_choice[v] + k] != choice[v]) continue;
+            m->index[++n] = m->node_column[in->first_choice[v] + k];
+            m->entry[n] = 1;
+        }
+    add_row(m, GLP_UP, 0, in->n_layers - 1, n);
+}
+
+static enum ghp_status build(struct milp *m)
+{
+    const struct ghp_instance *in = m->job->in;
+    size_t choices = (size_t)in->first_choice[in->n_layers],
+           pairs = (size_t)in->first_pair[in->n_edges];
+    bool fits;
+
+    m->charges = ghp_instance_charges(in);
+    m->unit = m->job->goal.scale;
+    GHP_TRY(ghp_frontier_open(in, &m->lists));
+    GHP_TRY(ghp_frontier_set(&m->lists, m->job->domain, &fits)); /* only its lists are used */
+    GHP_TRY(ghp_weights_init(in, &m->weights));
+    GHP_TRY(ghp_load_init(in, &m->load));
+    m->node_column = ghp_alloc(choices, sizeof *m->node_column);
+    m->pair_column = ghp_alloc(pairs, sizeof *m->pair_column);
+    m->index = ghp_alloc(choices + pairs + 2, sizeof *m->index);
+    m->entry = ghp_alloc(choices + pairs + 2, sizeof *m->entry);
+    m->choice = ghp_alloc((size_t)in->n_layers, sizeof *m->choice);
+    if (m->node_column == NULL || m->pair_column == NULL || m->index == NULL || m->entry == NULL ||
+        m->choice == NULL)
+        return GHP_NO_MEMORY();
+    glp_term_out(GLP_OFF);
+    m->lp = glp_create_prob();
+    glp_add_cols(m->lp, 1);
+    glp_set_col_bnds(m->lp, 1, GLP_LO, 0, 0);
+    glp_set_obj_coef(m->lp, 1, 1);
+    for (int v = 0; v < in->n_layers; ++v)
+        add_layer(m, v);
+    for (int e = 0; e < in->n_edges; ++e)
+        add_edge(m, e);
+    return GHP_OK;
+}
+
+/* ---- solving ---- */
+
+static double cutoff_of(const struct milp *m)
+{
+    return m->result->value / m->unit * (1 - fmax(GHP_BRANCH_SAME, m->job->limits.gap));
+}
+
+/* Adds the rows that the plan in m->choice (and m->load) is longest on, and those limits that it breaks. */
+static double add_its_rows(struct milp *m, bool *fits)
+{
+    const struct ghp_instance *in = m->job->in;
+    struct ghp_row row;
+    double longest = 0;
+
+    *fits = true;
+    if (m->job->goal.bytes) {
+        longest = ghp_row_fullest(in, &m->load, &row);
+        add_instance_row(m, &row);
+        return longest;
+    }
+    for (int v = 0; v < m->charges.n; ++v) {
+        longest = fmax(longest, ghp_row_longest(in, &m->charges, v, &m->load, &row));
+        add_instance_row(m, &row);
+    }
+    if (limit_of(m) > 0 && ghp_row_fullest(in, &m->load, &row) > limit_of(m)) {
+        add_instance_row(m, &row);
+        *fits = false;
+    }
+    return longest;
+}
+
+/* GLPK calls this often while it searches; it is only watched. */
+static void watch(glp_tree *tree, void *context)
+{
+    const struct milp *m = context;
+
+    (void)tree;
+    ghp_progress_tick("%" PRId64 " plans", m->result->plans);
+}
+
+static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
+{
+    glp_iocp how;
+    double left_s = m->job->limits.deadline_s - ghp_now_s();
+    int code;
+
+    *outcome = OUT_OF_TIME;
+    if (left_s <= 0) return GHP_OK;
+    glp_init_iocp(&how);
+    how.msg_lev = GLP_MSG_OFF;
+    how.presolve = GLP_ON;
+    how.cb_func = watch;
+    how.cb_info = m;
+    how.tm_lim = left_s < 1e6 ? (int)(1000 * left_s) + 1 : INT32_MAX;
+    if (m->result->value < INFINITY)
+        glp_set_col_bnds(m->lp, 1, GLP_DB, 0, fmax(cutoff_of(m), 1e-300));
+    code = glp_intopt(m->lp, &how);
+    ++m->result->nodes;
+    if (code == GLP_ETMLIM) return GHP_OK;
+    if (code == GLP_ENOPFS || code == GLP_ENODFS ||
+        (code == 0 && glp_mip_status(m->lp) == GLP_NOFEAS)) {
+        *outcome = NO_SOLUTION;
+        return GHP_OK;
+    }
+    if (code != 0 || glp_mip_status(m->lp) != GLP_OPT)
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "GLPK ended with code %d; give --solver branch, or fewer workers", code);
+    *outcome = SOLVED;
+    *t = glp_mip_obj_val(m->lp);
+    return GHP_OK;
+}
+
+static void read_solution(struct milp *m)
+{
+    const struct ghp_instance *in = m->job->in;
+
+    for (int v = 0; v < in->n_layers; ++v) {
+        int best = 0;
+
+        for (int k = 1; k < m->lists.n_active[v]; ++k)
+            if (glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + k]) >
+                glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + best]))
+                best = k;
+        m->choice[v] = m->lists.active[in->first_choice[v] + best];
+    }
+}
+
+static enum ghp_status judge(struct milp *m, const int *choice)
+{
+    struct ghp_branch_result *r = m->result;
+    double value;
+
+    ++r->plans;
+    GHP_TRY(m->job->truth.judge(m->job->truth.context, choice, &value));
+    if (!(value < r->value)) return GHP_OK;
+    r->value = value;
+    memcpy(r->choice, choice, (size_t)m->job->in->n_layers * sizeof *choice);
+    return GHP_OK;
+}
+
+static enum ghp_status judge_starts(struct milp *m)
+{
+    const struct ghp_instance *in = m->job->in;
+    bool fits;
+
+    for (int p = 0; p < m->job->n_start; ++p) {
+        const int *choice = m->job->start + (size_t)p * (size_t)in->n_layers;
+
+        if (!ghp_domain_has(m->job->domain, choice)) continue;
+        GHP_TRY(judge(m, choice));
+        ghp_load_set(in, choice, &m->load);
+        add_its_rows(m, &fits);
+    }
+    return GHP_OK;
+}
+
+/* Solves, judges and forbids until nothing better is left. */
+static enum ghp_status enumerate(struct milp *m)
+{
+    struct ghp_branch_result *r = m->result;
+    enum outcome outcome = SOLVED;
+    double t = 0, bound = 0;
+    bool fits;
+
+    r->closed = false;
+    for (;;) {
+        GHP_TRY(solve(m, &outcome, &t));
+        if (outcome != SOLVED || (r->value < INFINITY && t >= cutoff_of(m))) break;
+        bound = fmax(bound, t);
+        read_solution(m);
+        ghp_load_set(m->job->in, m->choice, &m->load);
+        double value = add_its_rows(m, &fits) / m->unit;
+        if (fits && value < cutoff_of(m)) GHP_TRY(judge(m, m->choice));
+        if (fits && value <= t * (1 + 1e-7)) forbid_plan(m, m->choice);
+        if (!fits || r->value < INFINITY) continue;
+        forbid_plan(m, m->choice); /* its live bytes fit, but its placement does not */
+    }
+    r->closed = outcome != OUT_OF_TIME;
+    r->bound = !r->closed               ? bound * m->unit
+               : m->job->limits.gap > 0 ? cutoff_of(m) * m->unit
+                                        : r->value;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_milp_run(const struct ghp_branch_job *job, struct ghp_branch_result *result)
+{
+    struct milp m = {.job = job, .result = result};
+    enum ghp_status status;
+
+    if (result->choice == NULL) {
+        *result = (struct ghp_branch_result){.value = INFINITY};
+        result->choice = ghp_alloc((size_t)job->in->n_layers, sizeof *result->choice);
+        if (result->choice == NULL) return GHP_NO_MEMORY();
+    }
+    result->wide = false;
+    GHP_TRY_GOTO(status, build(&m), done);
+    GHP_TRY_GOTO(status, judge_starts(&m), done);
+    GHP_TRY_GOTO(status, enumerate(&m), done);
+done:
+    if (m.lp != NULL) glp_delete_prob(m.lp);
+    ghp_frontier_close(&m.lists);
+    ghp_weights_release(&m.weights);
+    ghp_load_release(&m.load);
+    free(m.node_column);
+    free(m.pair_column);
+    free(m.index);
+    free(m.entry);
+    free(m.choice);
+    return status;
+}
+
+const char *ghp_milp_library(void)
+{
+    return glp_version();
+}

@@ -1,0 +1,427 @@
+/* planner/search/search.c - truth, the order of searches, and ties. */
+#include "planner/search/search.h"
+
+#include "planner/search/memory.h"
+#include "planner/search/milp.h"
+#include "core/cost/simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double free_share = 0.4;  /* of the time, for the search without the limit */
+static const double least_share = 0.1; /* of the time then left, for the least memory */
+
+/* ---- truth ---- */
+
+/* The period of all stages together. */
+static enum ghp_status step_of(const struct ghp_programs *programs,
+                               const struct ghp_profile *profile, double *step_s)
+{
+    struct ghp_timing timings[GHP_MAX_STAGES];
+
+    GHP_TRY(ghp_simulate_all(programs, profile, timings));
+    *step_s = timings[0].step_s;
+    for (int k = 0; k < programs->n; ++k)
+        ghp_timing_release(&timings[k]);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
+                                 int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
+{
+    struct ghp_lowering how = *instance->how;
+    struct ghp_split *splits = ghp_alloc((size_t)instance->n_layers, sizeof *splits);
+    struct ghp_programs programs = {0};
+    enum ghp_status status;
+
+    if (splits == NULL) return GHP_NO_MEMORY();
+    how.bucket_bytes = bucket_bytes;
+    ghp_instance_splits(instance, choice, splits);
+    GHP_TRY_GOTO(status, ghp_lower_all(&how, splits, &programs), done);
+    if (step_s != NULL) GHP_TRY_GOTO(status, step_of(&programs, instance->profile, step_s), done);
+    if (peak_bytes != NULL) *peak_bytes = ghp_programs_peak_bytes(&programs);
+done:
+    ghp_programs_release(&programs);
+    free(splits);
+    return status;
+}
+
+int ghp_search_split_layers(const struct ghp_instance *instance, const int *choice)
+{
+    int n = 0;
+
+    for (int v = 0; v < instance->n_layers; ++v)
+        n += instance->choices[instance->first_choice[v] + choice[v]].kind != GHP_SPLIT_DATA;
+    return n;
+}
+
+struct judge {
+    const struct ghp_search_job *job;
+    struct ghp_search_result *result;
+    bool bytes;     /* the objective is memory */
+    bool unlimited; /* plans above the limit count too */
+};
+
+static bool same_choice(const struct judge *j, const int *a, const int *b)
+{
+    return memcmp(a, b, (size_t)j->job->instance->n_layers * sizeof *a) == 0;
+}
+
+/* Keeps the plan among the best, in order. */
+static enum ghp_status keep(struct judge *j, const int *choice, double step_s, int64_t peak_bytes)
+{
+    struct ghp_search_result *r = j->result;
+    size_t bytes = (size_t)j->job->instance->n_layers * sizeof *choice;
+    int at = r->n_kept;
+
+    for (int k = 0; k < r->n_kept; ++k)
+        if (same_choice(j, r->kept[k].choice, choice)) return GHP_OK;
+    if (at == GHP_SEARCH_KEPT && step_s >= r->kept[at - 1].step_s) return GHP_OK;
+    if (at == GHP_SEARCH_KEPT)
+        --at;
+    else if ((r->kept[at].choice = ghp_alloc(bytes, 1)) == NULL)
+        return GHP_NO_MEMORY();
+    else
+        ++r->n_kept;
+    struct ghp_search_plan plan = {
+        .choice = r->kept[at].choice, .step_s = step_s, .peak_bytes = peak_bytes};
+    memcpy(plan.choice, choice, bytes);
+    for (; at > 0 && r->kept[at - 1].step_s > step_s; --at)
+        r->kept[at] = r->kept[at - 1];
+    r->kept[at] = plan;
+    return GHP_OK;
+}
+
+static enum ghp_status judge_plan(void *context, const int *choice, double *value)
+{
+    struct judge *j = context;
+    int64_t limit = j->job->limit_bytes, peak = 0;
+    double step_s = 0;
+
+    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
+                             &peak));
+    *value = j->bytes                                     ? (double)peak
+             : !j->unlimited && limit > 0 && peak > limit ? INFINITY
+                                                          : step_s;
+    if (limit == 0 || peak <= limit) GHP_TRY(keep(j, choice, step_s, peak));
+    return GHP_OK;
+}
+
+/* ---- one search ---- */
+
+/* Any plan of the domain: the first choice in play of each layer. */
+static void first_plan(const struct ghp_domain *domain, int *choice)
+{
+    const struct ghp_instance *in = domain->instance;
+
+    for (int v = 0; v < in->n_layers; ++v) {
+        choice[v] = 0;
+        while (choice[v] + 1 < in->n_choices[v] && !domain->choice[in->first_choice[v] + choice[v]])
+            ++choice[v];
+    }
+}
+
+static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp_domain *domain,
+                                 struct ghp_goal *goal)
+{
+    struct ghp_charges charges = ghp_instance_charges(in);
+    struct ghp_load load = {0};
+    struct ghp_row row;
+    int *choice = ghp_alloc((size_t)in->n_layers, sizeof *choice);
+    enum ghp_status status = choice == NULL ? GHP_NO_MEMORY() : ghp_load_init(in, &load);
+
+    if (status == GHP_OK) {
+        first_plan(domain, choice);
+        ghp_load_set(in, choice, &load);
+        goal->scale =
+            goal->bytes ? ghp_row_fullest(in, &load, &row) : ghp_row_step_s(in, &charges, &load);
+        if (!(goal->scale > 0)) goal->scale = 1; /* everything is free */
+    }
+    ghp_load_release(&load);
+    free(choice);
+    return status;
+}
+
+static enum ghp_status run(const struct ghp_branch_job *job, enum ghp_solver solver,
+                           struct ghp_branch_result *r)
+{
+    if (solver == GHP_SOLVER_MILP) return ghp_milp_run(job, r);
+    GHP_TRY(ghp_branch_run(job, r));
+    return r->wide ? ghp_milp_run(job, r) : GHP_OK;
+}
+
+/* Searches with one goal, from the job's starts and the plans kept so far. */
+static enum ghp_status search_once(struct judge *j, struct ghp_goal goal,
+                                   struct ghp_branch_limits limits, struct ghp_branch_result *r)
+{
+    const struct ghp_search_job *job = j->job;
+    size_t layers = (size_t)job->instance->n_layers;
+    int *start = ghp_alloc(((size_t)job->n_start + GHP_SEARCH_KEPT) * layers, sizeof *start);
+    struct ghp_branch_job b = {.in = job->instance,
+                               .domain = job->domain,
+                               .start = start,
+                               .truth = {.judge = judge_plan, .context = j},
+                               .limits = limits};
+    enum ghp_status status;
+
+    if (start == NULL) return GHP_NO_MEMORY();
+    if (job->cutoff_s > 0 && !goal.bytes) {
+        r->choice = ghp_alloc(layers, sizeof *r->choice);
+        r->value = job->cutoff_s;
+        if (r->choice == NULL) {
+            free(start);
+            return GHP_NO_MEMORY();
+        }
+    }
+    if (job->n_start > 0) memcpy(start, job->start, (size_t)job->n_start * layers * sizeof *start);
+    b.n_start = job->n_start;
+    for (int k = 0; k < j->result->n_kept; ++k)
+        memcpy(start + (size_t)b.n_start++ * layers, j->result->kept[k].choice,
+               layers * sizeof *start);
+    status = set_scale(job->instance, job->domain, &goal);
+    b.goal = goal;
+    if (status == GHP_OK) status = run(&b, job->solver, r);
+    j->result->plans += r->plans;
+    j->result->nodes += r->nodes;
+    free(start);
+    return status;
+}
+
+/* ---- ties ---- */
+
+static int degree_of(const struct ghp_instance *in, const int *choice)
+{
+    int k = 1; /* degrees divide N, so their least common multiple does */
+
+    for (int v = 0; v < in->n_layers; ++v) {
+        int d = in->choices[in->first_choice[v] + choice[v]].degree, a = k, b = d;
+
+        while (b != 0) {
+            int rest = a % b;
+
+            a = b;
+            b = rest;
+        }
+        k = k / a * d;
+    }
+    return k;
+}
+
+/* The equal plan with the most groups: for each smaller group size, whether some plan of it is as fast. */
+static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *goal,
+                                      struct ghp_branch_result *best)
+{
+    const struct ghp_search_job *job = j->job;
+    const double same = best->value * (1 + GHP_BRANCH_SAME);
+    int now = degree_of(job->instance, best->choice);
+    struct ghp_domain domain = {0};
+    enum ghp_status status = GHP_OK;
+
+    for (int k = 1; k < now && status == GHP_OK; ++k) {
+        struct ghp_branch_result r = {0};
+        struct ghp_branch_job b = {.in = job->instance,
+                                   .goal = *goal,
+                                   .domain = &domain,
+                                   .truth = {.judge = judge_plan, .context = j},
+                                   .limits = {.deadline_s = job->deadline_s, .enough = same}};
+
+        if (now % k != 0) continue;
+        GHP_TRY(ghp_domain_copy(job->domain, &domain));
+        ghp_domain_limit_degree(&domain, k);
+        r.choice = ghp_alloc((size_t)job->instance->n_layers, sizeof *r.choice);
+        r.value = same * (1 + 1e-12);
+        for (int v = 0; v < job->instance->n_layers; ++v)
+            if (ghp_domain_count(&domain, v) == 0) r.value = -INFINITY; /* nothing to search */
+        status = r.choice == NULL ? GHP_NO_MEMORY() : set_scale(job->instance, &domain, &b.goal);
+        if (status == GHP_OK && r.value > 0) status = ghp_branch_run(&b, &r);
+        if (status == GHP_OK && r.value > 0 && r.value <= same) {
+            memcpy(best->choice, r.choice, (size_t)job->instance->n_layers * sizeof *r.choice);
+            now = 0; /* found: no larger one is wanted */
+        }
+        ghp_branch_release(&r);
+        ghp_domain_release(&domain);
+    }
+    return status;
+}
+
+/* Sets runs of layers to data where the plan stays as fast: long runs first. */
+static enum ghp_status fewest_splits(struct judge *j, double step_s, int *choice)
+{
+    const struct ghp_instance *in = j->job->instance;
+    struct ghp_charges charges = ghp_instance_charges(in);
+    struct ghp_load load;
+    int *trial = ghp_alloc((size_t)in->n_layers, sizeof *trial);
+    enum ghp_status status = ghp_load_init(in, &load);
+
+    if (trial == NULL) status = GHP_NO_MEMORY();
+    for (int length = 8; length > 0 && status == GHP_OK; length /= 2)
+        for (int v = 0; v + length <= in->n_layers && status == GHP_OK; ++v) {
+            double value = INFINITY;
+
+            memcpy(trial, choice, (size_t)in->n_layers * sizeof *trial);
+            for (int k = v; k < v + length; ++k)
+                trial[k] = 0; /* data comes first */
+            if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
+            if (!ghp_domain_has(j->job->domain, trial)) continue;
+            ghp_load_set(in, trial, &load);
+            if (ghp_row_step_s(in, &charges, &load) > step_s * (1 + GHP_BRANCH_SAME)) continue;
+            status = judge_plan(j, trial, &value);
+            if (status == GHP_OK && value <= step_s * (1 + GHP_BRANCH_SAME))
+                memcpy(choice, trial, (size_t)in->n_layers * sizeof *trial);
+        }
+    ghp_load_release(&load);
+    free(trial);
+    return status;
+}
+
+static enum ghp_status settle_ties(struct judge *j, const struct ghp_goal *goal,
+                                   struct ghp_branch_result *best)
+{
+    double step_s = best->value;
+
+    GHP_TRY(fewest_members(j, goal, best));
+    return fewest_splits(j, step_s, best->choice);
+}
+
+/* ---- the whole ---- */
+
+/* Puts the winner first among the kept plans. */
+static enum ghp_status place_winner(struct judge *j, const int *choice)
+{
+    struct ghp_search_result *r = j->result;
+    double step_s;
+    int64_t peak;
+
+    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
+                             &peak));
+    for (int k = 0; k < r->n_kept; ++k) {
+        struct ghp_search_plan plan = r->kept[k];
+
+        if (!same_choice(j, plan.choice, choice)) continue;
+        memmove(&r->kept[1], &r->kept[0], (size_t)k * sizeof r->kept[0]);
+        r->kept[0] = plan;
+        return GHP_OK;
+    }
+    struct ghp_search_plan *last = &r->kept[r->n_kept > 0 ? r->n_kept - 1 : 0];
+    if (r->n_kept == 0) {
+        last->choice = ghp_alloc((size_t)j->job->instance->n_layers, sizeof *choice);
+        if (last->choice == NULL) return GHP_NO_MEMORY();
+        r->n_kept = 1;
+    }
+    memcpy(last->choice, choice, (size_t)j->job->instance->n_layers * sizeof *choice);
+    last->step_s = step_s;
+    last->peak_bytes = peak;
+    struct ghp_search_plan plan = *last;
+    memmove(&r->kept[1], &r->kept[0], (size_t)(r->n_kept - 1) * sizeof r->kept[0]);
+    r->kept[0] = plan;
+    return GHP_OK;
+}
+
+/* Whether the search has a plan of its own. */
+static bool is_found(const struct judge *j, const struct ghp_branch_result *best)
+{
+    return best->value < (j->job->cutoff_s > 0 ? j->job->cutoff_s : INFINITY);
+}
+
+static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal,
+                                struct ghp_branch_result *best)
+{
+    struct ghp_search_result *r = j->result;
+
+    r->feasible = is_found(j, best);
+    r->closed = best->closed;
+    r->bound_s = best->bound;
+    if (!r->feasible) return GHP_OK;
+    if (best->closed && j->job->canonical && !(j->job->gap > 0))
+        GHP_TRY(settle_ties(j, goal, best));
+    GHP_TRY(place_winner(j, best->choice));
+    if (r->closed && !(j->job->gap > 0)) r->bound_s = r->kept[0].step_s;
+    return GHP_OK;
+}
+
+/* A plan that fits, or the least memory of any: for a share of the time where the live bytes alone rule the limit out,
+ * since how well a plan's buffers can be placed has no bound as sharp; else for as long as it takes. */
+static enum ghp_status search_least(struct judge *j, struct ghp_branch_result *least)
+{
+    const struct ghp_goal bytes = {.bytes = true};
+    const double limit = (double)j->job->limit_bytes, now_s = ghp_now_s();
+    struct ghp_branch_limits limits = {
+        .deadline_s = now_s + least_share * (j->job->deadline_s - now_s), .enough = limit};
+    enum ghp_status status;
+
+    j->bytes = true;
+    status = search_once(j, bytes, limits, least);
+    limits.deadline_s = j->job->deadline_s;
+    if (status == GHP_OK && least->value > limit && !least->closed && least->bound <= limit)
+        status = search_once(j, bytes, limits, least);
+    j->bytes = false;
+    return status;
+}
+
+/* The search with a limit that the fastest plan breaks. */
+static enum ghp_status search_limited(struct judge *j)
+{
+    const struct ghp_goal time = {.limit_bytes = (double)j->job->limit_bytes};
+    const struct ghp_branch_limits limits = {
+        .deadline_s = j->job->deadline_s, .enough = -INFINITY, .gap = j->job->gap};
+    struct ghp_branch_result least = {0}, best = {0};
+    struct ghp_search_result *r = j->result;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_memory_init(j->job->instance));
+    GHP_TRY_GOTO(status, search_least(j, &least), done);
+    if (least.value > (double)j->job->limit_bytes) {
+        r->least_bytes = (int64_t)least.value;
+        r->least_proven = least.closed;
+        r->bound_s = INFINITY;
+        r->closed = least.closed || least.bound > (double)j->job->limit_bytes;
+        goto done;
+    }
+    GHP_TRY_GOTO(status, search_once(j, time, limits, &best), done);
+    GHP_TRY_GOTO(status, conclude(j, &time, &best), done);
+done:
+    ghp_branch_release(&least);
+    ghp_branch_release(&best);
+    return status;
+}
+
+enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_search_result *result)
+{
+    struct judge j = {.job = job, .result = result, .unlimited = true};
+    struct ghp_branch_result best = {0};
+    const struct ghp_goal goal = {0};
+    const double began_s = ghp_now_s(), share = job->limit_bytes > 0 ? free_share : 1;
+    const struct ghp_branch_limits limits = {.deadline_s =
+                                                 began_s + share * (job->deadline_s - began_s),
+                                             .enough = -INFINITY,
+                                             .gap = job->gap};
+    int64_t peak = 0;
+    enum ghp_status status;
+
+    *result = (struct ghp_search_result){0};
+    GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
+    if (is_found(&j, &best))
+        GHP_TRY_GOTO(status,
+                     ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes,
+                                      NULL, &peak),
+                     done);
+    j.unlimited = false;
+    if (job->limit_bytes > 0 && peak > job->limit_bytes)
+        GHP_TRY_GOTO(status, search_limited(&j), done);
+    else
+        GHP_TRY_GOTO(status, conclude(&j, &goal, &best), done);
+    result->seconds = ghp_now_s() - began_s;
+done:
+    ghp_branch_release(&best);
+    if (status != GHP_OK) ghp_search_release(result);
+    return status;
+}
+
+void ghp_search_release(struct ghp_search_result *result)
+{
+    if (result == NULL) return;
+    for (int k = 0; k < GHP_SEARCH_KEPT; ++k)
+        free(result->kept[k].choice);
+    memset(result, 0, sizeof *result);
+}

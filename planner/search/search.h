@@ -1,0 +1,63 @@
+/* planner/search/search.h - finds the fastest plan of a domain that fits the memory, and says what is proven.
+ *
+ * Judges by the truth: a plan's program is lowered, placed and simulated.  Branch and bound closes the search where
+ * the model's frontier is narrow enough for tables (all networks of models/); else GLPK's branch and cut does
+ * (planner/search/milp.h), with no-good rows until its bound reaches the best simulated plan.
+ * Memory: first without the limit; only if that plan does not fit, the least memory of any plan, and then the search
+ * with the limit.
+ *
+ * Tested  tests/planner/test_exact.c */
+#ifndef GHP_PLANNER_SEARCH_SEARCH_H
+#define GHP_PLANNER_SEARCH_SEARCH_H
+
+#include "planner/search/branch.h"
+
+enum { GHP_SEARCH_KEPT = 8 };
+
+enum ghp_solver { GHP_SOLVER_AUTO, GHP_SOLVER_BRANCH, GHP_SOLVER_MILP };
+
+struct ghp_search_job {
+    struct ghp_instance *instance; /* memory spans are added when they are needed */
+    const struct ghp_domain *domain;
+    int64_t limit_bytes; /* on the placed arena; 0: none */
+    double deadline_s;   /* on ghp_now_s's clock */
+    double gap;          /* relative; a plan this near to the bound will do; 0: the best */
+    const int *start;    /* n_start plans, n_layers choices each; may be NULL */
+    int n_start;
+    double cutoff_s; /* only plans faster than this count; 0: all */
+    enum ghp_solver solver;
+    bool canonical; /* settle ties: largest G, then fewest split layers */
+};
+
+struct ghp_search_plan {
+    int *choice; /* owned */
+    double step_s;
+    int64_t peak_bytes;
+};
+
+struct ghp_search_result {
+    bool feasible;
+    int n_kept; /* best plans met, the winner first */
+    struct ghp_search_plan kept[GHP_SEARCH_KEPT];
+    double bound_s; /* no plan is faster; the winner's step where `closed` and no gap was allowed */
+    bool closed;
+    int64_t least_bytes; /* infeasible (proven where `closed`): the least arena found */
+    bool least_proven;   /* no plan needs less */
+    int64_t plans, nodes;
+    double seconds;
+};
+
+/* Returns   GHP_OK (infeasible is GHP_OK too: see feasible); GHP_ERR_INTERNAL; GHP_ERR_NO_MEMORY; GHP_ERR_MISSING */
+enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_search_result *result);
+void ghp_search_release(struct ghp_search_result *result);
+
+/* The truth about one plan, by a bucket size.
+ *
+ * step_s, peak_bytes   may be NULL */
+enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
+                                 int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
+
+/* Layers that are not split by data. */
+int ghp_search_split_layers(const struct ghp_instance *instance, const int *choice);
+
+#endif

@@ -1,0 +1,87 @@
+/* planner/sweep/sweep.h - the same question for one worker count after the other: how a network scales.
+ *
+ * For each count the whole plan is made (planner/build/build.h) beside its baselines; a count that cannot be planned is a point
+ * too, with its reason.  Speed-ups are images a second over those of one worker, alone with the whole batch (strong
+ * scaling) or with its own share (weak); its memory is not limited.
+ *
+ * Tested  tests/planner/test_sweep.c, tests/tools/test_sweep.sh */
+#ifndef GHP_PLANNER_SWEEP_SWEEP_H
+#define GHP_PLANNER_SWEEP_SWEEP_H
+
+#include "planner/build/build.h"
+
+#include <stdio.h>
+
+enum { GHP_SWEEP_POINTS_MAX = 64, GHP_SWEEP_PLANS = 4 };
+
+struct ghp_sweep_range {
+    int n;
+    int workers[GHP_SWEEP_POINTS_MAX]; /* ascending */
+};
+
+/* Reads `workers=1,2,4,...,4096`: numbers in ascending order; "..." goes on as the three numbers before it do, by their
+ * ratio or by their difference, up to the number behind it.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE */
+enum ghp_status ghp_sweep_parse(const char *text, struct ghp_sweep_range *range);
+
+struct ghp_sweep_plan {
+    bool feasible;
+    char *reason; /* why not */
+    struct ghp_prediction predicted;
+    double images_per_s, speedup, efficiency; /* efficiency: speedup / workers */
+};
+
+struct ghp_sweep_point {
+    int workers, nodes; /* nodes 0: not known, the point failed before */
+    int64_t batch;
+    struct ghp_sweep_plan plan[GHP_SWEEP_PLANS]; /* ghp, data, model, owt */
+    int groups, group_size;
+    char *splits; /* which layers are split, short */
+    char *status; /* the certificate's */
+    double gap, seconds;
+};
+
+struct ghp_sweep {
+    char *model, *profile; /* names for the heading */
+    bool weak;
+    int64_t batch; /* global, or of one worker where weak */
+    double one_images_per_s;
+    char *what_if; /* the edits, or NULL */
+    int n;
+    struct ghp_sweep_point *point;
+};
+
+struct ghp_sweep_job {
+    const struct ghp_wishes *wishes; /* extent, profile and what_if are set for each point */
+    const struct ghp_sweep_range *range;
+    int64_t batch;
+    bool weak;
+    /* Loads the profile for the wishes' worker count and edits it; may set wishes' what_if (to edits) and memory_bytes.
+     * profile and edits are zeroed before and released by the sweep. */
+    enum ghp_status (*open)(struct ghp_wishes *wishes, struct ghp_profile *profile,
+                            struct ghp_edits *edits);
+};
+
+/* "ghp", "data", "model", "OWT". */
+const char *ghp_sweep_plan_name(int plan);
+
+/* Runs the sweep.
+ *
+ * Returns   GHP_OK (infeasible points are part of the answer); GHP_ERR_INFEASIBLE (no point is feasible); errors of
+ *           model, profile and lowering other than batches that do not divide, missing prices and memory */
+enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep *sweep);
+void ghp_sweep_release(struct ghp_sweep *sweep);
+
+/* "data", "fc6..fc8 split, degree 16", "39 of 54 layers split, degrees 2-64 (and 104 others)": which conv2d and linear
+ * layers are not by data, and how many of the layers between them. */
+void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n);
+
+/* planner/sweep/sweep_show.c */
+enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out);
+/* options   taken over (may be NULL) */
+enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, FILE *out);
+/* The speed-up curves. */
+enum ghp_status ghp_sweep_chart(const char *path, const struct ghp_sweep *sweep);
+
+#endif

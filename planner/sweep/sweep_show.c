@@ -1,0 +1,237 @@
+/* planner/sweep/sweep_show.c - a sweep as a table, as an object and as a chart. */
+#include "planner/sweep/sweep.h"
+
+#include "core/base/chart.h"
+#include "core/base/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double least_shown = 0.1; /* speed-up at which the chart ends below */
+
+/* ---- table ---- */
+
+static void add_notes(struct ghp_table *t, const struct ghp_sweep *sweep)
+{
+    if (sweep->weak)
+        ghp_table_note(t, "%s, weak scaling: %" PRId64 " samples a worker, profile %s",
+                       sweep->model, sweep->batch, sweep->profile);
+    else
+        ghp_table_note(t, "%s, strong scaling: global batch %" PRId64 ", profile %s", sweep->model,
+                       sweep->batch, sweep->profile);
+    if (sweep->what_if != NULL) ghp_table_note(t, "what if, at the last point: %s", sweep->what_if);
+    if (sweep->one_images_per_s > 0)
+        ghp_table_note(t, "speed-up over one worker's %.1f images/s; efficiency: by the workers",
+                       sweep->one_images_per_s);
+    else
+        ghp_table_note(t, "no speed-up: the profile cannot price one worker");
+}
+
+static void add_columns(struct ghp_table *t)
+{
+    ghp_table_column(t, "workers", "", 'r');
+    ghp_table_column(t, "nodes", "", 'r');
+    ghp_table_column(t, "batch", "global", 'r');
+    ghp_table_column(t, "plan", "", 'l');
+    ghp_table_column(t, "step", "ms", 'r');
+    ghp_table_column(t, "images/s", "1/s", 'r');
+    ghp_table_column(t, "speed-up", "x", 'r');
+    ghp_table_column(t, "efficiency", "%", 'r');
+    ghp_table_column(t, "measured", "%", 'r');
+    ghp_table_column(t, "gap", "%", 'r');
+    ghp_table_column(t, "planned", "s", 'r');
+    ghp_table_column(t, "proof", "", 'l');
+    ghp_table_column(t, "groups", "", 'l');
+    ghp_table_column(t, "splits", "", 'l');
+}
+
+static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, int k)
+{
+    const struct ghp_sweep_plan *plan = &point->plan[k];
+    const char *rest;
+
+    ghp_table_row(t);
+    ghp_table_cell(t, "%d", point->workers);
+    if (point->nodes > 0 && point->nodes <= point->workers)
+        ghp_table_cell(t, "%d", point->nodes);
+    else
+        ghp_table_cell(t, "%s", point->nodes > 0 ? "own" : "-"); /* more nodes than workers */
+    ghp_table_cell(t, "%" PRId64, point->batch);
+    ghp_table_cell(t, "%s", ghp_sweep_plan_name(k));
+    ghp_table_cell(t, "%.3f", 1e3 * plan->predicted.step_s);
+    ghp_table_cell(t, "%.1f", plan->images_per_s);
+    ghp_table_cell(t, plan->speedup > 0 ? "%.2f" : "-", plan->speedup);
+    ghp_table_cell(t, plan->speedup > 0 ? "%.1f" : "-", 100 * plan->efficiency);
+    ghp_table_cell(t, "%.0f", 100 * plan->predicted.measured_share);
+    if (k > 0) return;
+    ghp_table_cell(t, "%.2f", 100 * point->gap);
+    ghp_table_cell(t, "%.2f", point->seconds);
+    rest = strstr(point->status, " with each layer"); /* from there on: how buckets were found */
+    ghp_table_cell(t, "%.*s", rest != NULL ? (int)(rest - point->status) : 64, point->status);
+    ghp_table_cell(t, "%d of %d", point->groups, point->group_size);
+    ghp_table_cell(t, "%s", point->splits);
+}
+
+static void add_missing(struct ghp_table *t, const struct ghp_sweep_point *point, const char *name)
+{
+    ghp_table_row(t);
+    ghp_table_cell(t, "%d", point->workers);
+    ghp_table_cell(t, "-");
+    ghp_table_cell(t, "%" PRId64, point->batch);
+    ghp_table_cell(t, "%s", name);
+    ghp_table_cell(t, "infeasible");
+}
+
+/* Reasons are sentences: they go above the table, each once for the points in a row that share it. */
+static void add_reasons(struct ghp_table *t, const struct ghp_sweep *sweep)
+{
+    for (int i = 0; i < sweep->n; ++i)
+        for (int k = 0; k < GHP_SWEEP_PLANS; ++k) {
+            const struct ghp_sweep_plan *plan = &sweep->point[i].plan[k];
+
+            if (plan->feasible || (k > 0 && !sweep->point[i].plan[0].feasible)) continue;
+            ghp_table_note(t, "%d workers, %s: %s", sweep->point[i].workers,
+                           k == 0 ? "no plan" : ghp_sweep_plan_name(k), plan->reason);
+        }
+}
+
+enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
+{
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status;
+
+    add_notes(t, sweep);
+    add_reasons(t, sweep);
+    add_columns(t);
+    for (int i = 0; i < sweep->n; ++i) {
+        const struct ghp_sweep_point *point = &sweep->point[i];
+
+        if (!point->plan[0].feasible) {
+            add_missing(t, point, "any");
+            continue;
+        }
+        for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+            if (point->plan[k].feasible)
+                add_plan(t, point, k);
+            else
+                add_missing(t, point, ghp_sweep_plan_name(k));
+    }
+    status = ghp_table_print(t, out);
+    ghp_table_close(t);
+    return status;
+}
+
+/* ---- the object ---- */
+
+static json_t *plan_object(const struct ghp_sweep_plan *plan)
+{
+    const struct ghp_prediction *p = &plan->predicted;
+
+    if (!plan->feasible) return json_pack("{s:b, s:s}", "feasible", 0, "reason", plan->reason);
+    return json_pack("{s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "feasible", 1,
+                     "predicted_step_s", p->step_s, "images_per_s", plan->images_per_s, "speedup",
+                     plan->speedup, "efficiency", plan->efficiency, "compute_s", p->compute_s,
+                     "comm_s", p->comm_s, "exposed_s", p->exposed_s, "error_s", p->error_s,
+                     "measured_share", p->measured_share, "peak_bytes", (json_int_t)p->peak_bytes,
+                     "sent_bytes", (json_int_t)p->sent_bytes);
+}
+
+static json_t *point_object(const struct ghp_sweep_point *point)
+{
+    json_t *object = json_pack("{s:i, s:I}", "workers", point->workers, "global_batch",
+                               (json_int_t)point->batch);
+
+    if (point->nodes > 0) json_object_set_new(object, "nodes", json_integer(point->nodes));
+    for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+        json_object_set_new(object, k == 3 ? "owt" : ghp_sweep_plan_name(k),
+                            plan_object(&point->plan[k]));
+    if (!point->plan[0].feasible) return object;
+    json_object_set_new(object, "groups", json_integer(point->groups));
+    json_object_set_new(object, "group_size", json_integer(point->group_size));
+    json_object_set_new(object, "splits", json_string(point->splits));
+    json_object_set_new(object, "gap", json_real(point->gap));
+    json_object_set_new(object, "status", json_string(point->status));
+    json_object_set_new(object, "seconds", json_real(point->seconds));
+    return object;
+}
+
+enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, FILE *out)
+{
+    json_t *object = json_object(), *points = json_array();
+
+    json_object_set_new(object, "model", json_string(sweep->model));
+    json_object_set_new(object, "scaling", json_string(sweep->weak ? "weak" : "strong"));
+    json_object_set_new(object, sweep->weak ? "batch_per_worker" : "global_batch",
+                        json_integer(sweep->batch));
+    json_object_set_new(object, "one_worker_images_per_s", json_real(sweep->one_images_per_s));
+    if (sweep->what_if != NULL) json_object_set_new(object, "what_if", json_string(sweep->what_if));
+    for (int i = 0; i < sweep->n; ++i)
+        json_array_append_new(points, point_object(&sweep->point[i]));
+    json_object_set_new(object, "points", points);
+    if (options != NULL) json_object_set_new(object, "options", options);
+    return ghp_json_print(object, out);
+}
+
+/* ---- the chart ---- */
+
+/* x and y of all lines: the ideal one first. */
+static void fill_lines(const struct ghp_sweep *sweep, double *x, double *y)
+{
+    for (int i = 0; i < sweep->n; ++i) {
+        const struct ghp_sweep_point *point = &sweep->point[i];
+
+        x[i] = point->workers;
+        for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+            y[k * sweep->n + i] = point->plan[k].feasible ? point->plan[k].speedup : NAN;
+        y[GHP_SWEEP_PLANS * sweep->n + i] = point->workers;
+    }
+}
+
+/* From a tenth, or the least speed-up where that is more, to the most workers. */
+static void set_range(const struct ghp_sweep *sweep, const double *y, struct ghp_chart_axis *axis)
+{
+    double least = INFINITY;
+
+    for (int i = 0; i < GHP_SWEEP_PLANS * sweep->n; ++i)
+        if (y[i] > 0) least = fmin(least, y[i]);
+    axis->min = fmax(least_shown, fmin(1, least));
+    axis->max = fmax(10, sweep->point[sweep->n - 1].workers);
+}
+
+enum ghp_status ghp_sweep_chart(const char *path, const struct ghp_sweep *sweep)
+{
+    size_t n = (size_t)sweep->n;
+    double *x = ghp_alloc(n, sizeof *x), *y = ghp_alloc((GHP_SWEEP_PLANS + 1) * n, sizeof *y);
+    char title[256], subtitle[256];
+    struct ghp_chart chart = {
+        .title = title,
+        .subtitle = subtitle,
+        .x = {.label = "workers", .log = true, .base = 2},
+        .y = {.label = "predicted speed-up over one worker [x]", .log = true, .base = 10},
+        .n_series = GHP_SWEEP_PLANS + 1};
+    enum ghp_status status = GHP_NO_MEMORY();
+
+    if (x != NULL && y != NULL) {
+        fill_lines(sweep, x, y);
+        set_range(sweep, y, &chart.y);
+        snprintf(title, sizeof title, "%s: %s scaling", sweep->model,
+                 sweep->weak ? "weak" : "strong");
+        snprintf(subtitle, sizeof subtitle,
+                 sweep->weak ? "%" PRId64 " samples a worker; one worker: %.4g images/s"
+                             : "global batch %" PRId64 "; one worker: %.4g images/s",
+                 sweep->batch, sweep->one_images_per_s);
+        for (int k = 0; k <= GHP_SWEEP_PLANS; ++k)
+            chart.series[k] = (struct ghp_chart_series){
+                .name = k < GHP_SWEEP_PLANS ? ghp_sweep_plan_name(k) : "ideal",
+                .x = x,
+                .y = y + (size_t)k * n,
+                .n = sweep->n,
+                .ideal = k == GHP_SWEEP_PLANS};
+        status = ghp_chart_save(path, &chart);
+    }
+    free(x);
+    free(y);
+    return status;
+}

@@ -1,0 +1,549 @@
+/* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down a law or a machine.
+ *
+ * Four ways: measuring and --held-out (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that
+ * the chosen way has no use for is refused. */
+#include "core/base/json.h"
+#include "core/base/log.h"
+#include "core/base/opts.h"
+#include "executor/backend/libraries.h"
+#include "profiler/worklist/analytic.h"
+#include "profiler/validate/validation.h"
+#include "profiler/run/run.h"
+#include "profiler/cli/show.h"
+#include "profiler/run/topology.h"
+#include "onnx/network.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum way { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
+
+static const char *const backend_names[] = {"onednn", "reference", "cuda", NULL};
+static const char *const numerics_names[] = {"fast", "exact", NULL};
+
+/* What the command line sets; defaults are what is here. */
+static struct {
+    struct ghp_opt_list models;
+    int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
+    const char *batch, *analytic, *hwloc, *held_out, *output, *like;
+    int backend, numerics, precision, bind, carrier;
+    double budget_s, sample_s, watchdog_s;
+    double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
+    bool alike, fresh, machine_only, json;
+} set = {.bucket_bytes = 32 << 20,
+         .budget_s = 600,
+         .sample_s = 0.02,
+         .watchdog_s = 600,
+         .intra_latency_s = 1e-6,
+         .intra_Bps = 10e9,
+         .inter_latency_s = 20e-6,
+         .inter_Bps = 1.25e9};
+
+static const struct ghp_opt options[] = {
+    {.kind = GHP_OPT_HEADING, .help = "What to measure"},
+    {.name = "model",
+     .letter = 'm',
+     .kind = GHP_OPT_LIST,
+     .target = &set.models,
+     .argument = "MODEL",
+     .help = "network whose operations and collectives are wanted"},
+    {.name = "workers",
+     .letter = 'n',
+     .kind = GHP_OPT_INT,
+     .target = &set.workers,
+     .min = 1,
+     .max = 1 << 20,
+     .help = "plans for up to this many workers; without it as many as ranks"},
+    {.name = "batch",
+     .letter = 'b',
+     .kind = GHP_OPT_TEXT,
+     .target = &set.batch,
+     .argument = "B[,B2]",
+     .help = "global batches, each a multiple of the workers"},
+    {.kind = GHP_OPT_HEADING, .help = "How to measure"},
+    {.name = "backend",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.backend,
+     .choices = backend_names,
+     .help = "who computes"},
+    {.name = "numerics",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.numerics,
+     .choices = numerics_names,
+     .help = "algorithms: the quickest, or those that repeat bit for bit"},
+    {.name = "precision",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.precision,
+     .choices = ghp_precision_names,
+     .help = "numbers; double is reference's alone, tf32 cuda's, bf16 onednn's and cuda's"},
+    {.name = "transport",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.carrier,
+     .choices = ghp_carrier_names,
+     .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each rank has a "
+             "GPU of its own"},
+    {.name = "threads",
+     .kind = GHP_OPT_INT,
+     .target = &set.threads,
+     .min = 1,
+     .max = 65536,
+     .help = "threads of one worker; without it the cores of its place"},
+    {.name = "bind",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.bind,
+     .choices = ghp_bind_names,
+     .help = "ranks to the cores of their places"},
+    {.name = "budget",
+     .kind = GHP_OPT_REAL,
+     .target = &set.budget_s,
+     .min = 1,
+     .max = 1e7,
+     .argument = "SECONDS",
+     .help = "what is not reached in this time is left to the laws"},
+    {.name = "sample",
+     .kind = GHP_OPT_REAL,
+     .target = &set.sample_s,
+     .min = 1e-4,
+     .max = 100,
+     .argument = "SECONDS",
+     .help = "least length of one sample; twice that where ranks share cores"},
+    {.name = "bucket",
+     .kind = GHP_OPT_BYTES,
+     .target = &set.bucket_bytes,
+     .min = 1,
+     .max = 1LL << 40,
+     .help = "reductions are measured up to this size at least"},
+    {.name = "like",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.like,
+     .argument = "PROFILE",
+     .help = "take operations over from a profile of the same processors, ranks and threads; only "
+             "what crosses links "
+             "is measured"},
+    {.name = "alike",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.alike,
+     .help = "take all workers to be equally fast; else a slow one is noted (once a file), and "
+             "gets fewer samples from ghp-plan"},
+    {.name = "fresh",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.fresh,
+     .help = "measure anew, where the output file would be continued"},
+    {.name = "watchdog",
+     .kind = GHP_OPT_REAL,
+     .target = &set.watchdog_s,
+     .min = 1,
+     .max = 1e6,
+     .argument = "SECONDS",
+     .help = "longest wait for another rank"},
+    {.kind = GHP_OPT_HEADING, .help = "Trying a profile"},
+    {.name = "held-out",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.held_out,
+     .argument = "PROFILE",
+     .help =
+         "measure collectives that it does not have, beside its prices for them; writes no file"},
+    {.kind = GHP_OPT_HEADING, .help = "Without measuring"},
+    {.name = "analytic",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.analytic,
+     .argument = "KEY=VALUE,...",
+     .help = "a profile by law"},
+    {.name = "machine-only",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.machine_only,
+     .help = "a machine file, no profile"},
+    {.name = "hwloc",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.hwloc,
+     .argument = "XML|SYNTHETIC",
+     .help =
+         "the node, in place of this machine: a file of lstopo, or like 'package:2 core:8 pu:2'"},
+    {.name = "nodes",
+     .kind = GHP_OPT_INT,
+     .target = &set.nodes,
+     .min = 1,
+     .max = 1 << 20,
+     .help = "equal nodes of the machine; without it one"},
+    {.kind = GHP_OPT_HEADING, .help = "The machine, where it is not measured"},
+    {.name = "memory",
+     .kind = GHP_OPT_BYTES,
+     .target = &set.memory_bytes,
+     .min = 1,
+     .max = 1LL << 60,
+     .help = "of one node; without it as hwloc says, 1 TiB where a synthetic one says nothing"},
+    {.name = "intra-latency",
+     .kind = GHP_OPT_REAL,
+     .target = &set.intra_latency_s,
+     .max = 10,
+     .argument = "SECONDS",
+     .help = "between two workers of a node"},
+    {.name = "intra-bandwidth",
+     .kind = GHP_OPT_REAL,
+     .target = &set.intra_Bps,
+     .min = 1,
+     .max = 1e15,
+     .argument = "BYTES/S",
+     .help = "between two workers of a node"},
+    {.name = "inter-latency",
+     .kind = GHP_OPT_REAL,
+     .target = &set.inter_latency_s,
+     .max = 10,
+     .argument = "SECONDS",
+     .help = "between two nodes"},
+    {.name = "inter-bandwidth",
+     .kind = GHP_OPT_REAL,
+     .target = &set.inter_Bps,
+     .min = 1,
+     .max = 1e15,
+     .argument = "BYTES/S",
+     .help = "of one node's link to the others"},
+    {.kind = GHP_OPT_HEADING, .help = "Output"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = GHP_OPT_TEXT,
+     .target = &set.output,
+     .argument = "FILE",
+     .help = "profile or machine file; an earlier profile is continued"},
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.json,
+     .help = "print the summary as a JSON object"},
+};
+
+static struct ghp_precision precision(void)
+{
+    return ghp_precision_of(set.precision);
+}
+
+enum { N_OPTIONS = sizeof options / sizeof options[0], MAX_BATCHES = 16 };
+
+/* The ways that have a use for an option; options not named here: measuring alone. */
+static const struct {
+    const char *name;
+    int ways;
+} uses[] = {
+    {"model", MEASURING | ANALYTIC},
+    {"workers", MEASURING | ANALYTIC},
+    {"batch", MEASURING | ANALYTIC},
+    {"numerics", MEASURING | ANALYTIC},
+    {"precision", MEASURING | ANALYTIC},
+    {"analytic", ANALYTIC},
+    {"machine-only", MACHINE_ONLY},
+    {"hwloc", MACHINE_ONLY},
+    {"nodes", MACHINE_ONLY},
+    {"memory", MEASURING | MACHINE_ONLY},
+    {"intra-latency", MEASURING | MACHINE_ONLY},
+    {"intra-bandwidth", MEASURING | MACHINE_ONLY},
+    {"inter-latency", MEASURING | MACHINE_ONLY},
+    {"inter-bandwidth", MEASURING | MACHINE_ONLY},
+    {"held-out", HELD_OUT},
+    {"bind", MEASURING | HELD_OUT},
+    {"budget", MEASURING | HELD_OUT},
+    {"sample", MEASURING | HELD_OUT},
+    {"watchdog", MEASURING | HELD_OUT},
+    {"output", MEASURING | ANALYTIC | MACHINE_ONLY},
+    {"json", MEASURING | ANALYTIC | MACHINE_ONLY | HELD_OUT},
+};
+
+static const struct ghp_tool tool = {
+    .name = "ghp-profile",
+    .purpose = "measures what a machine takes for each part of a network, for ghp-plan",
+    .usage = "mpirun -n P ghp-profile --model MODEL --workers N --batch B -o PROFILE\n"
+             "       mpirun -n P ghp-profile --held-out PROFILE\n"
+             "       ghp-profile --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model MODEL "
+             "-o PROFILE\n"
+             "       ghp-profile --machine-only [--hwloc XML|SYNTHETIC] [--nodes H] -o MACHINE",
+    .example = "ghp-profile --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "
+               "models/vgg16.json -o vgg16.profile.json",
+    .opts = options,
+    .n_opts = N_OPTIONS,
+    .libraries = ghp_executor_libraries,
+    .notes = "P ranks run at once, P <= N; times hold for as many workers as there were ranks.\n"
+             "Keys of --analytic: F [FLOP/s], bandwidth [bytes/s], latency [s], intra_bandwidth, "
+             "intra_latency,\nmemory [1TiB a node], memory_bandwidth [0: moving memory is free], "
+             "nodes [0: one worker a node], cores,\n"
+             "compute_slowdown, comm_slowdown, link_slowdown [1: overlap costs nothing].",
+};
+
+/* ---- reading the command line ---- */
+
+/* Values before parsing, to see which options were given. */
+struct snapshot {
+    char *values[N_OPTIONS];
+    int at;
+    int way;
+    enum ghp_status status;
+};
+
+static void take_value(const char *name, const char *value, void *context)
+{
+    struct snapshot *snapshot = context;
+
+    (void)name;
+    if (snapshot->at < N_OPTIONS)
+        snapshot->values[snapshot->at++] = strdup(value != NULL ? value : "");
+}
+
+/* Refuses an option that was changed and that this way has no use for. */
+static void check_value(const char *name, const char *value, void *context)
+{
+    struct snapshot *snapshot = context;
+    const char *before = snapshot->at < N_OPTIONS ? snapshot->values[snapshot->at++] : NULL;
+    int ways = MEASURING;
+
+    if (snapshot->status != GHP_OK || before == NULL ||
+        strcmp(before, value != NULL ? value : "") == 0)
+        return;
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; ++i)
+        if (strcmp(uses[i].name, name) == 0) ways = uses[i].ways;
+    if ((ways & snapshot->way) != 0) return;
+    snapshot->status =
+        GHP_FAIL(GHP_ERR_USAGE, "--%s has no use %s; leave it out, or see --help", name,
+                 snapshot->way == MEASURING      ? "without --machine-only"
+                 : snapshot->way == MACHINE_ONLY ? "with --machine-only"
+                 : snapshot->way == HELD_OUT     ? "with --held-out"
+                                                 : "with --analytic");
+}
+
+static enum ghp_status parse(int argc, char **argv, int *way)
+{
+    struct snapshot snapshot = {0};
+    enum ghp_status status = GHP_OK;
+
+    ghp_opts_each(&tool, take_value, &snapshot);
+    status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
+    *way = set.machine_only       ? MACHINE_ONLY
+           : set.analytic != NULL ? ANALYTIC
+           : set.held_out != NULL ? HELD_OUT
+                                  : MEASURING;
+    snapshot.at = 0;
+    snapshot.way = *way;
+    if (status == GHP_OK && !ghp_opts_done()) {
+        ghp_opts_each(&tool, check_value, &snapshot);
+        status = snapshot.status;
+    }
+    for (int i = 0; i < N_OPTIONS; ++i)
+        free(snapshot.values[i]);
+    if (status != GHP_OK || ghp_opts_done()) return status;
+    if (set.output == NULL && *way != HELD_OUT)
+        return GHP_FAIL(GHP_ERR_USAGE, "no output file; give -o FILE");
+    if (*way == MEASURING && (set.models.n == 0 || set.batch == NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "nothing to measure; give --model MODEL and --batch B, or "
+                                       "--analytic, or --machine-only");
+    return GHP_OK;
+}
+
+/* Reads `B[,B2]...`. */
+static enum ghp_status read_batches(int64_t *batches, int *n)
+{
+    const char *at = set.batch;
+
+    *n = 0;
+    while (at != NULL && *n < MAX_BATCHES) {
+        char *end = NULL;
+
+        errno = 0;
+        batches[*n] = strtoll(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0') || errno == ERANGE || batches[*n] < 1)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "cannot read --batch '%s'; give whole numbers above 0, "
+                            "like 64 or 64,128",
+                            set.batch);
+        *n += 1;
+        if (*end == '\0') return GHP_OK;
+        at = end + 1;
+    }
+    if (at == NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE, "too many batches in --batch '%s'; give at most %d", set.batch,
+                    MAX_BATCHES);
+}
+
+static enum ghp_status load_models(struct ghp_model *models)
+{
+    for (int i = 0; i < set.models.n; ++i)
+        GHP_TRY(ghp_network_load(set.models.item[i], &models[i]));
+    return GHP_OK;
+}
+
+static void release_models(struct ghp_model *models)
+{
+    for (int i = 0; i < set.models.n; ++i)
+        ghp_model_release(&models[i]);
+}
+
+/* ---- the ways ---- */
+
+static enum ghp_status describe_machine(void)
+{
+    struct ghp_machine machine = {0};
+    enum ghp_status status =
+        ghp_topology_read(set.hwloc, set.nodes > 0 ? (int)set.nodes : 1, &machine);
+
+    GHP_TRY(status);
+    machine.intra = (struct ghp_link){set.intra_latency_s, set.intra_Bps};
+    machine.inter = (struct ghp_link){set.inter_latency_s, set.inter_Bps};
+    if (set.memory_bytes > 0) machine.memory_bytes = set.memory_bytes;
+    status = ghp_machine_save(set.output, &machine);
+    if (status == GHP_OK) status = ghp_profiled_machine(&machine, set.output, set.json);
+    ghp_machine_release(&machine);
+    return status;
+}
+
+static enum ghp_status write_law(void)
+{
+    struct ghp_model models[GHP_OPT_LIST_MAX] = {{0}};
+    struct ghp_analytic analytic = {0};
+    struct ghp_profile profile = {0};
+    int64_t batches[MAX_BATCHES] = {0};
+    int n_batches = 0;
+    enum ghp_status status = ghp_analytic_parse(set.analytic, &analytic);
+
+    GHP_TRY(status);
+    GHP_TRY(read_batches(batches, &n_batches));
+    for (int i = 0; i < n_batches && set.workers > 0; ++i)
+        GHP_TRY(ghp_extent_check((struct ghp_extent){(int)set.workers, batches[i]}));
+    GHP_TRY_GOTO(status, load_models(models), done);
+    GHP_TRY_GOTO(status,
+                 ghp_analytic_profile(&analytic, numerics_names[set.numerics],
+                                      precision().element_bytes, &profile),
+                 done);
+    profile.tf32 = precision().tf32;
+    GHP_TRY_GOTO(status, ghp_profile_seal(&profile), done);
+    GHP_TRY_GOTO(status, ghp_profile_save(set.output, &profile), done);
+    status = ghp_profiled_law(&profile, set.output, set.json);
+done:
+    ghp_profile_release(&profile);
+    release_models(models);
+    return status;
+}
+
+/* Measuring, once the transport is there. */
+static enum ghp_status measure(struct ghp_transport *transport)
+{
+    struct ghp_model models[GHP_OPT_LIST_MAX] = {{0}};
+    int64_t batches[MAX_BATCHES] = {0};
+    struct ghp_measured_result result = {0};
+    struct ghp_measured_request request = {
+        .models = models,
+        .n_models = set.models.n,
+        .batches = batches,
+        .workers = (int)set.workers,
+        .backend_ops = ghp_backend_find(backend_names[set.backend]),
+        .exact = set.numerics == 1,
+        .precision = precision(),
+        .carrier = (enum ghp_carrier_choice)set.carrier,
+        .watchdog_s = set.watchdog_s,
+        .threads = (int)set.threads,
+        .bind = (enum ghp_bind_mode)set.bind,
+        .sample_s = set.sample_s,
+        .budget_s = set.budget_s,
+        .alike = set.alike,
+        .fresh = set.fresh,
+        .like = set.like,
+        .output = set.output,
+        .intra = {set.intra_latency_s, set.intra_Bps},
+        .inter = {set.inter_latency_s, set.inter_Bps},
+        .memory_bytes = set.memory_bytes,
+        .bucket_bytes = set.bucket_bytes,
+    };
+    enum ghp_status status = read_batches(batches, &request.n_batches);
+
+    if (status == GHP_OK) status = load_models(models);
+    if (status == GHP_OK && request.backend_ops == NULL)
+        status = ghp_backend_fail_unknown(backend_names[set.backend]);
+    status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+    if (status == GHP_OK)
+        status = ghp_measured_run(&request, &ghp_transport_mpi, transport, &result);
+    if (status == GHP_OK) {
+        if (ghp_transport_mpi.rank(transport) == 0)
+            status = ghp_profiled_measured(&result, set.output, set.json);
+        status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+    }
+    ghp_profile_release(&result.profile);
+    release_models(models);
+    return status;
+}
+
+/* Trying a profile, once the transport is there. */
+static enum ghp_status try_held_out(struct ghp_transport *transport)
+{
+    struct ghp_held_out_request request = {.profile_path = set.held_out,
+                                           .bind = (enum ghp_bind_mode)set.bind,
+                                           .sample_s = set.sample_s,
+                                           .budget_s = set.budget_s};
+    struct ghp_held_out_result result = {0};
+    enum ghp_status status = ghp_held_out_run(&request, &ghp_transport_mpi, transport, &result);
+
+    if (status == GHP_OK) {
+        if (ghp_transport_mpi.rank(transport) == 0)
+            status = set.json ? ghp_json_print(ghp_held_out_json(&result, set.held_out), stdout)
+                              : ghp_held_out_print(&result, set.held_out, stdout);
+        status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+    }
+    ghp_held_out_release(&result.held);
+    return status;
+}
+
+static int fail(enum ghp_status status)
+{
+    fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
+    return ghp_status_exit_code(status);
+}
+
+/* All ranks have failed: one of them says why. */
+static int fail_together(struct ghp_transport *transport, enum ghp_status status)
+{
+    bool speaks = false;
+    int code = ghp_status_exit_code(status);
+
+    if (status == GHP_ERR_COMM && !ghp_measure_is_echo()) {
+        fail(status); /* the others cannot be reached */
+        ghp_transport_mpi.abort(transport, code);
+        return code;
+    }
+    if (ghp_measured_spokesman(&ghp_transport_mpi, transport, &speaks) != GHP_OK) {
+        fail(status);
+        ghp_transport_mpi.abort(transport, code);
+        return code;
+    }
+    if (speaks) fail(status);
+    ghp_transport_mpi.close(transport);
+    return code;
+}
+
+static int run_measuring(int argc, char **argv, int way)
+{
+    struct ghp_transport *transport = NULL;
+    enum ghp_status status = ghp_transport_mpi.open(&argc, &argv, set.watchdog_s, &transport);
+
+    if (status != GHP_OK) return fail(status);
+    ghp_log_open(tool.name, ghp_transport_mpi.rank(transport) == 0);
+    status = way == HELD_OUT ? try_held_out(transport) : measure(transport);
+    if (status != GHP_OK) return fail_together(transport, status);
+    ghp_transport_mpi.close(transport);
+    return 0;
+}
+
+/* Whether mpirun started this process as another rank than 0: its usage errors are said by rank 0. */
+static bool is_echo(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    return rank != NULL && strcmp(rank, "0") != 0;
+}
+
+int main(int argc, char **argv)
+{
+    int way = MEASURING;
+    enum ghp_status status = parse(argc, argv, &way);
+
+    if (status != GHP_OK) return is_echo() ? ghp_status_exit_code(status) : fail(status);
+    if (ghp_opts_done()) return 0;
+    if (way == MEASURING || way == HELD_OUT) return run_measuring(argc, argv, way);
+    ghp_log_open(tool.name, true);
+    status = way == ANALYTIC ? write_law() : describe_machine();
+    return status == GHP_OK ? 0 : fail(status);
+}

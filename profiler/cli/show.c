@@ -1,0 +1,152 @@
+/* profiler/cli/show.c - see cli/show.h. */
+#include "profiler/cli/show.h"
+
+#include "core/base/json.h"
+#include "core/base/table.h"
+#include "core/base/units.h"
+
+#include <stdio.h>
+
+static json_t *link_json(struct ghp_link link)
+{
+    return json_pack("{s:f, s:f}", "latency_s", link.latency_s, "bandwidth_Bps",
+                     link.bandwidth_Bps);
+}
+
+enum ghp_status ghp_profiled_machine(const struct ghp_machine *machine, const char *output,
+                                     bool json)
+{
+    struct ghp_table *table = NULL;
+    char bytes[32];
+    enum ghp_status status = GHP_OK;
+
+    if (json)
+        return ghp_json_print(
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "way", "machine",
+                      "output", output, "name", machine->name, "nodes", machine->nodes, "packages",
+                      machine->packages, "cores", machine->cores, "threads", machine->threads,
+                      "memory_bytes", (json_int_t)machine->memory_bytes, "intra",
+                      link_json(machine->intra), "inter", link_json(machine->inter)),
+            stdout);
+    table = ghp_table_open();
+    ghp_table_note(table, "machine %s: %s", output, machine->name);
+    ghp_table_column(table, "nodes", "", 'r');
+    ghp_table_column(table, "packages", "a node", 'r');
+    ghp_table_column(table, "cores", "a node", 'r');
+    ghp_table_column(table, "threads", "a node", 'r');
+    ghp_table_column(table, "memory", "a node", 'r');
+    ghp_table_row(table);
+    ghp_table_cell(table, "%d", machine->nodes);
+    ghp_table_cell(table, "%d", machine->packages);
+    ghp_table_cell(table, "%d", machine->cores);
+    ghp_table_cell(table, "%d", machine->threads);
+    ghp_table_cell(table, "%s", ghp_bytes_text((double)machine->memory_bytes, bytes, sizeof bytes));
+    status = ghp_table_print(table, stdout);
+    ghp_table_close(table);
+    return status;
+}
+
+enum ghp_status ghp_profiled_law(const struct ghp_profile *profile, const char *output, bool json)
+{
+    const struct ghp_link link = profile->machine.inter;
+    char hash[17];
+
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)profile->hash);
+    if (json)
+        return ghp_json_print(
+            json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "way", "analytic", "output", output,
+                      "profile_hash", hash, "flops_per_s", profile->law.flops_per_s, "intra",
+                      link_json(profile->machine.intra), "inter", link_json(link)),
+            stdout);
+    printf("# profile %s by law: %g FLOP/s, %g bytes/s, %g s\n", output, profile->law.flops_per_s,
+           link.bandwidth_Bps, link.latency_s);
+    return GHP_OK;
+}
+
+static json_t *measured_json(const struct ghp_measured_result *r, const char *output)
+{
+    char hash[17];
+    json_t *ops = json_pack("{s:i, s:i, s:i, s:i}", "measured", r->ops.measured, "kept",
+                            r->ops.kept, "interpolated", r->ops.interpolated, "law", r->ops.law);
+    json_t *comms = json_pack("{s:i, s:i, s:i}", "measured", r->comms_measured, "kept",
+                              r->comms_kept, "law", r->comms_left);
+
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->profile.hash);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:o, s:o, "
+        "s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}, s:s*}",
+        "way", "measured", "output", output, "profile_hash", hash, "backend", r->profile.backend,
+        "numerics", r->profile.numerics, "precision",
+        ghp_precision_name(ghp_profile_precision(&r->profile)), "workers", r->workers, "ranks",
+        r->ranks, "nodes", r->nodes, "threads", r->threads, "oversubscribed", r->oversubscribed,
+        "binding", r->binding, "seconds", r->seconds, "operations", ops, "collectives", comms,
+        "intra", link_json(r->profile.machine.intra), "inter", link_json(r->profile.machine.inter),
+        "overlap", "compute", r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
+        r->profile.overlap.link, "comm_long",
+        ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "queue_s",
+        r->profile.overlap.queue_s, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
+}
+
+static void measured_row(struct ghp_table *table, const char *what, int measured, int kept,
+                         int interpolated, int law)
+{
+    ghp_table_row(table);
+    ghp_table_cell(table, "%s", what);
+    ghp_table_cell(table, "%d", measured);
+    ghp_table_cell(table, "%d", kept);
+    ghp_table_cell(table, "%d", interpolated);
+    ghp_table_cell(table, "%d", law);
+}
+
+static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds)
+{
+    double most = 1;
+
+    for (int i = 0; i < speeds->n; ++i)
+        if (speeds->of[i] > most) most = speeds->of[i];
+    if (speeds->n > 0)
+        ghp_table_note(
+            table, "workers are not equally fast: up to %.3g times as fast as the slowest", most);
+}
+
+/* What the budget did not reach makes predictions that are worth less. */
+static void note_missed(struct ghp_table *table, int law)
+{
+    if (law > 0)
+        ghp_table_note(
+            table,
+            "%d operation%s by law, for lack of time: plans that need them are predicted worse; "
+            "the same command without --fresh goes on from here, --budget gives more time",
+            law, law == 1 ? "" : "s");
+}
+
+enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *r, const char *output,
+                                      bool json)
+{
+    static const char *const columns[] = {"measured", "kept", "interpolated", "by law"};
+    struct ghp_table *table = NULL;
+    char seconds[32];
+    enum ghp_status status = GHP_OK;
+
+    if (json) return ghp_json_print(measured_json(r, output), stdout);
+    table = ghp_table_open();
+    ghp_table_note(table, "profile %s: %s, %s, %s; %s", output, r->profile.backend,
+                   r->profile.numerics, ghp_precision_name(ghp_profile_precision(&r->profile)),
+                   ghp_seconds_text(r->seconds, seconds, sizeof seconds));
+    ghp_table_note(table, "%d rank%s at once on %d node%s, %d thread%s each%s", r->ranks,
+                   r->ranks == 1 ? "" : "s", r->nodes, r->nodes == 1 ? "" : "s", r->threads,
+                   r->threads == 1 ? "" : "s", r->oversubscribed ? ", sharing cores" : "");
+    ghp_table_note(table, "rank 0: %s", r->binding);
+    note_speeds(table, &r->profile.speeds);
+    note_missed(table, r->ops.law);
+    if (r->overrun[0] != '\0') ghp_table_note(table, "over the budget: %s", r->overrun);
+    ghp_table_column(table, "what", "", 'l');
+    for (int i = 0; i < 4; ++i)
+        ghp_table_column(table, columns[i], "", 'r');
+    measured_row(table, "operations", r->ops.measured, r->ops.kept, r->ops.interpolated,
+                 r->ops.law);
+    measured_row(table, "collectives", r->comms_measured, r->comms_kept, 0, r->comms_left);
+    status = ghp_table_print(table, stdout);
+    ghp_table_close(table);
+    return status;
+}

@@ -1,0 +1,269 @@
+/* profiler/measure/comm.c - every collective of the agenda through the executor's transport, and the fit. */
+#include "profiler/measure/comm.h"
+#include "core/base/log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAST_CLEAR_BYTES = 1 << 20,
+    WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
+    WORK_PIECE_BYTES = 32 << 10
+};
+static const double clear_s = 0.1;   /* of one collective */
+static const double least_s = 1e-7;  /* of one collective */
+static const double work_s = 300e-6; /* of computing before each collective, as a layer's is */
+
+struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
+{
+    int block = count * stride;
+    int start = rank / block * block;
+
+    if (start + block > size) return (struct ghp_ranks){.first = rank, .count = 1, .stride = 1};
+    return (struct ghp_ranks){.first = start + rank % stride, .count = count, .stride = stride};
+}
+
+/* One collective and its buffers on this rank. */
+struct exchange {
+    const struct ghp_measure *m;
+    struct ghp_team team; /* with whoever carries tensors */
+    const struct ghp_agenda_comm *what;
+    struct ghp_comm *comm; /* NULL: this rank is left over */
+    void *in, *out, *scratch;
+    int64_t scratch_bytes;
+    unsigned char *work; /* NULL: collectives follow each other without a pause */
+};
+
+/* Computes for work_s: when a collective of a step begins, links have come to rest and caches hold other things. */
+static void work(const struct exchange *x)
+{
+    double end_s = ghp_measure_now_s() + work_s;
+    int64_t at = 0;
+
+    while (ghp_measure_now_s() < end_s) {
+        for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES)
+            ++x->work[at + i];
+        at = (at + WORK_PIECE_BYTES) % WORK_BYTES;
+    }
+}
+
+static enum ghp_status exchange_once(const struct exchange *x)
+{
+    const struct ghp_transport_ops *ops = x->team.carrier_ops;
+    int64_t each = x->what->bytes / x->what->count;
+    struct ghp_reduction sum = {.in = x->in,
+                                .out = x->out,
+                                .elements = x->what->bytes / x->m->element_bytes,
+                                .element_bytes = x->m->element_bytes,
+                                .scratch = x->scratch,
+                                .scratch_bytes = x->scratch_bytes};
+
+    switch (x->what->op) {
+    case GHP_COMM_ALL_REDUCE:
+        sum.out = x->in;
+        return ops->all_reduce(x->comm, &sum);
+    case GHP_COMM_REDUCE_SCATTER:
+        sum.elements = each / x->m->element_bytes;
+        return ops->reduce_scatter(x->comm, &sum);
+    case GHP_COMM_ALL_GATHER:
+        return ops->all_gather(x->comm, x->in, x->out, each);
+    case GHP_COMM_ALL_TO_ALL:
+        return ops->all_to_all(x->comm, x->in, x->out, each);
+    case GHP_COMM_TRANSFER:
+    case GHP_COMM_NONE:
+    case GHP_COMM_COUNT: break;
+    }
+    return GHP_FAIL(GHP_ERR_INTERNAL, "no such collective to measure: %d; report this", x->what->op);
+}
+
+static enum ghp_status exchange_run(void *context, int64_t repeats)
+{
+    const struct exchange *x = context;
+
+    for (int64_t i = 0; i < repeats && x->comm != NULL; ++i) {
+        if (x->work != NULL) work(x);
+        GHP_TRY(exchange_once(x));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status exchange_open(struct exchange *x)
+{
+    const struct ghp_agenda_comm *what = x->what;
+    struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
+    struct ghp_device device = ghp_measure_device(x->m);
+
+    x->team = ghp_measure_carrier(x->m);
+    if (ranks.count > 1) {
+        GHP_TRY(x->team.carrier_ops->group(x->team.carrier, ranks, GHP_STREAM_COMPUTE, &x->comm));
+        x->team.carrier_ops->label(x->comm, ghp_comm_name(what->op));
+    }
+    x->scratch_bytes = ghp_receive_bytes(what->bytes, what->count);
+    GHP_TRY(ghp_device_allocate(device, what->bytes, &x->in));
+    GHP_TRY(ghp_device_allocate(device, what->bytes, &x->out));
+    GHP_TRY(ghp_device_allocate(device, x->scratch_bytes, &x->scratch));
+    if (x->m->shares_cores || x->team.carrier_ops->queues) return GHP_OK;
+    x->work = ghp_alloc(WORK_BYTES, 1);
+    return x->work != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static void exchange_close(struct exchange *x)
+{
+    struct ghp_device device = ghp_measure_device(x->m);
+
+    free(x->work);
+    ghp_device_release(device, x->scratch);
+    ghp_device_release(device, x->out);
+    ghp_device_release(device, x->in);
+}
+
+static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_comm *what,
+                                   int samples)
+{
+    struct exchange x = {.m = m, .what = what};
+    struct ghp_task task = {
+        .run = exchange_run, .context = &x, .queue = GHP_QUEUE_COMPUTE};
+    int before = what->samples.n;
+    double unused = 0;
+    enum ghp_status status = exchange_open(&x);
+
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    task.clock = x.team.carrier_ops->queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
+    status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
+    for (int i = before; i < what->samples.n && x.work != NULL; ++i)
+        what->samples.values[i] = fmax(what->samples.values[i] - work_s, least_s);
+done:
+    exchange_close(&x);
+    return status;
+}
+
+static enum ghp_status enter(const struct ghp_agenda_comm *what, struct ghp_profile *profile)
+{
+    struct ghp_timed timed = ghp_measure_summary(&what->samples);
+    struct ghp_comm_entry entry = {.op = what->op,
+                                   .count = what->count,
+                                   .stride = what->stride,
+                                   .bytes = what->bytes,
+                                   .seconds = timed.seconds,
+                                   .spread = timed.spread,
+                                   .source = GHP_SOURCE_MEASURED};
+
+    return ghp_profile_add_comm(profile, &entry);
+}
+
+/* Whether a smaller size of the same kind took so long that the link's rate is known: larger ones follow by law. */
+static bool is_clear(const struct ghp_agenda *agenda, const struct ghp_agenda_comm *what)
+{
+    for (int i = 0; i < agenda->n_comms; ++i) {
+        const struct ghp_agenda_comm *other = &agenda->comms[i];
+
+        if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
+            other->bytes < what->bytes && other->bytes >= LEAST_CLEAR_BYTES && other->samples.n > 0 &&
+            ghp_measure_summary(&other->samples).seconds > clear_s)
+            return true;
+    }
+    return false;
+}
+
+enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda *agenda,
+                                  struct ghp_comm_limits limits, struct ghp_profile *profile)
+{
+    enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
+    double unused = 0;
+
+    if (agenda->n_comms > 0) ghp_progress_begin("collectives", agenda->n_comms);
+    for (int i = 0; i < agenda->n_comms; ++i) {
+        struct ghp_agenda_comm *what = &agenda->comms[i];
+        unsigned char leave = ghp_measure_now_s() > limits.deadline_s ||
+                              3 * what->bytes > limits.memory_bytes || is_clear(agenda, what);
+
+        ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
+        if (what->kept) continue;
+        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &leave, 1), done);
+        if (leave) continue;
+        GHP_TRY_GOTO(status, measure_one(m, what, limits.samples), done);
+        if (m->rank == 0) own = enter(what, profile);
+    }
+    status = ghp_measure_max(m, own, &unused);
+done:
+    ghp_progress_end();
+    return status;
+}
+
+/* ---- the law ---- */
+
+/* Sums of the normal equations of t = a latency + b / bandwidth, each row divided by its t. */
+struct fit {
+    double aa, ab, bb, at, bt;
+    int n;
+};
+
+/* Whether the first group of the kind stays inside one node. */
+static bool inside_node(const struct ghp_machine *machine, const struct ghp_comm_entry *entry,
+                        int workers)
+{
+    int last = (entry->count - 1) * entry->stride;
+
+    return ghp_machine_place(machine, workers, 0).node ==
+           ghp_machine_place(machine, workers, last).node;
+}
+
+/* One row: the law is linear in (latency, 1 / bandwidth), so unit links give its two coefficients. */
+static void fit_add(struct fit *fit, const struct ghp_machine *machine,
+                    const struct ghp_comm_entry *entry, int workers)
+{
+    struct ghp_machine unit = *machine; /* borrows the names */
+    struct ghp_ranks ranks = ghp_measure_ranks(0, workers, entry->count, entry->stride);
+    double a = 0, b = 0;
+
+    unit.intra = (struct ghp_link){.latency_s = 1, .bandwidth_Bps = 1e30};
+    unit.inter = unit.intra;
+    a = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
+    unit.intra = (struct ghp_link){.latency_s = 0, .bandwidth_Bps = 1};
+    unit.inter = unit.intra;
+    if (!inside_node(machine, entry, workers)) unit.intra.bandwidth_Bps = 1e30;
+    b = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
+    fit->aa += a * a;
+    fit->ab += a * b;
+    fit->bb += b * b;
+    fit->at += a;
+    fit->bt += b;
+    fit->n += 1;
+}
+
+/* The link that fits best; untouched where there is nothing to fit. */
+static void fit_solve(const struct fit *fit, struct ghp_link *link)
+{
+    double determinant = fit->aa * fit->bb - fit->ab * fit->ab;
+    double latency_s = 0, per_byte_s = 0;
+
+    if (fit->n == 0 || !(fit->bb > 0)) return;
+    if (determinant > 1e-12 * fit->aa * fit->bb) {
+        latency_s = (fit->at * fit->bb - fit->bt * fit->ab) / determinant;
+        per_byte_s = (fit->bt * fit->aa - fit->at * fit->ab) / determinant;
+    }
+    if (!(latency_s > 0) || !(per_byte_s > 0)) {
+        latency_s = 0;
+        per_byte_s = fit->bt / fit->bb;
+    }
+    if (!(per_byte_s > 0)) return;
+    link->latency_s = latency_s;
+    link->bandwidth_Bps = 1 / per_byte_s;
+}
+
+void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
+{
+    struct fit intra = {0}, inter = {0};
+    struct ghp_machine *machine = &profile->machine;
+
+    for (int i = 0; i < profile->n_comms; ++i) {
+        const struct ghp_comm_entry *entry = &profile->comms[i];
+
+        if (entry->count < 2 || entry->count * entry->stride > workers || !(entry->seconds > 0))
+            continue;
+        fit_add(inside_node(machine, entry, workers) ? &intra : &inter, machine, entry, workers);
+    }
+    fit_solve(&intra, &machine->intra);
+    fit_solve(&inter, &machine->inter);
+}

@@ -1,0 +1,287 @@
+/* profiler/measure/measure.c - samples, means, and what the ranks tell each other. */
+#include "profiler/measure/measure.h"
+
+#include "executor/compare/candidates.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Samples that spread more than this are not trusted yet. */
+static const double calm_spread = 0.03;
+static const double fences = 1.5; /* times the distance of the quartiles: Tukey's */
+static const int64_t max_repeats = 1000000;
+static const double near_fastest = 0.9; /* so near to the fastest worker's speed counts as that */
+static const double head_start_s = 100e-6; /* of the host before a device */
+
+double ghp_measure_now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A step adds operations up, and means are what adds; samples far beyond the quartiles were disturbed. */
+static double mean_inside(const double *values, int n, double low, double high)
+{
+    double sum = 0;
+    int inside = 0;
+
+    for (int i = 0; i < n; ++i) {
+        if (values[i] < low || values[i] > high) continue;
+        sum += values[i];
+        ++inside;
+    }
+    return sum / inside;
+}
+
+struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples)
+{
+    struct ghp_timed timed = {.samples = samples->n};
+    double values[GHP_MAX_SAMPLES], low, high, fence;
+
+    if (samples->n == 0) return timed;
+    memcpy(values, samples->values, sizeof values);
+    qsort(values, (size_t)samples->n, sizeof *values, ascending);
+    low = ghp_contest_quantile(values, samples->n, 0.25);
+    high = ghp_contest_quantile(values, samples->n, 0.75);
+    fence = fences * (high - low);
+    timed.seconds = mean_inside(values, samples->n, low - fence, high + fence);
+    if (timed.seconds > 0) timed.spread = (high - low) / timed.seconds;
+    return timed;
+}
+
+/* What the ranks say that did not fail themselves. */
+static const char echo[] = "see its message";
+
+bool ghp_measure_is_echo(void)
+{
+    return strstr(ghp_status_message(), echo) != NULL;
+}
+
+/* What each rank tells the others. */
+struct word {
+    double value;
+    int64_t status;
+};
+
+/* All ranks' words, or the failure of any of them. */
+static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status, double value,
+                            struct word *all)
+{
+    struct word mine = {.value = value, .status = status};
+    enum ghp_status result =
+        m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
+
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+        if (all[r].status != GHP_OK)
+            result =
+                status != GHP_OK ? status : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
+    return result;
+}
+
+enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value)
+{
+    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
+    enum ghp_status result = GHP_OK;
+
+    /* without this memory a rank cannot take part: all others learn it from the watchdog */
+    if (all == NULL) return GHP_NO_MEMORY();
+    result = hear(m, status, *value, all);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+        if (all[r].value > *value) *value = all[r].value;
+    free(all);
+    return result;
+}
+
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value)
+{
+    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
+    enum ghp_status result = GHP_OK;
+    double sum = 0;
+
+    if (all == NULL) return GHP_NO_MEMORY();
+    result = hear(m, status, *value, all);
+    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+        sum += all[r].value;
+    if (result == GHP_OK) *value = sum / m->size;
+    free(all);
+    return result;
+}
+
+enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
+                                  int64_t n)
+{
+    unsigned char *all = ghp_alloc((size_t)m->size, (size_t)n);
+    double unused = 0;
+
+    if (status == GHP_OK && all == NULL) status = GHP_NO_MEMORY();
+    status = ghp_measure_max(m, status, &unused);
+    if (status == GHP_OK) status = m->transport_ops->all_gather(m->world, bytes, all, n);
+    if (status == GHP_OK) memcpy(bytes, all, (size_t)n);
+    free(all);
+    return status;
+}
+
+/* ---- by a device's marks ---- */
+
+enum { MOST_TAPED = 512 };
+
+struct marked {
+    struct ghp_device device;
+    enum ghp_queue queue;
+    struct ghp_mark *begin, *end;
+    struct ghp_tape *tape; /* of `taped` runs; NULL: none */
+    int64_t taped;
+};
+
+/* A tape of the task's runs: as training plays them, without the host between them. Without one the runs are enqueued. */
+static void record(struct marked *by, struct ghp_task task, int64_t repeats)
+{
+    const struct ghp_device_ops *ops = by->device.ops;
+    enum ghp_status status, ended;
+
+    if (task.clock != GHP_CLOCK_COMPUTE || ops->record == NULL || repeats < 2) return;
+    by->taped = repeats < MOST_TAPED ? repeats : MOST_TAPED;
+    if (ops->record(by->device.backend) != GHP_OK) return;
+    status = task.run(task.context, by->taped);
+    ended = ops->recorded(by->device.backend, &by->tape);
+    if (status == GHP_OK && ended == GHP_OK) return;
+    if (ended == GHP_OK) ops->tape_close(by->device.backend, by->tape);
+    by->tape = NULL;
+}
+
+/* Enqueues at least `repeats` runs between the marks; *runs receives their number. */
+static enum ghp_status enqueue_runs(struct marked *by, struct ghp_task task, int64_t repeats,
+                                    int64_t *runs)
+{
+    const struct ghp_device_ops *ops = by->device.ops;
+
+    *runs = 0;
+    if (by->tape == NULL) {
+        *runs = repeats;
+        return task.run(task.context, repeats);
+    }
+    for (; *runs < repeats; *runs += by->taped)
+        GHP_TRY(ops->play(by->device.backend, by->tape));
+    return GHP_OK;
+}
+
+static enum ghp_status run_marked(struct marked *by, struct ghp_task task, int64_t repeats,
+                                  double *seconds)
+{
+    const struct ghp_device_ops *ops = by->device.ops;
+    struct ghp_backend *backend = by->device.backend;
+    int64_t runs = repeats;
+
+    GHP_TRY(ops->mark_open(backend, true, &by->begin));
+    GHP_TRY(ops->mark_open(backend, true, &by->end));
+    record(by, task, repeats);
+    GHP_TRY(ops->finish(backend, by->queue));
+    if (by->queue == GHP_QUEUE_COMPUTE) GHP_TRY(ops->delay(backend, head_start_s));
+    GHP_TRY(ops->set(backend, by->queue, by->begin));
+    GHP_TRY(enqueue_runs(by, task, repeats, &runs));
+    GHP_TRY(ops->set(backend, by->queue, by->end));
+    GHP_TRY(ops->finish(backend, by->queue));
+    GHP_TRY(ops->between(backend, by->begin, by->end, seconds));
+    *seconds /= (double)runs;
+    return GHP_OK;
+}
+
+static enum ghp_status sample_marked(const struct ghp_measure *m, struct ghp_task task,
+                                     int64_t repeats, double *seconds)
+{
+    struct marked by = {.device = ghp_measure_device(m),
+                        .queue = task.clock == GHP_CLOCK_COMM ? task.queue : GHP_QUEUE_COMPUTE};
+    enum ghp_status status = run_marked(&by, task, repeats, seconds);
+
+    if (by.tape != NULL) by.device.ops->tape_close(by.device.backend, by.tape);
+    by.device.ops->mark_close(by.device.backend, by.end);
+    by.device.ops->mark_close(by.device.backend, by.begin);
+    return status;
+}
+
+/* What a rank's own seconds say of the slowest worker's: those of the fastest count, others say less. */
+static double of_slowest(const struct ghp_measure *m, struct ghp_task task, double seconds)
+{
+    if (!task.alone || !(m->fastest > 1)) return seconds;
+    return m->speed >= near_fastest * m->fastest ? seconds * m->speed : 0;
+}
+
+/* The slowest rank's mean over `repeats` runs; all ranks begin as they leave the last exchange, so together. */
+static enum ghp_status sample(const struct ghp_measure *m, struct ghp_task task, int64_t repeats,
+                              double *seconds)
+{
+    double start_s = ghp_measure_now_s();
+    enum ghp_status status;
+
+    if (task.clock != GHP_CLOCK_HOST) {
+        status = sample_marked(m, task, repeats, seconds);
+    } else {
+        status = task.run(task.context, repeats);
+        *seconds = (ghp_measure_now_s() - start_s) / (double)repeats;
+    }
+    *seconds = of_slowest(m, task, *seconds);
+    return ghp_measure_max(m, status, seconds);
+}
+
+/* Runs that make a sample of the wanted length, by the seconds of one. */
+static int64_t repeats_for(double sample_s, double once_s)
+{
+    double wanted = ceil(sample_s / fmax(once_s, 1e-9));
+
+    return wanted < (double)max_repeats ? (int64_t)fmax(wanted, 1) : max_repeats;
+}
+
+enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                               int more, struct ghp_samples *samples)
+{
+    double once_s = ghp_measure_summary(samples).seconds;
+
+    for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
+        GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
+        /* a first run may have had a shared core to itself */
+        once_s = samples->values[samples->n++];
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                                 int more, struct ghp_samples *samples)
+{
+    double once_s = 0;
+
+    GHP_TRY(m->transport_ops->barrier(m->world));
+    GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
+    if (samples->n == 0 && more > 0) {
+        GHP_TRY(sample(m, task, 1, &once_s));
+        if (repeats_for(sample_s, once_s) > 1) /* else it is a sample itself */
+            GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &once_s));
+        samples->values[samples->n++] = once_s;
+        --more;
+    }
+    return ghp_measure_on(m, task, sample_s, more, samples);
+}
+
+enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
+                                 struct ghp_effort effort, struct ghp_timed *timed)
+{
+    struct ghp_samples samples = {0};
+
+    GHP_TRY(ghp_measure_more(m, task, effort.sample_s, effort.min_samples, &samples));
+    *timed = ghp_measure_summary(&samples);
+    while (samples.n < effort.max_samples && timed->spread > calm_spread) {
+        GHP_TRY(ghp_measure_more(m, task, effort.sample_s, 1, &samples));
+        *timed = ghp_measure_summary(&samples);
+    }
+    return GHP_OK;
+}

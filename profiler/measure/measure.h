@@ -1,0 +1,144 @@
+/* profiler/measure/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, mean and spread.
+ *
+ * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
+ * mean. Of work that each does alone, and workers of unlike speeds, it is what the slowest takes: the fastest one's seconds times
+ * its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is timed by the device's own marks, played from a tape where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_measure.c */
+#ifndef GHP_PROFILER_MEASURE_MEASURE_H
+#define GHP_PROFILER_MEASURE_MEASURE_H
+
+#include "core/cost/profile.h"
+#include "executor/backend/team.h"
+
+/* Who measures; everything is borrowed. */
+struct ghp_measure {
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_transport *transport;
+    struct ghp_comm *world; /* all ranks, compute stream */
+    int rank, size;
+    const struct ghp_backend_ops *backend_ops;
+    struct ghp_backend *backend;
+    /* of tensors; NULL: the transport carries them too */
+    const struct ghp_transport_ops *carrier_ops;
+    struct ghp_transport *carrier;
+    int element_bytes; /* 2, 4 or 8 */
+    int threads;       /* of this rank; 0: one */
+    double sample_s;   /* how long one sample of an operation lasts, > 0 */
+    bool shares_cores; /* more ranks than cores */
+    /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/cost/speeds.h) */
+    double speed, fastest;
+    /* a worker's share of the largest cache: a step that moves more finds nothing there again */
+    int64_t cache_bytes;
+};
+
+/* Who says when work is done. */
+enum ghp_clock {
+    GHP_CLOCK_HOST,    /* it is when run returns */
+    GHP_CLOCK_COMPUTE, /* run only enqueues, on a device's compute queue; the same each time */
+    GHP_CLOCK_COMM     /* on its communication queue, or collectives on either */
+};
+
+/* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */
+struct ghp_task {
+    enum ghp_status (*run)(void *context, int64_t repeats);
+    void *context;
+    enum ghp_clock clock;
+    enum ghp_queue queue; /* of GHP_CLOCK_COMM */
+    /* no rank waits for another in it: what unlike workers take counts by their speeds */
+    bool alone;
+};
+
+/* Where the backend's tensors lie. */
+static inline struct ghp_device ghp_measure_device(const struct ghp_measure *m)
+{
+    return m->backend != NULL ? ghp_backend_device(m->backend_ops, m->backend)
+                              : (struct ghp_device){0};
+}
+
+/* The clock of what the backend runs. */
+static inline enum ghp_clock ghp_measure_clock(const struct ghp_measure *m)
+{
+    return ghp_measure_device(m).ops != NULL ? GHP_CLOCK_COMPUTE : GHP_CLOCK_HOST;
+}
+
+/* Who carries tensors. */
+static inline struct ghp_team ghp_measure_carrier(const struct ghp_measure *m)
+{
+    return ghp_team_complete((struct ghp_team){.backend_ops = m->backend_ops,
+                                               .backend = m->backend,
+                                               .transport_ops = m->transport_ops,
+                                               .transport = m->transport,
+                                               .carrier_ops = m->carrier_ops,
+                                               .carrier = m->carrier});
+}
+
+enum { GHP_MAX_SAMPLES = 9 };
+
+/* Seconds of one run, as often as they were taken. */
+struct ghp_samples {
+    int n;
+    double values[GHP_MAX_SAMPLES];
+};
+
+/* How long one sample should last. */
+struct ghp_effort {
+    double sample_s; /* > 0 */
+    int min_samples; /* 1 .. GHP_MAX_SAMPLES; more are taken, up to max, while they spread */
+    int max_samples;
+};
+
+/* What came out. */
+struct ghp_timed {
+    /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
+    double seconds;
+    double spread; /* (third quartile - first quartile) / seconds */
+    int samples;
+};
+
+/* Times a task.
+ *
+ * Returns   GHP_OK; the task's own failure on the rank that failed, GHP_ERR_COMM on the others
+ * Collective over m->world */
+enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
+                                 struct ghp_effort effort, struct ghp_timed *timed);
+
+/* Takes `more` samples of a task and puts them behind those that earlier calls took; what does not fit is not taken.
+ * Calls that lie minutes apart make samples that know how the machine drifts.
+ *
+ * sample_s   how long one sample should last, > 0
+ *
+ * Returns   as ghp_measure_task
+ * Collective over m->world */
+enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                                 int more, struct ghp_samples *samples);
+
+/* The same right behind a call that took the first samples: nothing is warmed up. samples->n > 0. */
+enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                               int more, struct ghp_samples *samples);
+
+/* The largest of all ranks' values; fails on every rank where any rank's status is a failure (which that rank returns;
+ * the others GHP_ERR_COMM).
+ * Collective over m->world */
+enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
+
+/* The mean of all ranks' values, the same bits on all; fails as ghp_measure_max does.
+ * Collective over m->world */
+enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status,
+                                 double *value);
+
+/* Whether this thread's message only says that another rank failed. */
+bool ghp_measure_is_echo(void);
+
+/* Rank 0's n > 0 bytes, to all; fails on every rank where any rank's status is a failure, as ghp_measure_max does.
+ * Collective over m->world */
+enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
+                                  int64_t n);
+
+/* Seconds since some fixed moment, never backwards. */
+double ghp_measure_now_s(void);
+
+/* Median and spread of n >= 1 samples. */
+struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples);
+
+#endif

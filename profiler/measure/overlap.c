@@ -1,0 +1,438 @@
+/* profiler/measure/overlap.c - reductions on the communication thread beside computing, and beside exchanges. */
+#include "profiler/measure/overlap.h"
+#include "core/model/precision.h"
+#include "executor/engine/stream.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUNDS = 5,           /* at most GHP_MAX_SAMPLES */
+    LONG_ROUNDS = 3,      /* of long reductions */
+    ALONE_SAMPLES = 4,    /* a measurement alone lasts as long as so many samples of an operation */
+    CYCLES = 3,           /* all the computing in turns, at least so often a round */
+    SHORT_EXCHANGES = 16, /* a round */
+    SHORT_BYTES = 1 << 10, /* of each rank: as statistics are */
+    LEAST_RUNS = 4,
+    MOST_RUNS = 1000
+};
+/* a round lasts as long as so many samples of an operation */
+static const double round_samples = 10;
+/* slowdown of a reduction from which on long ones are measured, too: what waits for the link alone has none at any size */
+static const double slow_reduction = 1.05;
+
+/* Reductions of so many bytes over all ranks on the communication stream, exchanges over all ranks on the computing one. */
+struct traffic {
+    const struct ghp_measure *m;
+    int64_t bytes;
+    int64_t each;               /* of an exchange, of each rank */
+    struct ghp_team team;       /* with whoever carries tensors */
+    struct ghp_comm *comm;      /* communication stream */
+    struct ghp_comm *exchanges; /* compute stream */
+    struct ghp_reduction sum;
+    void *mine, *all;  /* exchange */
+    atomic_int done;   /* reductions of this round */
+    double finished_s; /* when the last of them was done; read after waiting for it */
+};
+
+static enum ghp_status reduce_once(void *context, int job)
+{
+    struct traffic *t = context;
+
+    (void)job;
+    GHP_TRY(t->team.carrier_ops->all_reduce(t->comm, &t->sum));
+    t->finished_s = ghp_measure_now_s();
+    atomic_fetch_add(&t->done, 1);
+    return GHP_OK;
+}
+
+static enum ghp_status reduce_run(void *context, int64_t repeats)
+{
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(reduce_once(context, 0));
+    return GHP_OK;
+}
+
+static enum ghp_status exchange_run(void *context, int64_t repeats)
+{
+    const struct traffic *t = context;
+
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(t->team.carrier_ops->all_gather(t->exchanges, t->mine, t->all, t->each));
+    return GHP_OK;
+}
+
+static enum ghp_status traffic_open(struct traffic *t)
+{
+    struct ghp_ranks ranks = {.first = 0, .count = t->m->size, .stride = 1};
+
+    struct ghp_device device = ghp_measure_device(t->m);
+
+    t->each = t->bytes / t->m->size;
+    t->team = ghp_measure_carrier(t->m);
+    GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMM, &t->comm));
+    GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
+    t->team.carrier_ops->label(t->comm, "reductions that overlap");
+    t->team.carrier_ops->label(t->exchanges, "exchanges that overlap");
+    GHP_TRY(ghp_device_allocate(device, t->bytes, &t->sum.out));
+    t->sum.in = t->sum.out;
+    t->sum.element_bytes = ghp_parameter_bytes(t->m->element_bytes);
+    t->sum.elements = t->bytes / t->sum.element_bytes;
+    t->sum.scratch_bytes = GHP_COMM_SEGMENT_BYTES;
+    GHP_TRY(ghp_device_allocate(device, GHP_COMM_SEGMENT_BYTES, &t->sum.scratch));
+    GHP_TRY(ghp_device_allocate(device, t->bytes, &t->mine));
+    return ghp_device_allocate(device, t->bytes, &t->all);
+}
+
+static void traffic_close(struct traffic *t)
+{
+    struct ghp_device device = ghp_measure_device(t->m);
+
+    ghp_device_release(device, t->all);
+    ghp_device_release(device, t->mine);
+    ghp_device_release(device, t->sum.scratch);
+    ghp_device_release(device, t->sum.out);
+}
+
+/* Runs that last about so long. */
+static int runs_in(double seconds, double once_s)
+{
+    double runs = ceil(seconds / fmax(once_s, 1e-9));
+
+    return (int)fmin(fmax(runs, LEAST_RUNS), MOST_RUNS);
+}
+
+/* Computing, task after task: which comes next, and what each takes alone. */
+struct work {
+    struct ghp_task tasks[GHP_OVERLAP_TASKS];
+    int n, next;
+    double alone_s[GHP_OVERLAP_TASKS];
+};
+
+/* Runs the next task once; adds what it takes alone. */
+static enum ghp_status work_on(struct work *work, double *alone_s)
+{
+    const struct ghp_task *task = &work->tasks[work->next];
+
+    *alone_s += work->alone_s[work->next];
+    work->next = (work->next + 1) % work->n;
+    return task->run(task->context, 1);
+}
+
+/* Posts n reductions and computes until they are done: how much slower computing is than alone, and mean seconds of a
+ * reduction.  The slowdown is the mean over the ranks: on a shared core one rank gets more than its neighbour, which a
+ * step that all take together evens out.  Reductions end together. */
+static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread *stream,
+                                     struct work *work, int n, double result[2])
+{
+    int64_t ticket = 0;
+    double start_s = 0, alone_s = 0, rate = 0;
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    GHP_TRY(status);
+    atomic_store(&t->done, 0);
+    start_s = ghp_measure_now_s();
+    for (int i = 0; i < n; ++i)
+        ticket = ghp_stream_post(stream, i);
+    do {
+        status = work_on(work, &alone_s);
+        if (status == GHP_OK)
+            status = ghp_device_finish(ghp_measure_device(t->m), GHP_QUEUE_COMPUTE);
+    } while (status == GHP_OK && atomic_load(&t->done) < n);
+    rate = alone_s / (ghp_measure_now_s() - start_s);
+    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    result[1] = (t->finished_s - start_s) / n;
+    GHP_TRY(ghp_measure_mean(t->m, status, &rate));
+    result[0] = 1 / rate;
+    return ghp_measure_max(t->m, status, &result[1]);
+}
+
+/* Posts n reductions and makes `exchanges` exchanges meanwhile: seconds until both are done. */
+static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *stream, int n,
+                                  int exchanges, double *both_s)
+{
+    int64_t ticket = 0;
+    double start_s = 0;
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    GHP_TRY(status);
+    start_s = ghp_measure_now_s();
+    for (int i = 0; i < n; ++i)
+        ticket = ghp_stream_post(stream, i);
+    status = exchange_run(t, exchanges);
+    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    *both_s = ghp_measure_now_s() - start_s;
+    return ghp_measure_max(t->m, status, both_s);
+}
+
+/* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions.  The
+ * first is not counted: it may come before the first reduction fills the link. */
+static enum ghp_status round_queue(struct traffic *t, struct ghp_stream_thread *stream, int n,
+                                   double *beside_s)
+{
+    int64_t ticket = 0;
+    int counted = 0;
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    *beside_s = 0;
+    GHP_TRY(status);
+    atomic_store(&t->done, 0);
+    for (int i = 0; i < n; ++i)
+        ticket = ghp_stream_post(stream, i);
+    for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; ++i) {
+        double start_s = ghp_measure_now_s();
+
+        status = exchange_run(t, 1);
+        if (i == 0 || atomic_load(&t->done) == n) continue;
+        *beside_s += ghp_measure_now_s() - start_s;
+        counted++;
+    }
+    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    if (counted > 0) *beside_s /= counted;
+    return ghp_measure_mean(t->m, status, beside_s);
+}
+
+static double slowdown(const struct ghp_samples *rounds)
+{
+    return fmax(1, ghp_measure_summary(rounds).seconds);
+}
+
+/* ---- where a carrier enqueues: both queues filled at once, and marks at their ends ---- */
+
+struct span { /* of a queue's work */
+    struct ghp_mark *begin, *end;
+};
+
+static enum ghp_status span_open(struct ghp_device device, struct span *span)
+{
+    GHP_TRY(device.ops->mark_open(device.backend, true, &span->begin));
+    return device.ops->mark_open(device.backend, true, &span->end);
+}
+
+static void span_close(struct ghp_device device, struct span *span)
+{
+    device.ops->mark_close(device.backend, span->end);
+    device.ops->mark_close(device.backend, span->begin);
+}
+
+/* n reductions in the communication queue, and what `fill` puts into the compute queue beside them: seconds of each. */
+static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill, int64_t runs,
+                                 double seconds[2])
+{
+    struct ghp_device d = ghp_measure_device(t->m);
+    struct span compute = {0}, comm = {0};
+    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+
+    GHP_TRY_GOTO(status, span_open(d, &compute), done);
+    GHP_TRY_GOTO(status, span_open(d, &comm), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.begin), done);
+    GHP_TRY_GOTO(status, reduce_run(t, n), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.end), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.begin), done);
+    GHP_TRY_GOTO(status, fill.run(fill.context, runs), done);
+    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.end), done);
+    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMPUTE), done);
+    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMM), done);
+    GHP_TRY_GOTO(status, d.ops->between(d.backend, compute.begin, compute.end, &seconds[0]), done);
+    status = d.ops->between(d.backend, comm.begin, comm.end, &seconds[1]);
+done:
+    span_close(d, &comm);
+    span_close(d, &compute);
+    return status;
+}
+
+struct amount { /* of computing: seconds that it takes alone */
+    struct work *work;
+    double alone_s;
+};
+
+static enum ghp_status fill_work(void *context, int64_t runs)
+{
+    struct amount *amount = context;
+
+    for (int64_t i = 0; i < runs; ++i)
+        GHP_TRY(work_on(amount->work, &amount->alone_s));
+    return GHP_OK;
+}
+
+/* As round_compute. Computing lasts longer than the reductions, and what it did after their end it did at its own pace. */
+static enum ghp_status enqueue_compute(struct traffic *t, struct work *work, int n, double reduce_s,
+                                       double result[2])
+{
+    struct amount amount = {.work = work};
+    double cycle_s = 0, took_s[2] = {0, 0}, rate = 0;
+    int64_t runs;
+    enum ghp_status status;
+
+    for (int i = 0; i < work->n; ++i)
+        cycle_s += work->alone_s[i];
+    runs = work->n * (int64_t)runs_in(1.5 * n * reduce_s, cycle_s);
+    status = fill_both(t, n, (struct ghp_task){.run = fill_work, .context = &amount}, runs, took_s);
+    if (status == GHP_OK)
+        rate = (amount.alone_s - fmax(took_s[0] - took_s[1], 0)) / fmin(took_s[0], took_s[1]);
+    rate = fmax(rate, 1e-3);
+    result[1] = took_s[1] / n;
+    GHP_TRY(ghp_measure_mean(t->m, status, &rate));
+    result[0] = 1 / rate;
+    return ghp_measure_max(t->m, status, &result[1]);
+}
+
+static enum ghp_status enqueue_link(struct traffic *t, int n, int exchanges, double *both_s)
+{
+    struct ghp_task task = {.run = exchange_run, .context = t};
+    double took_s[2] = {0, 0};
+    enum ghp_status status = fill_both(t, n, task, exchanges, took_s);
+
+    *both_s = fmax(took_s[0], took_s[1]);
+    return ghp_measure_max(t->m, status, both_s);
+}
+
+static enum ghp_status alone(struct traffic *t, struct ghp_task task, double samples,
+                             double *seconds)
+{
+    struct ghp_samples one = {0};
+
+    GHP_TRY(ghp_measure_more(t->m, task, samples * t->m->sample_s, 1, &one));
+    *seconds = one.values[0];
+    return GHP_OK;
+}
+
+/* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below 0. */
+static enum ghp_status measure_queue(struct traffic *t, struct ghp_stream_thread *stream, int n,
+                                     double link, double *queue_s)
+{
+    const int64_t each = t->each;
+    const struct ghp_task task = {.run = exchange_run, .context = t, .queue = GHP_QUEUE_COMPUTE};
+    double alone_s = 0, beside_s = 0;
+    enum ghp_status status;
+
+    if (t->each > SHORT_BYTES) t->each = SHORT_BYTES;
+    status = alone(t, task, 1, &alone_s);
+    if (status == GHP_OK) status = round_queue(t, stream, n, &beside_s);
+    t->each = each;
+    *queue_s = beside_s - link * alone_s;
+    return status;
+}
+
+/* What is done alone and what beside each other are measured in the same round: what disturbs it disturbs both sides of
+ * its ratio. */
+struct round {
+    double compute, comm, link; /* slowdowns */
+    double queue_s;             /* overlap.queue_s */
+};
+
+static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread *stream,
+                                     struct work *work, struct round *round)
+{
+    bool queues = t->team.carrier_ops->queues;
+    struct ghp_task reduce = {.run = reduce_run,
+                              .context = t,
+                              .clock = queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
+                              .queue = GHP_QUEUE_COMM};
+    struct ghp_task exchange = {
+        .run = exchange_run, .context = t, .clock = reduce.clock, .queue = GHP_QUEUE_COMPUTE};
+    double reduce_s = 0, exchange_s = 0, cycle_s = 0, both_s = 0, beside[2] = {0}, a, b;
+    int n, exchanges;
+
+    for (int i = 0; i < work->n; ++i) {
+        GHP_TRY(alone(t, work->tasks[i], (double)ALONE_SAMPLES / work->n, &work->alone_s[i]));
+        cycle_s += work->alone_s[i];
+    }
+    GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
+    n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
+    GHP_TRY(queues ? enqueue_compute(t, work, n, reduce_s, beside)
+                   : round_compute(t, stream, work, n, beside));
+    round->compute = beside[0];
+    round->comm = beside[1] / reduce_s;
+    if (t->bytes > GHP_OVERLAP_BYTES) return GHP_OK; /* of long ones, no more is asked for */
+    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &exchange_s));
+    n = runs_in(round_samples * t->m->sample_s, reduce_s);
+    exchanges = runs_in(round_samples * t->m->sample_s, exchange_s);
+    GHP_TRY(queues ? enqueue_link(t, n, exchanges, &both_s)
+                   : round_link(t, stream, n, exchanges, &both_s));
+    a = n * reduce_s;
+    b = exchanges * exchange_s;
+    round->link = (both_s - fabs(a - b)) / fmin(a, b);
+    if (queues) return GHP_OK; /* a device's queues are not the link's */
+    return measure_queue(t, stream, n, fmax(1, round->link), &round->queue_s);
+}
+
+/* Keeps tasks that a few rounds hold together, at least the first: what takes longer is slow enough to be typical alone. */
+static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
+{
+    double most_s = CYCLES * round_samples * t->m->sample_s, cycle_s = 0;
+    int n = 0;
+
+    for (int i = 0; i < work->n; ++i) {
+        GHP_TRY(alone(t, work->tasks[i], 1, &work->alone_s[n]));
+        if (n > 0 && cycle_s + work->alone_s[n] > most_s) continue;
+        cycle_s += work->alone_s[n];
+        work->tasks[n++] = work->tasks[i];
+    }
+    work->n = n;
+    return GHP_OK;
+}
+
+static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
+                              struct work *work, struct ghp_overlap *overlap)
+{
+    int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
+    struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queue = compute;
+
+    GHP_TRY(choose_tasks(t, work));
+    for (int i = 0; i < n; ++i) {
+        struct round round = {0};
+
+        GHP_TRY(measure_round(t, stream, work, &round));
+        compute.values[i] = round.compute;
+        comm.values[i] = round.comm;
+        link.values[i] = round.link;
+        queue.values[i] = round.queue_s;
+    }
+    *overlap = (struct ghp_overlap){.compute = slowdown(&compute),
+                                    .comm = slowdown(&comm),
+                                    .link = slowdown(&link),
+                                    .queue_s = fmax(0, ghp_measure_summary(&queue).seconds)};
+    return GHP_OK;
+}
+
+/* With reductions of so many bytes. */
+static enum ghp_status measure_with(const struct ghp_measure *m, const struct ghp_task *computes,
+                                    int n, int64_t bytes, struct ghp_overlap *overlap)
+{
+    struct traffic traffic = {.m = m, .bytes = bytes};
+    struct work work = {.n = n};
+    struct ghp_stream_thread *stream = NULL;
+    double unused = 0;
+    enum ghp_status status;
+
+    memcpy(work.tasks, computes, (size_t)n * sizeof *computes);
+    status = traffic_open(&traffic);
+    if (status == GHP_OK) status = ghp_stream_open(MOST_RUNS, reduce_once, &traffic, &stream);
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    status = rounds(&traffic, stream, &work, overlap);
+done:
+    ghp_stream_close(stream);
+    traffic_close(&traffic);
+    return status;
+}
+
+enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct ghp_task *computes,
+                                    int n, struct ghp_overlap *overlap)
+{
+    struct ghp_overlap of_long = {0};
+    double most; /* the same on all ranks */
+
+    GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
+    *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
+    if (m->size == 1) return GHP_OK;
+    GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_BYTES, overlap));
+    most = overlap->comm;
+    GHP_TRY(ghp_measure_max(m, GHP_OK, &most));
+    if (most < slow_reduction) return GHP_OK;
+    GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_LONG_BYTES, &of_long));
+    overlap->comm_long = of_long.comm;
+    return GHP_OK;
+}

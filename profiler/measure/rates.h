@@ -1,0 +1,26 @@
+/* profiler/measure/rates.h - what is priced by its bytes alone: strided copies, updates, loading, accumulation.
+ *
+ * Each is timed by the executor's own code at a small and a large size; latency and bandwidth are the straight line
+ * through the two.  The bytes are those that core/program/lower.h counts: copied; weights and momenta; images and labels; the
+ * sum's.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_rates.c */
+#ifndef GHP_PROFILER_MEASURE_RATES_H
+#define GHP_PROFILER_MEASURE_RATES_H
+
+#include "profiler/measure/measure.h"
+
+/* Fills profile->copy, update, load and accumulate on all ranks.
+ *
+ * model     whose samples are loaded (the built-in generator's)
+ * samples   of one worker, >= 1
+ *
+ * Collective over m->world */
+enum ghp_status ghp_measure_rates(const struct ghp_measure *m, const struct ghp_model *model,
+                                  int64_t samples, struct ghp_profile *profile);
+
+/* The straight line through two timings; a line that would fall, or start below 0, is pinned to latency 0.
+ * bytes[0] < bytes[1].  Local */
+struct ghp_rate ghp_measure_line(const double bytes[2], const struct ghp_timed timed[2]);
+
+#endif

@@ -1,0 +1,36 @@
+/* profiler/measure/speed.h - whether the workers are equally fast, and if not, how fast each is beside the slowest.
+ *
+ * All time the compute job of executor/opbench/speed_probe.h at once, long enough to know their share of a core that others use too. Only where the
+ * fastest is ahead of the slowest in each of three rounds, by more than machines waver, do they count as unlike: the first round
+ * without that is the last.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_speed.c, bench/lab/uneven */
+#ifndef GHP_PROFILER_MEASURE_SPEED_H
+#define GHP_PROFILER_MEASURE_SPEED_H
+
+#include "core/cost/speeds.h"
+#include "profiler/measure/measure.h"
+
+enum { GHP_SPEED_ROUNDS = 3 };
+
+/* Measures; the same on all ranks.
+ *
+ * speeds   zeroed before; of m->size workers, or left alike
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; the backend's failures; GHP_ERR_COMM
+ * Collective over m->world */
+enum ghp_status ghp_measure_speed(const struct ghp_measure *m, struct ghp_speeds *speeds);
+
+/* Whether the seconds of one round, of n ranks, lie further apart than machines waver. */
+bool ghp_speeds_unlike(const double *seconds, int n);
+
+/* The speeds that seconds of one job tell: none (all alike) but where each round has the workers unlike.
+ *
+ * seconds   of n ranks, round after round: GHP_SPEED_ROUNDS * n
+ * speeds    as above
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_speeds_from(const double *seconds, int n, struct ghp_speeds *speeds);
+
+#endif

@@ -1,0 +1,147 @@
+/* profiler/run/memory_formats.c - in which formats programs of the models can have each operation's tensors. */
+#include "profiler/run/run_private.h"
+
+#include "executor/engine/memory_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What an agenda's operation is called beside its samples. */
+struct family {
+    char key[GHP_KEY_BYTES];
+};
+
+static void family_of(const struct ghp_local *local, struct family *family)
+{
+    struct ghp_local one = *local;
+
+    one.n = 0;
+    ghp_local_key(&one, family->key);
+}
+
+/* Both sides as blocked as any program has them: what lies blocked in one network may have to lie plain in another. All but
+ * convolutions have both sides alike, also in passes that touch one only. */
+static void mark(struct ghp_agenda *agenda, const struct family *families,
+                 const struct ghp_instr *instr, struct ghp_blocked sides)
+{
+    const struct ghp_local *l = &instr->local;
+    bool any = sides.x || sides.y;
+    struct family family;
+
+    if (l->op != GHP_OP_CONV2D)
+        sides = (struct ghp_blocked){.x = any && l->h * l->w > 1, .y = any && l->p * l->q > 1};
+    family_of(&instr->local, &family);
+    for (int i = 0; i < agenda->n_ops; ++i) {
+        struct ghp_agenda_op *op = &agenda->ops[i];
+
+        if (op->pass != instr->pass || strcmp(families[i].key, family.key) != 0) continue;
+        op->ways[0].x = op->ways[0].x || sides.x;
+        op->ways[0].y = op->ways[0].y || sides.y;
+    }
+}
+
+static enum ghp_status mark_program(struct ghp_measuring *run, const struct family *families,
+                                    const struct ghp_program *program)
+{
+    bool *possible = ghp_alloc((size_t)program->n_buffers + 1, sizeof *possible);
+    enum ghp_status status = possible == NULL ? GHP_NO_MEMORY()
+                                              : ghp_formats_possible(program, run->m.backend_ops,
+                                                                     run->m.backend, possible);
+
+    for (int i = 0; i < program->n_instrs && status == GHP_OK; ++i)
+        if (program->instrs[i].kind == GHP_INSTR_COMPUTE)
+            mark(&run->agenda, families, &program->instrs[i],
+                 ghp_formats_sides(program, &program->instrs[i], possible));
+    free(possible);
+    return status;
+}
+
+/* Programs of a model, each layer by one of its splits. */
+struct splitting {
+    const struct ghp_lowering how;
+    struct ghp_split *splits, *choices; /* n_layers; GHP_MAX_CHOICES */
+};
+
+/* Every layer by its choice-th split, or data where it has fewer. Returns how many the layer with most of them has. */
+static int choose_splits(struct splitting *s, int choice)
+{
+    const struct ghp_model *model = s->how.model;
+    int most = 0;
+
+    for (int v = 0; v < model->n_layers; ++v) {
+        int n = ghp_split_choices(&model->layers[v], s->how.extent, s->choices, GHP_MAX_CHOICES);
+
+        s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* A convolution and a change of layout tie nothing across it, so it takes no more programs than a layer has splits to see each
+ * layer under each among layers that let it lie blocked. */
+static enum ghp_status mark_model(struct ghp_measuring *run, const struct family *families,
+                                  const struct ghp_model *model)
+{
+    struct splitting s = {.how = {.model = model,
+                                  .extent = {.workers = run->result->workers,
+                                             .global_batch = run->request->batches[0]},
+                                  .element_bytes = run->m.element_bytes},
+                          .splits = ghp_alloc((size_t)model->n_layers, sizeof *s.splits),
+                          .choices = ghp_alloc(GHP_MAX_CHOICES, sizeof *s.choices)};
+    enum ghp_status status = s.splits == NULL || s.choices == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    int n = 1;
+
+    for (int choice = 0; choice < n && status == GHP_OK; ++choice) {
+        struct ghp_program program = {0};
+
+        n = choose_splits(&s, choice);
+        status = ghp_lower(&s.how, s.splits, 0, &program);
+        if (status == GHP_OK) status = mark_program(run, families, &program);
+        ghp_program_release(&program);
+    }
+    free(s.choices);
+    free(s.splits);
+    return status;
+}
+
+static void add_way(struct ghp_agenda_op *op, bool x, bool y)
+{
+    if (x == op->ways[0].x && y == op->ways[0].y) return;
+    op->ways[op->n_ways].x = x;
+    op->ways[op->n_ways++].y = y;
+}
+
+/* All plain is always possible; a convolution may have one side alone blocked. */
+static void list_ways(struct ghp_agenda_op *op)
+{
+    bool both = op->ways[0].x && op->ways[0].y;
+
+    add_way(op, false, false);
+    if (!both || op->local.op != GHP_OP_CONV2D) return;
+    add_way(op, true, false);
+    add_way(op, false, true);
+}
+
+enum ghp_status ghp_measuring_formats(struct ghp_measuring *run)
+{
+    const struct ghp_measured_request *request = run->request;
+    struct ghp_agenda *agenda = &run->agenda;
+    struct family *families;
+    enum ghp_status status = GHP_OK;
+
+    if (run->m.backend_ops->can_block == NULL) return GHP_OK;
+    families = ghp_alloc((size_t)agenda->n_ops + 1, sizeof *families);
+    if (families == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < agenda->n_ops; ++i)
+        family_of(&agenda->ops[i].local, &families[i]);
+    for (int i = 0; i < request->n_models && status == GHP_OK; ++i)
+        status = mark_model(run, families, &request->models[i]);
+    free(families);
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
+        struct ghp_agenda_op *op = &agenda->ops[i];
+
+        list_ways(op);
+        op->formats = op->n_ways > 1 || op->local.op == GHP_OP_CONV2D;
+    }
+    return status;
+}

@@ -1,0 +1,49 @@
+/* profiler/run/participants.c - see run/participants.h. */
+#include "profiler/run/participants.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HOST_BYTES = 256 };
+
+enum ghp_status ghp_muster_ranks(const struct ghp_transport_ops *transport_ops,
+                                 struct ghp_transport *transport, struct ghp_measure *m)
+{
+    struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
+
+    *m = (struct ghp_measure){.transport_ops = transport_ops, .transport = transport};
+    m->rank = transport_ops->rank(transport);
+    m->size = all.count;
+    GHP_TRY(transport_ops->group(transport, all, GHP_STREAM_COMPUTE, &m->world));
+    transport_ops->label(m->world, "profiling");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_muster_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node)
+{
+    char mine[HOST_BYTES] = "";
+    char *all = ghp_alloc((size_t)m->size, HOST_BYTES);
+    enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
+    double unused = 0;
+
+    if (gethostname(mine, sizeof mine - 1) != 0) mine[0] = '\0';
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
+    GHP_TRY_GOTO(status, m->transport_ops->all_gather(m->world, mine, all, HOST_BYTES), done);
+    *nodes = 1;
+    for (int r = 1; r < m->size; ++r)
+        *nodes += strcmp(all + (size_t)r * HOST_BYTES, all + (size_t)(r - 1) * HOST_BYTES) != 0;
+    *ranks_per_node = (m->size + *nodes - 1) / *nodes;
+    for (int r = 0; r < m->size && status == GHP_OK; ++r) {
+        const char *first = all + (size_t)(r / *ranks_per_node * *ranks_per_node) * HOST_BYTES;
+
+        if (strcmp(all + (size_t)r * HOST_BYTES, first) != 0)
+            status = GHP_FAIL(GHP_ERR_INPUT, "ranks do not fill one node after the other (rank %d is "
+                                             "on '%s'); start with mpirun --map-by slot and equal "
+                                             "slots",
+                              r, all + (size_t)r * HOST_BYTES);
+    }
+done:
+    free(all);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* profiler/run/participants.h - who measures together: all ranks, and the nodes that they are on.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_measured.c, tests/profiler/test_held_out.c */
+#ifndef GHP_PROFILER_RUN_PARTICIPANTS_H
+#define GHP_PROFILER_RUN_PARTICIPANTS_H
+
+#include "profiler/measure/measure.h"
+
+/* All ranks of the transport, for whoever only wants to talk: no backend, no sample length.
+ *
+ * m   filled; borrows the transport
+ *
+ * Collective over all ranks */
+enum ghp_status ghp_muster_ranks(const struct ghp_transport_ops *transport_ops,
+                                 struct ghp_transport *transport, struct ghp_measure *m);
+
+/* How many nodes the ranks are on, and that they fill one after the other, as plans will place them.
+ *
+ * nodes, ranks_per_node   receive the numbers; the last node may have fewer ranks
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (ranks lie otherwise); GHP_ERR_COMM; GHP_ERR_NO_MEMORY
+ * Collective over m->world */
+enum ghp_status ghp_muster_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node);
+
+#endif

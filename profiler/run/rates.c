@@ -1,0 +1,60 @@
+/* profiler/run/rates.c - rates, and slowdowns beside reductions, unless an earlier file has them. */
+#include "profiler/run/run_private.h"
+
+#include "executor/opbench/opbench.h"
+#include "profiler/measure/overlap.h"
+#include "profiler/measure/rates.h"
+
+#include <limits.h>
+#include <math.h>
+
+static enum ghp_status task_run(void *context, int64_t repeats)
+{
+    return ghp_opbench_run(context, (int)fmin((double)repeats, INT_MAX));
+}
+
+/* The work that is done while gradients are reduced: backward operations of pure data parallelism. */
+static double beside_reductions(const struct ghp_agenda_op *op)
+{
+    return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD ? op->flops : 0;
+}
+
+/* Of typical operations, beside reductions. */
+static enum ghp_status measure_overlap(struct ghp_measuring *run)
+{
+    const struct ghp_agenda_op *ops[GHP_OVERLAP_TASKS];
+    struct ghp_opbench *benches[GHP_OVERLAP_TASKS] = {NULL};
+    struct ghp_task tasks[GHP_OVERLAP_TASKS];
+    int n = ghp_agenda_draw(&run->agenda, beside_reductions, GHP_OVERLAP_TASKS, ops);
+    double unused = 0;
+    enum ghp_status status = GHP_OK;
+
+    if (n == 0) return GHP_OK;
+    for (int i = 0; i < n && status == GHP_OK; ++i) {
+        struct ghp_opbench_task task = ghp_measure_op_task(&run->m, ops[i]);
+
+        status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &benches[i]);
+        tasks[i] = (struct ghp_task){
+            .run = task_run, .context = benches[i], .clock = ghp_measure_clock(&run->m)};
+    }
+    GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
+    status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
+done:
+    for (int i = 0; i < n; ++i)
+        ghp_opbench_close(benches[i]);
+    return status;
+}
+
+enum ghp_status ghp_measuring_rates(struct ghp_measuring *run)
+{
+    const struct ghp_profile *old = run->profile;
+    unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED &&
+                                  old->update.bandwidth_Bps > 0,
+                              old->overlap.compute >= 1};
+    int64_t samples = run->request->batches[0] / run->result->workers;
+
+    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 2));
+    if (!known[0])
+        GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
+    return known[0] && known[1] ? GHP_OK : measure_overlap(run);
+}

@@ -1,0 +1,79 @@
+/* profiler/run/run.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
+ *
+ * Order: machine, earlier file, speeds of the workers unless that file says them, agenda, rates, overlap, collectives,
+ * operations, laws.  The file is saved now and then while operations are measured, so that an interrupted run loses
+ * seconds, not hours.  The budget holds to a tenth, or the result says what took longer.
+ *
+ * Tested  tests/profiler/test_measured.c, test_budget.c, tests/tools/test_profile_measured.sh */
+#ifndef GHP_PROFILER_RUN_RUN_H
+#define GHP_PROFILER_RUN_RUN_H
+
+#include "core/cost/profile.h"
+#include "executor/backend/backend.h"
+#include "core/model/precision.h"
+#include "executor/platform/binding.h"
+#include "executor/transport/device_transport.h"
+#include "executor/transport/transport.h"
+#include "profiler/measure/fill.h"
+
+/* What is asked for; everything is borrowed. */
+struct ghp_measured_request {
+    const struct ghp_model *models; /* n_models >= 1 */
+    int n_models;
+    const int64_t *batches; /* n_batches >= 1 */
+    int n_batches;
+    int workers; /* N; 0: as many as ranks */
+    const struct ghp_backend_ops *backend_ops;
+    bool exact;
+    struct ghp_precision precision;
+    enum ghp_carrier_choice carrier; /* between GPUs */
+    double watchdog_s;               /* longest wait of what carries between them */
+    int threads;                     /* of one worker; 0: the cores of its place */
+    enum ghp_bind_mode bind;         /* of a rank to the cores of its place */
+    double sample_s;  /* how long one sample lasts, > 0; twice as long where workers share cores */
+    double budget_s;  /* for everything, > 0 */
+    bool alike;       /* the workers count as equally fast: no speeds are measured */
+    bool fresh;       /* an existing file is replaced, not continued */
+    const char *like; /* profile whose operations are taken over; NULL: none */
+    const char *output;           /* profile file */
+    struct ghp_link intra, inter; /* where no collective tells */
+    int64_t memory_bytes;         /* of a node; 0: as hwloc says */
+    int64_t bucket_bytes;         /* gradients reduced together, >= 0 */
+};
+
+/* What was done. */
+struct ghp_measured_result {
+    int ranks, workers, nodes, threads;
+    bool oversubscribed; /* workers shared cores */
+    char binding[256];   /* of this rank, one line */
+    struct ghp_ops_count ops;
+    int comms_measured, comms_kept, comms_left;
+    double seconds;
+    /* where the time went, if it was more than the budget by a tenth; "": it was not */
+    char overrun[640];
+    struct ghp_profile profile; /* rank 0: what was saved; released by the caller */
+};
+
+/* Measures and saves.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that is no multiple of the workers, a file that was
+ *           measured otherwise, ranks not placed node by node); GHP_ERR_IO, GHP_ERR_FORMAT (the file); the backend's and
+ *           the transport's failures.  All ranks fail together; the rank that failed itself holds the message.
+ * Collective over all ranks */
+enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
+                                 const struct ghp_transport_ops *transport_ops,
+                                 struct ghp_transport *transport,
+                                 struct ghp_measured_result *result);
+
+/* The worst of all ranks' statuses, as ghp_measure_max gives it, before anything is measured.
+ * Collective over all ranks */
+enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
+                                   struct ghp_transport *transport, enum ghp_status status);
+
+/* After a failure: whether this rank is the one to print its message (the first whose message is its own).
+ * Returns a failure where the other ranks can no longer be reached.
+ * Collective over all ranks */
+enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport_ops,
+                                       struct ghp_transport *transport, bool *speaks);
+
+#endif

@@ -1,0 +1,162 @@
+/* profiler/run/site.c - where and with what is measured: checks, machine, binding, backend, device, carrier. */
+#include "profiler/run/run_private.h"
+
+#include "profiler/run/topology.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* of a node's or a device's memory: what measuring may take */
+static const double memory_share = 0.5;
+
+/* The folder is looked at before hours are spent on what goes there. */
+static enum ghp_status check_output(const char *path)
+{
+    char copy[PATH_MAX];
+    const char *folder = NULL;
+
+    if (strlen(path) >= sizeof copy)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': the name is too long; shorten it", path);
+    memcpy(copy, path, strlen(path) + 1);
+    folder = dirname(copy);
+    if (access(folder, F_OK) != 0)
+        return GHP_FAIL(GHP_ERR_IO,
+                        "cannot write '%s': there is no folder '%s'; make it, or give "
+                        "another -o",
+                        path, folder);
+    if (access(folder, W_OK) != 0)
+        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': folder '%s' is read-only; give another -o",
+                        path, folder);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_measuring_check(const struct ghp_measuring *run)
+{
+    const struct ghp_measured_request *request = run->request;
+    int workers = run->result->workers;
+
+    if (run->m.size > workers)
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
+            "disturb; use mpirun -n %d, or --workers %d",
+            run->m.size, workers, workers, run->m.size);
+    for (int i = 0; i < request->n_batches; ++i) {
+        struct ghp_extent extent = {.workers = workers, .global_batch = request->batches[i]};
+
+        GHP_TRY(ghp_extent_check(extent));
+    }
+    if (!ghp_backend_has(request->backend_ops, request->precision))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "backend '%s' cannot compute in %s; use --backend %s, or "
+                        "--precision float",
+                        request->backend_ops->name, ghp_precision_name(request->precision),
+                        request->precision.element_bytes == 8   ? "reference"
+                        : request->precision.element_bytes == 2 ? "onednn or cuda"
+                                                                : "cuda");
+    return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
+}
+
+enum ghp_status ghp_measuring_blank(struct ghp_measuring *run, int nodes)
+{
+    const struct ghp_measured_request *request = run->request;
+    struct ghp_profile *profile = run->profile;
+
+    GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
+                             request->precision.element_bytes));
+    profile->tf32 = request->precision.tf32;
+    ghp_machine_release(&profile->machine);
+    GHP_TRY(ghp_topology_read(NULL, nodes, &profile->machine));
+    if (request->memory_bytes > 0) profile->machine.memory_bytes = request->memory_bytes;
+    profile->machine.intra = request->intra;
+    profile->machine.inter = request->inter;
+    profile->workers = run->m.size;
+    return ghp_profile_seal(profile);
+}
+
+/* The devices as their own library sees them, which knows more than hwloc. */
+static enum ghp_status note_gpus(struct ghp_gpus *gpus, const struct ghp_device_about *about,
+                                 int64_t memory_bytes)
+{
+    free(gpus->name);
+    gpus->name = strdup(about->name);
+    gpus->count = about->count;
+    gpus->memory_bytes = memory_bytes;
+    return gpus->name != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+/* A device's own memory and cache count there. */
+static enum ghp_status note_device(struct ghp_measuring *run)
+{
+    struct ghp_device device = ghp_measure_device(&run->m);
+    struct ghp_device_memory memory = {0};
+    struct ghp_device_about about = {0};
+
+    run->memory_bytes =
+        (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
+    run->profile->samples_ahead = device.ops == NULL && run->m.size > 1;
+    if (device.ops == NULL) return GHP_OK;
+    device.ops->about(device.backend, &about);
+    GHP_TRY(device.ops->memory(device.backend, &memory));
+    run->sharing = (run->ranks_per_node + about.count - 1) / about.count;
+    run->m.cache_bytes = about.cache_bytes;
+    run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes) / run->sharing;
+    return note_gpus(&run->profile->machine.gpus, &about, memory.total_bytes);
+}
+
+enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
+{
+    struct ghp_crew crew = {
+        .workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
+    struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
+                                        .tf32 = run->request->precision.tf32,
+                                        .threads = run->request->threads,
+                                        .exact = run->request->exact,
+                                        .seat = run->m.rank % run->ranks_per_node};
+    struct ghp_binding binding = {0};
+
+    GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
+    if (config.threads == 0) config.threads = binding.n_cores;
+    run->result->threads = run->m.threads = config.threads;
+    snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
+    run->m.backend_ops = run->request->backend_ops;
+    run->m.element_bytes = config.element_bytes;
+    run->m.cache_bytes = ghp_topology_cache_bytes(run->ranks_per_node);
+    run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
+    run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
+    GHP_TRY(run->m.backend_ops->open(&config, &run->m.backend));
+    return note_device(run);
+}
+
+enum ghp_status ghp_measuring_open_carrier(struct ghp_measuring *run)
+{
+    struct ghp_team team = {.backend_ops = run->m.backend_ops,
+                            .backend = run->m.backend,
+                            .transport_ops = run->m.transport_ops,
+                            .transport = run->m.transport};
+    enum ghp_status status =
+        ghp_carrier_open(&team, run->request->carrier, run->request->watchdog_s);
+
+    run->m.carrier_ops = team.carrier_ops;
+    run->m.carrier = team.carrier;
+    return status;
+}
+
+enum ghp_status ghp_measuring_note_beside(struct ghp_measuring *run)
+{
+    struct ghp_device device = ghp_measure_device(&run->m);
+    struct ghp_device_memory memory = {0};
+    double beside = 0;
+    enum ghp_status status;
+
+    if (device.ops == NULL) return GHP_OK;
+    status = device.ops->memory(device.backend, &memory);
+    beside = (double)(memory.total_bytes - memory.free_bytes) / run->sharing;
+    GHP_TRY(ghp_measure_max(&run->m, status, &beside));
+    run->profile->beside_bytes = (int64_t)beside;
+    return GHP_OK;
+}

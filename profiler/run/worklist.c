@@ -1,0 +1,107 @@
+/* profiler/run/worklist.c - what is known from an earlier file, how fast the workers are, and what is to be measured by both. */
+#include "profiler/run/run_private.h"
+
+#include "core/base/log.h"
+#include "executor/engine/memory_format.h"
+#include "profiler/measure/speed.h"
+#include "profiler/run/resume.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An earlier file's measurements on rank 0 in the place of the blank profile; whether there are any, to all. */
+static enum ghp_status take_earlier(struct ghp_measuring *run, bool *taken)
+{
+    const struct ghp_measured_request *request = run->request;
+    enum ghp_status status = GHP_OK;
+    bool resumed = false;
+
+    *taken = false;
+    if (run->m.rank == 0 && !request->fresh)
+        status = ghp_resume_load(request->output, run->profile, &resumed);
+    if (status == GHP_OK && run->m.rank == 0 && !resumed && request->like != NULL)
+        status = ghp_resume_like(request->like, run->profile);
+    if (status == GHP_OK && resumed) ghp_note("continuing '%s'", request->output);
+    *taken = resumed || request->like != NULL;
+    return ghp_measure_share(&run->m, status, taken, (int64_t)sizeof *taken);
+}
+
+/* Whether the workers are equally fast: where each has a place of its own, and all are there. */
+static enum ghp_status measure_speeds(struct ghp_measuring *run)
+{
+    const struct ghp_measure *m = &run->m;
+
+    if (run->request->alike || m->shares_cores || m->size < 2 || m->size != run->result->workers)
+        return GHP_OK;
+    return ghp_measure_speed(m, &run->profile->speeds);
+}
+
+/* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
+static enum ghp_status share_speeds(struct ghp_measuring *run)
+{
+    struct ghp_measure *m = &run->m;
+    const struct ghp_speeds *own = &run->profile->speeds;
+    int n = own->n;
+    double *of;
+
+    GHP_TRY(ghp_measure_share(m, GHP_OK, &n, (int64_t)sizeof n));
+    if (n != m->size) return GHP_OK;
+    of = ghp_alloc((size_t)n, sizeof *of);
+    if (of != NULL && m->rank == 0) memcpy(of, own->of, (size_t)n * sizeof *of);
+    run->speeds = (struct ghp_speeds){.n = of != NULL ? n : 0, .of = of};
+    GHP_TRY(
+        ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
+    m->speed = of[m->rank];
+    for (int r = 0; r < n; ++r)
+        m->fastest = fmax(m->fastest, of[r]);
+    return GHP_OK;
+}
+
+/* What rank 0's profile has, to all. */
+static enum ghp_status share_kept(struct ghp_measuring *run)
+{
+    struct ghp_agenda *agenda = &run->agenda;
+    size_t n = (size_t)agenda->n_ops + (size_t)agenda->n_comms + 1;
+    unsigned char *flags = ghp_alloc(n, 1);
+    enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
+
+    if (run->m.rank == 0) ghp_resume_mark(run->profile, agenda);
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
+        flags[i] = agenda->ops[i].kept;
+    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
+        flags[agenda->n_ops + i] = agenda->comms[i].kept;
+    status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
+    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
+        agenda->ops[i].kept = flags[i] != 0;
+    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
+        agenda->comms[i].kept = flags[agenda->n_ops + i] != 0;
+    free(flags);
+    return status;
+}
+
+enum ghp_status ghp_measuring_collect(struct ghp_measuring *run)
+{
+    const struct ghp_measured_request *request = run->request;
+    struct ghp_agenda_request wanted = {
+        .models = request->models,
+        .n_models = request->n_models,
+        .batches = request->batches,
+        .n_batches = request->n_batches,
+        .workers = run->result->workers,
+        .ranks = run->m.size,
+        .element_bytes = request->precision.element_bytes,
+        .bucket_bytes = request->bucket_bytes,
+        .speeds = &run->speeds,
+        .fuses_linear =
+            ghp_formats_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR, GHP_PASS_FORWARD)};
+    double unused = 0;
+    bool taken;
+
+    GHP_TRY(take_earlier(run, &taken));
+    if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
+    GHP_TRY(share_speeds(run));
+    GHP_TRY(ghp_measure_max(&run->m, ghp_agenda_collect(&wanted, &run->agenda), &unused));
+    GHP_TRY(ghp_measure_max(&run->m, ghp_measuring_formats(run), &unused));
+    return share_kept(run);
+}

@@ -1,0 +1,63 @@
+/* profiler/worklist/time_estimate.h - how long it takes to measure an operation, told from those that were measured before it: with its
+ * tensors, the trials of its algorithms and its samples.
+ *
+ * A run's seconds are told from the operation's FLOPs, or its bytes where it has none. A visit's are those of its samples,
+ * each a run or as long as a sample should last, times what such visits took more than that so far. Rank 0's alone.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_budget.c */
+#ifndef GHP_PROFILER_WORKLIST_TIME_ESTIMATE_H
+#define GHP_PROFILER_WORKLIST_TIME_ESTIMATE_H
+
+#include "profiler/worklist/worklist.h"
+
+/* How long a trial's samples last beside those that are entered: only who is quickest counts. */
+#define GHP_TRIAL_SHARE 0.25
+
+/* First visits try algorithms, where there is a choice, and those behind them the algorithms of pairs of formats that are left. */
+enum ghp_visit {
+    GHP_VISIT_TRIES,
+    GHP_VISIT_FIRST,
+    GHP_VISIT_FORMATS,
+    GHP_VISIT_AGAIN,
+    GHP_VISIT_COUNT
+};
+
+/* Zeroed: nothing was measured yet. */
+struct ghp_forecast {
+    double flops, flop_s, bytes, byte_s; /* of single runs */
+    struct {
+        double wall_s, samples_s;
+    } visits[GHP_VISIT_COUNT];
+    double scratch_s; /* spent on asking for operations' scratch */
+    int scratches;    /* operations that were asked */
+    /* the longest visit, for whoever must say where the time went */
+    double longest_s;
+    char longest[GHP_KEY_BYTES + 32];
+};
+
+/* What to expect of a visit: how many samples of which length are wanted, and whether algorithms can be tried. */
+struct ghp_visiting {
+    int samples;
+    double sample_s;
+    bool chooses;
+};
+
+/* In how many of its pairs of formats the next visit measures it. All from the first on of what most plans hang on; the
+ * others in one at first, so that what formats there are to try keeps a short budget from no operation. */
+int ghp_forecast_ways(const struct ghp_agenda_op *op);
+
+/* The kind of the next visit. */
+enum ghp_visit ghp_forecast_kind(const struct ghp_agenda_op *op, bool chooses);
+
+/* Seconds of the next visit. */
+double ghp_forecast_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op,
+                      struct ghp_visiting visiting);
+
+/* What a visit of that kind took; its samples are the operation's. */
+void ghp_forecast_note(struct ghp_forecast *f, const struct ghp_agenda_op *op, enum ghp_visit kind,
+                       struct ghp_visiting visiting, double wall_s);
+
+/* Seconds to ask for the scratch of n more operations. */
+double ghp_forecast_scratch_s(const struct ghp_forecast *f, int n);
+
+#endif

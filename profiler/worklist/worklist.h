@@ -1,0 +1,117 @@
+/* profiler/worklist/worklist.h - what is to be measured, the most valuable first.
+ *
+ * Everything that plans for the models can ask for, over all given batches and all worker counts up to N that divide
+ * them (core/plan/space.h), each distinct thing once.  Local operations are ordered by how much a plan hangs on them:
+ *     1. split `data` for N workers itself, equal shares or by the workers' speeds,
+ *     2. every other split for N workers,
+ *     3. a second batch size for shapes that 1 and 2 know at one only (the law in the batch needs two),
+ *     4. the rest;
+ * inside each rank the expensive ones first, so that what a budget leaves to the laws is cheap.
+ *
+ * Private to profiler/.  Tested  tests/profiler/test_agenda.c */
+#ifndef GHP_PROFILER_WORKLIST_WORKLIST_H
+#define GHP_PROFILER_WORKLIST_WORKLIST_H
+
+#include "core/plan/space.h"
+#include "executor/engine/fuse.h"
+#include "profiler/measure/measure.h"
+
+/* How much a plan hangs on an operation. */
+enum ghp_value {
+    GHP_VALUE_DATA,
+    GHP_VALUE_SPLIT,
+    GHP_VALUE_SECOND,
+    GHP_VALUE_REST,
+    GHP_VALUE_COUNT
+};
+
+/* One pair of formats of an operation's tensors, measured. */
+struct ghp_agenda_way {
+    bool x, y; /* blocked: executor/engine/memory_format.h */
+    /* the quickest of the backend's algorithms, once tried; "": not yet, or there is no choice */
+    char algorithm[GHP_ALGORITHM_BYTES];
+    char used[4 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */
+    struct ghp_samples samples;
+    double least_s; /* of all, trials included: what formats are compared by */
+};
+
+/* One pass of a local operation to measure. */
+struct ghp_agenda_op {
+    struct ghp_local local;
+    enum ghp_pass pass;
+    char key[GHP_KEY_BYTES];
+    enum ghp_value value;
+    double flops;      /* of one run; 0 for ops that only move memory */
+    double bytes;      /* least memory traffic of one run */
+    double step_bytes; /* the same of all passes of its network's step by data parallelism */
+    bool kept;         /* an earlier file has it: not measured again */
+    struct ghp_epilogue epilogue; /* layers that it takes along (executor/engine/fuse.h) */
+    bool absorbed;                /* others take it along, wherever it is */
+    /* rank 0: scratch_bytes is known, of an entry with so many formats */
+    bool asked;
+    int asked_formats;
+    int64_t scratch_bytes;
+    /* in the formats that programs can have it in, the most blocked first, the plainest second; ways[0].samples say how
+     * often it was measured. formats: whether there is a choice on this backend, be it of one only */
+    bool formats;
+    int n_ways; /* >= 1 */
+    struct ghp_agenda_way ways[GHP_OP_FORMATS];
+    struct ghp_samples lone; /* of one worker while the others wait */
+};
+
+/* One collective to measure. */
+struct ghp_agenda_comm {
+    enum ghp_comm_op op;
+    int count, stride;
+    int64_t bytes;
+    bool kept; /* an earlier file has it: not measured again */
+    struct ghp_samples samples;
+};
+
+struct ghp_agenda {
+    int n_ops, max_ops;
+    struct ghp_agenda_op *ops;
+    int n_comms, max_comms;
+    struct ghp_agenda_comm *comms; /* by kind (op, count, stride), bytes ascending */
+};
+
+/* What the agenda is for; borrowed. */
+struct ghp_agenda_request {
+    const struct ghp_model *models; /* n_models */
+    int n_models;
+    const int64_t *batches; /* n_batches, each a multiple of `workers` */
+    int n_batches;
+    int workers; /* N */
+    int ranks;   /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
+    int element_bytes; /* 4 or 8 */
+    /* gradients that are reduced together make messages up to this size, >= 0 */
+    int64_t bucket_bytes;
+    /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
+    const struct ghp_speeds *speeds;
+    bool fuses_linear; /* linear layers take a bias and a ReLU behind them along */
+};
+
+/* Collects and orders.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a batch that is no multiple of the workers); GHP_ERR_NO_MEMORY
+ * Local; equal requests give equal agendas on all ranks */
+enum ghp_status ghp_agenda_collect(const struct ghp_agenda_request *request,
+                                   struct ghp_agenda *agenda);
+
+/* Whether the two differ in the samples only. */
+bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y);
+
+/* Frees it; accepts a zeroed one. */
+void ghp_agenda_release(struct ghp_agenda *agenda);
+
+/* Draws operations by their share of a weight (0: never), in the agenda's order.
+ *
+ * most   how many at most, >= 1
+ * ops    receives them, borrowed
+ *
+ * Returns how many; 0: none weighs anything. Local. */
+int ghp_agenda_draw(const struct ghp_agenda *agenda,
+                    double (*weight)(const struct ghp_agenda_op *op), int most,
+                    const struct ghp_agenda_op **ops);
+
+#endif
