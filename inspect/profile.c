@@ -125,7 +125,7 @@ struct op_row {
     enum ghp_source source;
     const char *algorithm;
     char formats[128]; /* forward, by the formats of the input and the output */
-    bool any, calibrated;
+    bool any;
 };
 
 /* Seconds and formats: where they can be had in several, all of them. */
@@ -183,7 +183,7 @@ static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_
     ghp_sheet_int(sheet, ghp_local_weight_elements(local) * ghp_parameter_bytes(element_bytes));
     ghp_sheet_int(sheet, row->scratch_bytes);
     ghp_sheet_real(sheet, row->any ? row->spread : NAN);
-    ghp_sheet_text(sheet, row->any ? ghp_source_text(row->source, row->calibrated) : "missing");
+    ghp_sheet_text(sheet, row->any ? ghp_source_name(row->source) : "missing");
     ghp_sheet_text(sheet, row->algorithm);
     ghp_sheet_text(sheet, row->formats[0] != '\0' ? row->formats : NULL);
 }
@@ -199,7 +199,6 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
         for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; ++i) {
             const struct ghp_op_entry *op = &profile->ops[i];
 
-            row.calibrated |= op->calibrated;
             add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source, 0},
                      op->scratch_bytes);
             if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD) {
@@ -314,7 +313,7 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_real(sheet, c->seconds);
         ghp_sheet_real(sheet, c->seconds > 0 ? share * (double)c->bytes / c->seconds : NAN);
         ghp_sheet_real(sheet, c->spread);
-        ghp_sheet_text(sheet, ghp_source_text(c->source, c->calibrated));
+        ghp_sheet_text(sheet, ghp_source_name(c->source));
     }
     ghp_display_sheet(report, sheet);
 }
@@ -358,22 +357,9 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->bandwidth_Bps);
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->spread);
         ghp_sheet_text(
-            sheet, free_of_cost ? "free" : ghp_source_text(rates[i]->source, rates[i]->calibrated));
+            sheet, free_of_cost ? "free" : ghp_source_name(rates[i]->source));
     }
     ghp_display_sheet(report, sheet);
-}
-
-static void note_calibration(struct ghp_sheet *sheet, const struct ghp_calibration *c)
-{
-    if (c == NULL) return;
-    ghp_sheet_note(sheet,
-                   "calibrated %s by %d run(s), %d factors: error of a step %.1f %% before, %.1f "
-                   "%% after, on average",
-                   c->created, c->n_runs, c->n_factors, 100 * c->before.mean, 100 * c->after.mean);
-    ghp_sheet_note(sheet,
-                   "and beside each instruction %.2f us, waiting for partners %.2f us in an "
-                   "exchange, %.2f us in a reduction",
-                   1e6 * c->instruction_s, 1e6 * c->exchange_s, 1e6 * c->reduction_s);
 }
 
 enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp_profile *profile,
@@ -393,7 +379,6 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
                        (unsigned long long)profile->hash);
         if (profile->created[0] != '\0')
             ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);
-        note_calibration(sheet, profile->calibration);
         ghp_sheet_note(
             sheet,
             "activation: the output; gradient: of the input; batch norms' sums count with forward "

@@ -139,7 +139,6 @@ static enum ghp_status read_instr(const struct ghp_node *item, struct ghp_record
     GHP_TRY(ghp_json_int(item, "bytes", 0, INT64_MAX, &instr->bytes));
     GHP_TRY(ghp_json_int(item, "copy_bytes", 0, INT64_MAX, &instr->copy_bytes));
     GHP_TRY(read_seconds(item, "predicted_s", &instr->predicted_s));
-    GHP_TRY(read_seconds(item, "predicted_partners_s", &instr->predicted_partners_s));
     GHP_TRY(read_measured(item, "measured_start_s", &instr->measured_start_s));
     GHP_TRY(read_measured(item, "measured_s", &instr->measured_s));
     GHP_TRY(read_measured(item, "measured_wait_s", &instr->measured_wait_s));

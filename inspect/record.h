@@ -3,7 +3,7 @@
  * Reads "ghp.run/1" (written by ghp-run --run).  Keys that it does not ask for are left alone: what a run is has more
  * sides than this.  Files of versions that did not say what each instruction is are refused, with what to do.
  *
- * Tested  tests/tools/test_calibrate.sh */
+ * Tested  tests/tools/test_why.sh */
 #ifndef GHP_INSPECT_RECORD_H
 #define GHP_INSPECT_RECORD_H
 
@@ -19,8 +19,7 @@ struct ghp_record_instr {
     bool beside;            /* on the communication stream */
     int64_t ranks;          /* of the group that exchanges; 1: sends nothing */
     int64_t bytes, copy_bytes;
-    double predicted_s; /* slowdowns and waiting for partners included; NAN: no prediction */
-    double predicted_partners_s; /* waiting for partners; NAN: no prediction */
+    double predicted_s; /* slowdowns included; NAN: no prediction */
     double measured_start_s;     /* since the step's start */
     double measured_s;           /* worker 0, waiting for partners included */
     double measured_wait_s;      /* the compute stream stood still for it */

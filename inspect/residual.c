@@ -100,10 +100,9 @@ static void add_instrs(const struct ghp_record *r, struct residual_terms *terms,
             add_term(terms, name, instr->predicted_s, instr->measured_s);
             continue;
         }
-        add_term(instr->beside ? beside : terms, name,
-                 instr->predicted_s - instr->predicted_partners_s, own_s);
-        add_term(instr->beside ? beside : terms, "waiting for partners",
-                 instr->predicted_partners_s, instr->measured_s - own_s);
+        add_term(instr->beside ? beside : terms, name, instr->predicted_s, own_s);
+        add_term(instr->beside ? beside : terms, "waiting for partners", 0,
+                 instr->measured_s - own_s);
     }
 }
 

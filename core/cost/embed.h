@@ -12,7 +12,6 @@
 /* A noun as a JSON value; the caller owns the reference.  NULL when out of memory. */
 json_t *ghp_machine_json(const struct ghp_machine *machine);
 json_t *ghp_profile_json(const struct ghp_profile *profile);
-json_t *ghp_calibration_json(const struct ghp_calibration *calibration);
 
 /* Reads a noun from a place in a document; filled on success (a profile is sealed), zeroed on failure.
  *
@@ -20,8 +19,6 @@ json_t *ghp_calibration_json(const struct ghp_calibration *calibration);
 enum ghp_status ghp_machine_read(const struct ghp_node *at, struct ghp_machine *machine);
 enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile);
 /* Opened on success, NULL on failure. */
-enum ghp_status ghp_calibration_read(const struct ghp_node *at,
-                                     struct ghp_calibration **calibration);
 
 /* Checks the "format" of an embedded object. */
 enum ghp_status ghp_embed_format(const struct ghp_node *at, const char *format);

@@ -20,11 +20,6 @@ const char *ghp_source_name(enum ghp_source source)
     return names[source];
 }
 
-const char *ghp_source_text(enum ghp_source source, bool calibrated)
-{
-    return calibrated && source == GHP_SOURCE_MEASURED ? "calibrated" : ghp_source_name(source);
-}
-
 double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes)
 {
     const double first = log(GHP_OVERLAP_BYTES), last = log(GHP_OVERLAP_LONG_BYTES);
@@ -84,7 +79,6 @@ void ghp_profile_release(struct ghp_profile *profile)
     free(profile->created);
     free(profile->host);
     ghp_machine_release(&profile->machine);
-    ghp_calibration_close(profile->calibration);
     ghp_speeds_release(&profile->speeds);
     *profile = (struct ghp_profile){0};
 }

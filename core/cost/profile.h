@@ -8,7 +8,7 @@
 #ifndef GHP_CORE_COST_PROFILE_H
 #define GHP_CORE_COST_PROFILE_H
 
-#include "core/cost/calibration.h"
+#include "core/program/program.h"
 #include "core/cost/machine.h"
 #include "core/model/precision.h"
 #include "core/program/program.h"
@@ -33,7 +33,6 @@ struct ghp_op_entry {
     enum ghp_source source;
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
-    bool calibrated;       /* corrected by runs; files then say "calibrated" for `measured` */
     double
         company; /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or unknown */
     /* of those that a program can ask for, seconds and algorithm in the likeliest among them; 0: they have no choice */
@@ -48,13 +47,11 @@ struct ghp_comm_entry {
     int64_t bytes;
     double seconds, spread;
     enum ghp_source source;
-    bool calibrated;
 };
 
 struct ghp_rate { /* seconds = latency_s + bytes / bandwidth_Bps; bandwidth 0: free (seconds = 0) */
     double latency_s, bandwidth_Bps, spread;
     enum ghp_source source;
-    bool calibrated;
 };
 
 struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
@@ -116,7 +113,6 @@ struct ghp_profile {
     struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
     int n_comms, max_comms;
     struct ghp_comm_entry *comms;        /* sorted by (op, count, stride, bytes) once sealed */
-    struct ghp_calibration *calibration; /* owned; NULL: as measured */
     uint64_t hash;                       /* of the canonical file text */
     bool sealed;
 };
@@ -224,7 +220,4 @@ enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
                                       struct ghp_profile *subset);
 
 const char *ghp_source_name(enum ghp_source source);
-/* How an entry is known, as files and tables say it: "calibrated" for a measured one that runs corrected. */
-const char *ghp_source_text(enum ghp_source source, bool calibrated);
-
 #endif

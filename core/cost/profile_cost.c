@@ -314,9 +314,8 @@ static double runs_of(const struct ghp_instr *instr)
     return instr->pass == GHP_PASS_BACKWARD_WEIGHT ? 1 : ghp_local_repeat(&instr->local);
 }
 
-/* The instruction itself. */
-static enum ghp_status own_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                 int workers, struct ghp_price *price)
+enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_price *price)
 {
     switch (instr->kind) {
     case GHP_INSTR_COMPUTE:
@@ -341,15 +340,6 @@ static enum ghp_status own_price(const struct ghp_profile *profile, const struct
             *price = sum_prices(*price, rate_price(&profile->copy, instr->copy_bytes));
         return GHP_OK;
     }
-}
-
-enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                  int workers, struct ghp_price *price)
-{
-    GHP_TRY(own_price(profile, instr, workers, price));
-    price->seconds += ghp_calibration_between_s(profile->calibration, instr) +
-                      ghp_calibration_partners_s(profile->calibration, instr);
-    return GHP_OK;
 }
 
 struct ghp_company ghp_company_of(const struct ghp_program *program)
@@ -384,7 +374,6 @@ enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp
     head.machine = (struct ghp_machine){0};
     head.speeds = (struct ghp_speeds){0};
     if (ghp_speeds_copy(&from->speeds, &head.speeds) != GHP_OK ||
-        ghp_calibration_copy(from->calibration, &head.calibration) != GHP_OK ||
         ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
         head.numerics == NULL || head.created == NULL || head.host == NULL) {
         ghp_profile_release(&head);

@@ -44,7 +44,7 @@ static json_t *rates_json(const struct ghp_profile *profile)
         const struct ghp_rate *rate = rate_of(profile, i);
         json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
                                  "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
-                                 "source", ghp_source_text(rate->source, rate->calibrated));
+                                 "source", ghp_source_name(rate->source));
 
         if (json_object_set_new(rates, rate_names[i], item) == 0) continue;
         json_decref(rates);
@@ -79,7 +79,7 @@ static json_t *ops_json(const struct ghp_profile *profile)
         json_t *item =
             json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
                       ghp_pass_name(op->pass), "mean_s", op->seconds, "spread", op->spread,
-                      "source", ghp_source_text(op->source, op->calibrated), "scratch_bytes",
+                      "source", ghp_source_name(op->source), "scratch_bytes",
                       (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
         if (op->company > 0 || op->company < 0)
@@ -102,7 +102,7 @@ static json_t *comms_json(const struct ghp_profile *profile)
             json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
                       comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes,
                       "mean_s", comm->seconds, "spread", comm->spread, "source",
-                      ghp_source_text(comm->source, comm->calibrated));
+                      ghp_source_name(comm->source));
 
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
@@ -172,9 +172,6 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
                                                 "memory_s", profile->pace.memory_s));
     if (profile->speeds.n > 0)
         failed |= json_object_set_new(root, "worker_speed", speeds_json(&profile->speeds));
-    if (profile->calibration != NULL)
-        failed |=
-            json_object_set_new(root, "calibration", ghp_calibration_json(profile->calibration));
     failed |= json_object_set_new(root, "rates", rates_json(profile));
     failed |= json_object_set_new(root, "operations", ops_json(profile));
     failed |= json_object_set_new(root, "collectives", comms_json(profile));
@@ -183,19 +180,15 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     return NULL;
 }
 
-/* A calibrated number is a measured one, corrected: it counts as measured where shares are summed. */
-static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *source,
-                                   bool *calibrated)
+static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *source)
 {
-    const char *names[GHP_SOURCE_COUNT + 2] = {NULL};
+    const char *names[GHP_SOURCE_COUNT + 1] = {NULL};
     int choice = 0;
 
     for (int i = 0; i < GHP_SOURCE_COUNT; ++i)
         names[i] = ghp_source_name((enum ghp_source)i);
-    names[GHP_SOURCE_COUNT] = ghp_source_text(GHP_SOURCE_MEASURED, true);
     GHP_TRY(ghp_json_choice(at, "source", names, &choice));
-    *calibrated = choice == GHP_SOURCE_COUNT;
-    *source = *calibrated ? GHP_SOURCE_MEASURED : (enum ghp_source)choice;
+    *source = (enum ghp_source)choice;
     return GHP_OK;
 }
 
@@ -214,7 +207,7 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
         GHP_TRY(ghp_json_real(&node, "latency_s", 0, MAX_SECONDS, &rates[i]->latency_s));
         GHP_TRY(ghp_json_real(&node, "bandwidth_Bps", 0, MAX_RATE, &rates[i]->bandwidth_Bps));
         GHP_TRY(ghp_json_real(&node, "spread", 0, MAX_SECONDS, &rates[i]->spread));
-        GHP_TRY(read_source(&node, &rates[i]->source, &rates[i]->calibrated));
+        GHP_TRY(read_source(&node, &rates[i]->source));
     }
     return GHP_OK;
 }
@@ -359,7 +352,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     op->pass = (enum ghp_pass)pass;
     GHP_TRY(read_seconds(at, &op->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
-    GHP_TRY(read_source(at, &op->source, &op->calibrated));
+    GHP_TRY(read_source(at, &op->source));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
     if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->company));
     GHP_TRY(read_formats(at, op));
@@ -405,7 +398,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entr
     GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &comm->bytes));
     GHP_TRY(read_seconds(at, &comm->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &comm->spread));
-    return read_source(at, &comm->source, &comm->calibrated);
+    return read_source(at, &comm->source);
 }
 
 static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile *profile)
@@ -431,7 +424,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     static const char *const keys[] = {
         "format",  "backend",    "numerics",    "element_bytes", "tf32",
         "workers", "created",    "host",        "beside_bytes",  "machine",
-        "law",     "overlap",    "pace",        "worker_speed",  "calibration",
+        "law",     "overlap",    "pace",        "worker_speed", 
         "rates",   "operations", "collectives", "samples_ahead", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
@@ -465,10 +458,6 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(read_law(at, profile));
     GHP_TRY(read_pace(at, profile));
     GHP_TRY(read_speeds(at, profile));
-    if (ghp_json_has(at, "calibration")) {
-        GHP_TRY(ghp_json_get(at, "calibration", &node));
-        GHP_TRY(ghp_calibration_read(&node, &profile->calibration));
-    }
     GHP_TRY(read_rates(at, profile));
     GHP_TRY(read_ops(at, profile));
     return read_comms(at, profile);

@@ -8,12 +8,9 @@ double ghp_term_error(struct ghp_term term)
     return term.measured_s > 0 ? (term.predicted_s - term.measured_s) / term.measured_s : 0;
 }
 
-/* What a calibrated profile says of the time between instructions is no instruction's own. */
-static void add_prediction(const struct ghp_program *program, const struct ghp_profile *profile,
-                           const struct ghp_timing *timing, struct ghp_residuals *r)
+static void add_prediction(const struct ghp_program *program, const struct ghp_timing *timing,
+                           struct ghp_residuals *r)
 {
-    const struct ghp_calibration *calibration = profile->calibration;
-
     r->predicted = true;
     r->step.predicted_s = timing->step_s;
     for (int p = 0; p < GHP_PHASE_COUNT; p++)
@@ -22,14 +19,9 @@ static void add_prediction(const struct ghp_program *program, const struct ghp_p
         const struct ghp_instr *instr = &program->instrs[i];
         const struct ghp_instr_time *t = &timing->instrs[i];
 
-        double between_s = ghp_calibration_between_s(calibration, instr);
-
-        r->instrs[i].predicted_start_s = t->start_s + between_s;
-        r->instrs[i].predicted_s = t->finish_s - t->start_s - between_s;
-        r->instrs[i].predicted_partners_s = ghp_calibration_partners_s(calibration, instr);
+        r->instrs[i].predicted_start_s = t->start_s;
+        r->instrs[i].predicted_s = t->finish_s - t->start_s;
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
-        r->between.predicted_s += between_s;
-        r->phases[ghp_instr_phase(instr)].predicted_s -= between_s;
         if (instr->layer >= 0) r->layers[instr->layer].predicted_s += r->instrs[i].predicted_s;
     }
 }
@@ -83,7 +75,7 @@ enum ghp_status ghp_residuals_init(const struct ghp_prospect *p, const struct gh
     if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (p->profile != NULL) {
         GHP_TRY_GOTO(status, simulate(p, &timing), fail);
-        add_prediction(p->program, p->profile, &timing, r);
+        add_prediction(p->program, &timing, r);
         ghp_timing_release(&timing);
     }
     add_measurement(p->program, watch, r);

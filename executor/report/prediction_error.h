@@ -15,8 +15,6 @@ struct ghp_term {
 
 struct ghp_residual { /* of one instruction */
     double predicted_start_s, predicted_s;
-    /* part of predicted_s: waiting for partners (calibrated profiles) */
-    double predicted_partners_s;
     double measured_start_s, measured_s; /* start in the last step, mean duration */
     double measured_wait_s; /* the compute stream stood still for it: ghp_stopwatch_wait */
     double measured_own_s, measured_partners_s; /* over all workers: executor/report/straggler_wait.h; else 0 */

@@ -197,7 +197,6 @@ static json_t *instructions(const struct ghp_run *run)
         put_instr(o, run, &run->program->instrs[i]);
         put(o, "predicted_start_s", predicted ? real(r->predicted_start_s) : json_null());
         put(o, "predicted_s", predicted ? real(r->predicted_s) : json_null());
-        put(o, "predicted_partners_s", predicted ? real(r->predicted_partners_s) : json_null());
         put(o, "measured_start_s", real(r->measured_start_s));
         put(o, "measured_s", real(r->measured_s));
         put(o, "measured_wait_s", real(r->measured_wait_s));

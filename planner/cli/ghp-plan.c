@@ -4,7 +4,6 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/units.h"
-#include "planner/calibration/calibrate_report.h"
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
 #include "planner/sweep/sensitivity.h"
@@ -21,7 +20,6 @@ static const char *const strategy_names[] = {
 #undef STRATEGY_TEXT
         NULL};
 static const char *const precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
-enum { MAX_FILES = 65 }; /* the model, and runs to calibrate by */
 
 static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
 enum { SOLVER_HEURISTIC = 3 };
@@ -36,7 +34,7 @@ static struct {
     int64_t micro_batches, most_stages, most_micro_batches;
     int strategy, precision, solver, roles, pipeline, shares, recompute;
     double time_limit_s, gap;
-    bool no_simplify, no_break_even, sensitivity, json, calibrate, force_calibrate;
+    bool no_simplify, no_break_even, sensitivity, json;
     struct ghp_opt_list edits;
 } set = {.bucket = "auto", .time_limit_s = 30, .most_stages = 3, .most_micro_batches = 64};
 
@@ -220,24 +218,13 @@ static const struct ghp_opt options[] = {
      .choices = solver_names,
      .help = "branch: bounds by dynamic programming; milp: GLPK; auto: branch where the graph is "
              "narrow enough; heuristic: the plan by rules of thumb, and what it loses"},
-    {.kind = GHP_OPT_HEADING, .help = "Correcting a profile by runs"},
-    {.name = "calibrate",
-     .kind = GHP_OPT_FLAG,
-     .target = &set.calibrate,
-     .help = "correct the profile by the RUNs (files of ghp-run --run) instead of planning; exit 3 "
-             "where that does not predict held-out runs better"},
-    {.name = "force-calibrate",
-     .kind = GHP_OPT_FLAG,
-     .target = &set.force_calibrate,
-     .help = "write the corrected profile even then"},
     {.kind = GHP_OPT_HEADING, .help = "Output"},
     {.name = "output",
      .letter = 'o',
      .kind = GHP_OPT_TEXT,
      .target = &set.output,
      .argument = "PLAN",
-     .help = "plan file for ghp-run, with --calibrate the corrected profile; without it only the "
-             "table is printed"},
+     .help = "plan file for ghp-run; without it only the table is printed"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -254,7 +241,6 @@ static struct ghp_tool tool = {
     .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
                "good they are",
     .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]\n"
-             "       ghp-plan MODEL RUN... --calibrate --profile PROFILE [-o CORRECTED]\n"
              "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,4,...,N --batch B",
     .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 --batch 1024 "
                "-o vgg16.plan.json",
@@ -315,20 +301,11 @@ static enum ghp_status check_options(const char *const *files, int n_files)
 {
     if (n_files < 1)
         return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
-    if (n_files > 1 && !set.calibrate)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "one argument too many: '%s'; name one model, or add --calibrate to "
-                        "correct the profile by runs",
-                        files[1]);
-    if (set.force_calibrate && !set.calibrate)
-        return GHP_FAIL(GHP_ERR_USAGE, "--force-calibrate needs --calibrate and runs; add them");
+    if (n_files > 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "one argument too many: '%s'; name one model", files[1]);
     if (set.profile == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "no profile given; add --profile PROFILE, made by ghp-profile");
-    if (set.calibrate && (set.machine != NULL || set.force != NULL || set.memory_bytes > 0))
-        return GHP_FAIL(GHP_ERR_USAGE, "--calibrate makes no plan; leave --machine, --force and "
-                                       "--memory out, and plan by the corrected profile");
-    if (set.calibrate) return GHP_OK;
     GHP_TRY(check_stages());
     GHP_TRY(check_sweep());
     if (set.sweep != NULL) return GHP_OK;
@@ -492,36 +469,19 @@ done:
     return status;
 }
 
-static enum ghp_status calibrate(const char *const *files, int n_files)
-{
-    struct ghp_calibrate_wishes wishes = {.model_path = files[0],
-                                          .profile_path = set.profile,
-                                          .run_paths = files + 1,
-                                          .n_runs = n_files - 1,
-                                          .output = set.output,
-                                          .workers = set.workers,
-                                          .batch = set.batch,
-                                          .force = set.force_calibrate,
-                                          .json = set.json};
-
-    return ghp_calibrate_files(&wishes);
-}
-
 int main(int argc, char **argv)
 {
-    const char *files[MAX_FILES] = {NULL};
+    const char *files[2] = {NULL};
     int n_files = 0;
     enum ghp_status status;
 
     tool.notes = ghp_what_if_help();
-    status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n_files);
+    status = ghp_opts_parse(&tool, argc, argv, files, 2, &n_files);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = check_options(files, n_files);
     if (status == GHP_OK)
-        status = set.calibrate       ? calibrate(files, n_files)
-                 : set.sweep != NULL ? make_sweep(files[0])
-                                     : make_plan(files[0]);
+        status = set.sweep != NULL ? make_sweep(files[0]) : make_plan(files[0]);
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);
 }

@@ -30,7 +30,7 @@ static struct ghp_profile law(void)
     profile.machine.nodes = 8;
     profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9};
     profile.law = (struct ghp_law){.flops_per_s = 1e9};
-    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_LAW, false};
+    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_LAW};
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     return profile;
 }

@@ -299,8 +299,8 @@ static void test_instructions(void)
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
     CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
     CHECK_NEAR(price.seconds, 0, 0); /* bandwidth 0: free */
-    profile.update = (struct ghp_rate){1e-6, 1e9, 0.2, GHP_SOURCE_MEASURED, false};
-    profile.copy = (struct ghp_rate){0, 1e9, 0.2, GHP_SOURCE_MEASURED, false};
+    profile.update = (struct ghp_rate){1e-6, 1e9, 0.2, GHP_SOURCE_MEASURED};
+    profile.copy = (struct ghp_rate){0, 1e9, 0.2, GHP_SOURCE_MEASURED};
     CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
     CHECK_NEAR(price.seconds, 2e-6, 1e-20);
     instr = (struct ghp_instr){
@@ -324,7 +324,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
 
     profile.law.flops_per_s = 1e9;
     profile.law.memory_Bps = 1e9;
-    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED, false};
+    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
     for (int i = 0; i < program->n_instrs; ++i) {
         struct ghp_instr instr = program->instrs[i];
         char key[GHP_KEY_BYTES];

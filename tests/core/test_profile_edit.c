@@ -9,9 +9,9 @@ static const struct ghp_link intra = {1e-6, 8e9}, inter = {20e-6, 1e9};
 static struct ghp_profile measured(void)
 {
     const struct ghp_comm_entry entries[] = {
-        {GHP_COMM_ALL_REDUCE, 2, 1, 1 << 20, 3e-4, 0.1, GHP_SOURCE_MEASURED, false},
-        {GHP_COMM_ALL_REDUCE, 2, 2, 1 << 20, 4e-3, 0.1, GHP_SOURCE_MEASURED, false},
-        {GHP_COMM_ALL_GATHER, 4, 1, 1 << 20, 2e-3, 0.1, GHP_SOURCE_MEASURED, false},
+        {GHP_COMM_ALL_REDUCE, 2, 1, 1 << 20, 3e-4, 0.1, GHP_SOURCE_MEASURED},
+        {GHP_COMM_ALL_REDUCE, 2, 2, 1 << 20, 4e-3, 0.1, GHP_SOURCE_MEASURED},
+        {GHP_COMM_ALL_GATHER, 4, 1, 1 << 20, 2e-3, 0.1, GHP_SOURCE_MEASURED},
     };
     char key[] = "relu n4 c8 h4 w4", algorithm[] = "plain";
     const struct ghp_op_entry op = {.key = key,
@@ -29,7 +29,7 @@ static struct ghp_profile measured(void)
     profile.machine.inter = inter;
     profile.workers = 4;
     profile.law = (struct ghp_law){.flops_per_s = 1e9, .memory_Bps = 2e9};
-    profile.copy = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED, false};
+    profile.copy = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; ++i)
         CHECK_STATUS(ghp_profile_add_comm(&profile, &entries[i]), GHP_OK);
     CHECK_STATUS(ghp_profile_add_op(&profile, &op), GHP_OK);

@@ -54,7 +54,7 @@ static void init_profile(struct ghp_profile *p)
     p->machine.nodes = 2;
     p->machine.intra = p->machine.inter = (struct ghp_link){1e-6, 1e11};
     p->law = (struct ghp_law){.flops_per_s = 1e11, .memory_Bps = 1e10};
-    p->copy = p->update = (struct ghp_rate){1e-6, 1e12, 0, GHP_SOURCE_LAW, false};
+    p->copy = p->update = (struct ghp_rate){1e-6, 1e12, 0, GHP_SOURCE_LAW};
     CHECK_STATUS(ghp_profile_seal(p), GHP_OK);
 }
 

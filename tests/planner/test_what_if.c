@@ -31,7 +31,7 @@ static void make_measured(struct ghp_profile *p)
                               .pass = GHP_PASS_FORWARD,
                               .seconds = 4e-3,
                               .source = GHP_SOURCE_MEASURED};
-    struct ghp_rate rate = {1e-6, 8e9, 0.1, GHP_SOURCE_MEASURED, false};
+    struct ghp_rate rate = {1e-6, 8e9, 0.1, GHP_SOURCE_MEASURED};
 
     CHECK_STATUS(ghp_profile_init(p, "onednn", "fast", 4), GHP_OK);
     free(p->machine.pus);
