@@ -264,42 +264,52 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
 
 /* ---- the page ---- */
 
-static void put_opening(struct ghp_page *page, const struct ghp_report *report)
+static enum ghp_status put_sections(struct ghp_page *page, const struct ghp_report *report)
 {
-    ghp_page_add(page,
-                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"/>\n"
-                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                 "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\"/>\n"
-                 "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
-                 "<meta name=\"generator\" content=\"ghp %s\"/>\n"
-                 "<link rel=\"icon\" href=\"data:,\"/>\n<title>",
-                 GHP_VERSION);
-    ghp_page_text(page, report->plan->model.name);
-    ghp_page_add(page, ", %d workers: plan</title>\n<style>", report->plan->extent.workers);
-    for (const char *const *line = ghp_report_style; *line != NULL; ++line)
-        ghp_page_add(page, "%s", *line);
-    ghp_page_add(page, "</style></head>\n<body><main>\n");
+    ghp_report_put_head(page, report);
+    ghp_report_put_strategies(page, report);
+    GHP_TRY(ghp_report_put_network(page, report));
+    GHP_TRY(ghp_report_put_timeline(page, report));
+    GHP_TRY(ghp_report_put_memory(page, report));
+    ghp_report_put_machine(page, report);
+    ghp_report_put_layers(page, report);
+    ghp_report_put_limits(page, report);
+    ghp_report_put_certificate(page, report);
+    return GHP_OK;
+}
+
+/* What stands in place of a {{name}} of inspect/page/page.html. */
+static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report *report,
+                                 const char *name, size_t n)
+{
+    if (strncmp(name, "version", n) == 0)
+        ghp_page_add(page, "%s", GHP_VERSION);
+    else if (strncmp(name, "title", n) == 0) {
+        ghp_page_text(page, report->plan->model.name);
+        ghp_page_add(page, ", %d workers: plan", report->plan->extent.workers);
+    } else if (strncmp(name, "style", n) == 0)
+        ghp_page_add(page, "%s", ghp_report_css);
+    else if (strncmp(name, "script", n) == 0)
+        ghp_page_add(page, "%s", ghp_report_js);
+    else if (strncmp(name, "sections", n) == 0)
+        return put_sections(page, report);
+    else
+        GHP_ASSERT(!"a name that page.html may hold");
+    return GHP_OK;
 }
 
 enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path)
 {
     struct ghp_page page = {0};
-    enum ghp_status status;
+    enum ghp_status status = GHP_OK;
+    const char *at = ghp_report_html, *open;
 
-    put_opening(&page, report);
-    ghp_report_put_head(&page, report);
-    ghp_report_put_strategies(&page, report);
-    GHP_TRY_GOTO(status, ghp_report_put_network(&page, report), done);
-    GHP_TRY_GOTO(status, ghp_report_put_timeline(&page, report), done);
-    GHP_TRY_GOTO(status, ghp_report_put_memory(&page, report), done);
-    ghp_report_put_machine(&page, report);
-    ghp_report_put_layers(&page, report);
-    ghp_report_put_limits(&page, report);
-    ghp_report_put_certificate(&page, report);
-    ghp_page_add(&page, "</main>\n<script>%s</script></body>\n</html>\n", ghp_report_script);
-    status = ghp_page_save(&page, path);
-done:
+    for (; (open = strstr(at, "{{")) != NULL && status == GHP_OK; at = strstr(open, "}}") + 2) {
+        ghp_page_add(&page, "%.*s", (int)(open - at), at);
+        status = put_named(&page, report, open + 2, (size_t)(strstr(open, "}}") - open - 2));
+    }
+    ghp_page_add(&page, "%s", at);
+    if (status == GHP_OK) status = ghp_page_save(&page, path);
     ghp_page_release(&page);
     return status;
 }

@@ -18,9 +18,8 @@ const char *ghp_report_exchange(const struct ghp_plan *plan, int edge);
 /* A round step (1, 2 or 5 times a power of ten) that divides 0 .. most into at most `parts`. */
 double ghp_report_nice(double most, int parts);
 
-/* The page's style sheet, in pieces ended by NULL, and its script. */
-extern const char *const ghp_report_style[];
-extern const char ghp_report_script[];
+/* The files of inspect/page, embedded by the build: the page with its {{names}}, its style sheet and its script. */
+extern const char ghp_report_html[], ghp_report_css[], ghp_report_js[];
 
 /* Sections of the page, in its order. */
 void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report);

@@ -159,10 +159,10 @@ def luminance(c):
 def contrast(a, b):
     a, b = sorted((luminance(a), luminance(b)))
     return (b + 0.05) / (a + 0.05)
-themes = re.findall(r":root\{([^}]*)\}", style)
+themes = re.findall(r":root\s*\{([^}]*)\}", style)
 assert len(themes) == 2
 for theme in themes:
-    v = {k: rgb(c) for k, c in re.findall(r"--([a-z0-9]+):#([0-9a-f]+)", theme)}
+    v = {k: rgb(c) for k, c in re.findall(r"--([a-z0-9]+):\s*#([0-9a-f]+)", theme)}
     tints = {k: [0.13 * v[k][i] + 0.87 * v["card"][i] for i in range(3)] for k in ("data", "out", "in", "channel", "full")}
     pairs = [("ink", "ground", v["ground"]), ("soft", "ground", v["ground"]), ("ink", "card", v["card"]), ("soft", "card", v["card"]),
              ("change", "card", v["card"])]
