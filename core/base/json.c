@@ -38,11 +38,34 @@ static enum ghp_status fail_syntax(const char *path, const json_error_t *error)
                     syntax_remedy(code));
 }
 
+bool ghp_json_is_kind(const char *format, const char *other)
+{
+    size_t n = strcspn(format, "/");
+
+    return strcspn(other, "/") == n && strncmp(format, other, n) == 0;
+}
+
+enum ghp_status ghp_json_format(const struct ghp_node *object, const char *format)
+{
+    struct ghp_node node;
+    const char *found;
+
+    GHP_TRY(ghp_json_get(object, "format", &node));
+    found = json_string_value(node.value);
+    if (found != NULL && strcmp(found, format) == 0) return GHP_OK;
+    if (found != NULL && ghp_json_is_kind(found, format))
+        return ghp_json_fail(&node, GHP_ERR_FORMAT,
+                             "the format is '%s', but this version of ghp reads '%s'; make the file "
+                             "anew with the tool that wrote it",
+                             found, format);
+    return ghp_json_fail(&node, GHP_ERR_FORMAT, "the format is '%s'; give a file of format '%s'",
+                         found != NULL ? found : "not a text", format);
+}
+
 /* Checks that the root is an object that names the format. */
 static enum ghp_status check_format(const struct ghp_json *doc, const char *format)
 {
-    struct ghp_node root = ghp_json_root(doc), node;
-    const char *found;
+    struct ghp_node root = ghp_json_root(doc);
 
     if (!json_is_object(doc->root))
         return ghp_json_fail(&root, GHP_ERR_FORMAT, "the document is no object; put it in { }");
@@ -50,12 +73,7 @@ static enum ghp_status check_format(const struct ghp_json *doc, const char *form
         return ghp_json_fail(&root, GHP_ERR_FORMAT,
                              "key 'format' is missing; a file for this place has \"format\": \"%s\"",
                              format);
-    GHP_TRY(ghp_json_get(&root, "format", &node));
-    found = json_string_value(node.value);
-    if (found == NULL || strcmp(found, format) != 0)
-        return ghp_json_fail(&node, GHP_ERR_FORMAT, "the format is '%s'; give a file of format '%s'",
-                             found != NULL ? found : "not a text", format);
-    return GHP_OK;
+    return ghp_json_format(&root, format);
 }
 
 /* Parses doc->text, which doc owns already; releases doc on failure. */

@@ -79,6 +79,14 @@ bool ghp_json_has(const struct ghp_node *object, const char *key);
 enum ghp_status ghp_json_get(const struct ghp_node *object, const char *key,
                              struct ghp_node *child);
 
+/* Checks that the object's key "format" says `format`; one of the same kind in another version is refused as such.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT */
+enum ghp_status ghp_json_format(const struct ghp_node *object, const char *format);
+
+/* Whether two formats are alike but for their version: "ghp.plan/1" and "ghp.plan/2". */
+bool ghp_json_is_kind(const char *format, const char *other);
+
 /* The value of a key that must be an array, and its length in *n (n may be NULL). */
 enum ghp_status ghp_json_array(const struct ghp_node *object, const char *key,
                                struct ghp_node *child, size_t *n);

@@ -95,9 +95,12 @@ static enum ghp_status set_bytes(const struct ghp_opt *opt, const char *text)
 static enum ghp_status set_choice(const struct ghp_opt *opt, const char *text)
 {
     char names[NAMES_SIZE], label[64];
+    const char *meant = text;
 
+    for (int i = 0; opt->synonyms != NULL && opt->synonyms[i] != NULL; i += 2)
+        if (strcmp(opt->synonyms[i], text) == 0) meant = opt->synonyms[i + 1];
     for (int i = 0; opt->choices[i] != NULL; ++i) {
-        if (strcmp(opt->choices[i], text) != 0) continue;
+        if (strcmp(opt->choices[i], meant) != 0) continue;
         *(int *)opt->target = i;
         return GHP_OK;
     }
@@ -142,7 +145,7 @@ static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, b
 
 /* What getopt_long wants to know, built from the table. */
 struct forms {
-    struct option *longs; /* one for each named option, then help, version and the end */
+    struct option *longs; /* one for each long name, former ones too, then help, version and the end */
     char *letters;        /* ":o:..." */
     bool *seen;           /* n_opts entries */
     const char **names;   /* long names, NULL-terminated, for the nearest match */
@@ -158,9 +161,9 @@ static void forms_release(struct forms *forms)
 
 static enum ghp_status forms_init(const struct ghp_tool *tool, struct forms *forms)
 {
-    size_t n = (size_t)tool->n_opts, n_long = 0, n_letters = 0;
+    size_t n = (size_t)tool->n_opts, n_long = 0, n_names = 0, n_letters = 0;
 
-    forms->longs = ghp_alloc(n + 3, sizeof *forms->longs);
+    forms->longs = ghp_alloc(2 * n + 3, sizeof *forms->longs);
     forms->letters = ghp_alloc(2 * n + 3, 1);
     forms->seen = ghp_alloc(n, sizeof *forms->seen);
     forms->names = ghp_alloc(n + 3, sizeof *forms->names);
@@ -173,17 +176,20 @@ static enum ghp_status forms_init(const struct ghp_tool *tool, struct forms *for
         if (opt->kind == GHP_OPT_HEADING) continue;
         GHP_ASSERT(opt->target != NULL && opt->help != NULL);
         if (opt->name != NULL) {
-            forms->names[n_long] = opt->name;
+            forms->names[n_names++] = opt->name;
             forms->longs[n_long++] =
                 (struct option){opt->name, has_value, NULL, FIRST_LONG + (int)i};
         }
+        if (opt->former != NULL)
+            forms->longs[n_long++] =
+                (struct option){opt->former, has_value, NULL, FIRST_LONG + (int)i};
         if (opt->letter == 0) continue;
         forms->letters[n_letters++] = opt->letter;
         if (has_value == required_argument) forms->letters[n_letters++] = ':';
     }
-    forms->names[n_long] = "help";
+    forms->names[n_names++] = "help";
     forms->longs[n_long++] = (struct option){"help", optional_argument, NULL, FIRST_LONG + (int)n};
-    forms->names[n_long] = "version";
+    forms->names[n_names++] = "version";
     forms->longs[n_long++] = (struct option){"version", no_argument, NULL, FIRST_LONG + (int)n + 1};
     if (strchr(forms->letters, 'h') == NULL) forms->letters[n_letters++] = 'h';
     return GHP_OK;

@@ -18,10 +18,6 @@ json_t *ghp_profile_json(const struct ghp_profile *profile);
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT (with line and column); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_machine_read(const struct ghp_node *at, struct ghp_machine *machine);
 enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile);
-/* Opened on success, NULL on failure. */
-
-/* Checks the "format" of an embedded object. */
-enum ghp_status ghp_embed_format(const struct ghp_node *at, const char *format);
 
 /* A hash written as 16 hexadecimal digits. */
 enum ghp_status ghp_embed_hash(const struct ghp_node *at, const char *key, uint64_t *hash);

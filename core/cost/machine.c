@@ -14,14 +14,6 @@
 
 enum { MAX_NODES = 1 << 20, MAX_CORES = 1 << 16 };
 
-enum ghp_status ghp_embed_format(const struct ghp_node *at, const char *format)
-{
-    const char *const formats[] = {format, NULL};
-    int choice;
-
-    return ghp_json_choice(at, "format", formats, &choice);
-}
-
 enum ghp_status ghp_embed_hash(const struct ghp_node *at, const char *key, uint64_t *hash)
 {
     struct ghp_node node;
@@ -163,7 +155,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine
                                        "pus",    "memory_bytes", "gpus",  "intra",    "inter", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
-    GHP_TRY(ghp_embed_format(at, FORMAT));
+    GHP_TRY(ghp_json_format(at, FORMAT));
     GHP_TRY(ghp_json_text(at, "name", &machine->name));
     GHP_TRY(read_count(at, "nodes", 1, MAX_NODES, &machine->nodes));
     GHP_TRY(read_count(at, "cores", 1, MAX_CORES, &machine->cores));

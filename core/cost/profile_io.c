@@ -430,7 +430,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     struct ghp_node node;
 
     GHP_TRY(ghp_json_only_keys(at, keys));
-    GHP_TRY(ghp_embed_format(at, FORMAT));
+    GHP_TRY(ghp_json_format(at, FORMAT));
     GHP_TRY(ghp_json_text(at, "backend", &profile->backend));
     GHP_TRY(ghp_json_text(at, "numerics", &profile->numerics));
     GHP_TRY(ghp_json_int(at, "element_bytes", 2, 8, &element_bytes));

@@ -315,8 +315,15 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
 
     GHP_TRY(format_of(path, format, sizeof format));
     *kind = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
-        if (strcmp(kinds[i].format, format) == 0) *kind = &kinds[i];
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+        if (strcmp(kinds[i].format, format) == 0)
+            *kind = &kinds[i];
+        else if (ghp_json_is_kind(kinds[i].format, format))
+            return GHP_FAIL(GHP_ERR_FORMAT,
+                            "%s: the format is '%s', but this version of ghp reads '%s'; make the "
+                            "file anew with the tool that wrote it",
+                            path, format, kinds[i].format);
+    }
     if (*kind == NULL)
         return GHP_FAIL(
             GHP_ERR_FORMAT,

@@ -131,9 +131,12 @@ static void test_refusals(void)
         {"{'a': 1}", "correct the JSON"},
         {"[1]", "t:1:1: the document is no object"},
         {"{\"a\": 1}", "key 'format' is missing"},
-        {"{\"format\": \"ghp.plan/2\"}",
-         "t:1:12: 'format': the format is 'ghp.plan/2'; give a file "
+        {"{\"format\": \"ghp.run/1\"}",
+         "t:1:12: 'format': the format is 'ghp.run/1'; give a file "
          "of format 'ghp.plan/1'"},
+        {"{\"format\": \"ghp.plan/7\"}",
+         "t:1:12: 'format': the format is 'ghp.plan/7', but this version of ghp reads 'ghp.plan/1'; "
+         "make the file anew with the tool that wrote it"},
         {"{\"format\": 1}", "not a text"},
     };
 

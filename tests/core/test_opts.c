@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static const char *const modes[] = {"exact", "fast", NULL};
+static const char *const synonyms[] = {"deterministic", "exact", NULL};
 
 /* The targets; reset before each command line. */
 static struct targets {
@@ -39,6 +40,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &got.mode,
      .choices = modes,
+     .former = "precision",
+     .synonyms = synonyms,
      .help = "numerics"},
     {.name = "memory",
      .kind = GHP_OPT_BYTES,
@@ -103,6 +106,18 @@ static void test_values(void)
     CHECK(!got.json);
     CHECK_TEXT(positional[0], "--json");
     CHECK(!ghp_opts_done());
+}
+
+/* Former names and other spellings mean the same, count as given, and are shown nowhere. */
+static void test_former(void)
+{
+    CHECK_STATUS(parse("--precision exact"), GHP_OK);
+    CHECK_EQ(got.mode, 0);
+    CHECK_STATUS(parse("--mode deterministic"), GHP_OK);
+    CHECK_EQ(got.mode, 0);
+    CHECK_STATUS(parse("--mode fast --precision exact"), GHP_ERR_USAGE);
+    CHECK_STATUS(parse("--precisoin exact"), GHP_ERR_USAGE);
+    CHECK(strstr(ghp_status_message(), "did you mean") == NULL);
 }
 
 static void test_refusals(void)
@@ -198,6 +213,7 @@ static void test_dump(void)
 int main(void)
 {
     test_values();
+    test_former();
     test_refusals();
     test_help();
     test_dump();
