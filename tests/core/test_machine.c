@@ -75,7 +75,7 @@ static void test_file(void)
 
 static void test_refusals(void)
 {
-    refuse("{\"format\": \"ghp.machine/2\"}", "use one of ghp.machine/1");
+    refuse("{\"format\": \"ghp.machine/7\"}", "this version of ghp reads 'ghp.machine/1'");
     refuse("{\"format\": \"ghp.machine/1\", \"node\": 1}", "did you mean 'nodes'");
     refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 0}", "from 1 to");
     refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 1, \"packages\": 1, "

@@ -183,8 +183,8 @@ struct edit {
 };
 
 static const struct edit edits[] = {
-    {"\"format\": \"ghp.plan/1\"", "\"format\": \"ghp.plan/2\"",
-     "give a file of format 'ghp.plan/1'", false},
+    {"\"format\": \"ghp.plan/1\"", "\"format\": \"ghp.plan/7\"",
+     "this version of ghp reads 'ghp.plan/1'", false},
     {"\"strategy\": \"auto\"", "\"strategy\": \"best\"", "use one of auto, data", false},
     {"\"groups\": 2", "\"groups\": 3", "make groups x group_size the workers", false},
     {"\"global_batch\": 16", "\"global_batch\": 18", "'global_batch'", false},
