@@ -28,6 +28,16 @@ function(ghp_room room)
   endforeach()
 endfunction()
 
+# ghp_source_options(<options> file...): compile options of some of a room's sources; a file that is not there is an error.
+function(ghp_source_options options)
+  foreach(file IN LISTS ARGN)
+    if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+      message(FATAL_ERROR "ghp_source_options: there is no ${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    endif()
+  endforeach()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
+
 # ghp_manual(<tool>): its man page and bash completions, printed by the tool itself into build/man1 and
 # build/completions, and installed.
 function(ghp_manual tool)
