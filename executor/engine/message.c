@@ -1,6 +1,8 @@
 /* executor/engine/message.c - see engine/message.h. */
 #include "executor/engine/message.h"
 
+#include "executor/transport/summands.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,30 +90,55 @@ void ghp_parcel_pack(const struct ghp_parcel *parcel)
     }
 }
 
-static void add_row(void *to, const void *from, int64_t bytes, int element_bytes)
+/* Pieces that are added to each other follow the one that they are added to: how many there are with it. */
+static int summands_from(const struct ghp_parcel *parcel, int first)
 {
-    if (element_bytes == 8)
-        for (int64_t i = 0; i < bytes / 8; i++)
-            ((double *)to)[i] += ((const double *)from)[i];
-    else
-        for (int64_t i = 0; i < bytes / 4; i++)
-            ((float *)to)[i] += ((const float *)from)[i];
+    int count = 1;
+
+    while (first + count < parcel->n && parcel->pieces[first + count].adds)
+        count++;
+    return count;
+}
+
+static void join_sum(const struct ghp_parcel *parcel, int first, int count)
+{
+    const struct ghp_parcel_piece *p = &parcel->pieces[first];
+    bool whole = p->block_bytes == p->stride; /* one run of elements */
+    int64_t rows = whole ? 1 : p->rows, piece_bytes = p->rows * p->block_bytes;
+    const char *from = parcel->scratch + p->scratch;
+    char *to = parcel->tensor + p->offset;
+    struct ghp_summands sum = {.count = count,
+                               .index = -1,
+                               .n = (whole ? piece_bytes : p->block_bytes) / parcel->element_bytes,
+                               .stride = piece_bytes / parcel->element_bytes};
+
+    for (int i = 1; i < count; i++) {
+        GHP_ASSERT_EQ(p[i].offset, p->offset);
+        GHP_ASSERT_EQ(p[i].scratch, p->scratch + i * piece_bytes);
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        sum.scratch = from + row * p->block_bytes;
+        ghp_summands_add(&sum, parcel->element_bytes, to + row * p->stride);
+    }
+}
+
+static void join_copy(const struct ghp_parcel *parcel, const struct ghp_parcel_piece *p)
+{
+    const char *from = parcel->scratch + p->scratch;
+    char *to = parcel->tensor + p->offset;
+
+    for (int64_t row = 0; row < p->rows; row++)
+        memcpy(to + row * p->stride, from + row * p->block_bytes, (size_t)p->block_bytes);
 }
 
 void ghp_parcel_join(const struct ghp_parcel *parcel)
 {
-    for (int i = 0; i < parcel->n; i++) {
-        const struct ghp_parcel_piece *p = &parcel->pieces[i];
-        const char *from = parcel->scratch + p->scratch;
-        char *to = parcel->tensor + p->offset;
-
-        if (p->scratch < 0) continue;
-        for (int64_t row = 0; row < p->rows; row++, from += p->block_bytes, to += p->stride) {
-            if (p->adds)
-                add_row(to, from, p->block_bytes, parcel->element_bytes);
-            else
-                memcpy(to, from, (size_t)p->block_bytes);
-        }
+    for (int i = 0, count; i < parcel->n; i += count) {
+        count = summands_from(parcel, i);
+        if (count > 1)
+            join_sum(parcel, i, count);
+        else if (parcel->pieces[i].scratch >= 0)
+            join_copy(parcel, &parcel->pieces[i]);
     }
 }
 

@@ -4,7 +4,7 @@
  * whose samples are whole is sent from and received into the tensor itself, any other through scratch.
  *
  * Call order: ghp_parcel_open -> ghp_parcel_place -> pack | messages | join, any number of times -> ghp_parcel_close.
- * Tested    tests/executor/test_stages.c */
+ * Tested    tests/executor/test_message.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_MESSAGE_H
 #define GHP_EXECUTOR_ENGINE_MESSAGE_H
 
@@ -18,7 +18,7 @@ struct ghp_parcel_piece {
     int64_t offset;      /* of the first row in the tensor [bytes] */
     int64_t stride;      /* between rows of the tensor [bytes] */
     int64_t scratch;     /* offset in the scratch; -1: straight from or into the tensor */
-    bool adds;           /* joined by adding */
+    bool adds;           /* added to the piece before it, of the same place */
 };
 
 struct ghp_parcel {

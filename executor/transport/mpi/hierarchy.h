@@ -85,16 +85,4 @@ struct ghp_mpi_passage {
 /* Carries all segments through all phases. */
 enum ghp_status ghp_mpi_carry(struct ghp_comm *comm, const struct ghp_mpi_passage *passage);
 
-/* ---- mpi/add.c ---- */
-
-/* n elements of each member, `stride` elements apart in scratch; the one of member `index` is `own`. */
-struct ghp_mpi_pieces {
-    int count, index;
-    int64_t n, stride;
-    const void *own, *scratch;
-};
-
-/* out = sum of the pieces in the members' order; out may be own. */
-void ghp_mpi_sum_pieces(const struct ghp_mpi_pieces *pieces, int element_bytes, void *out);
-
 #endif

@@ -3,6 +3,7 @@
  * A level's phase goes by messages, or over a board where the level has one: then its post lays out what its finish, on
  * the other ranks, awaits and adds or takes. */
 #include "executor/transport/mpi/hierarchy.h"
+#include "executor/transport/summands.h"
 
 #include <string.h>
 
@@ -231,7 +232,7 @@ static enum ghp_status add_parts(const struct sum *sum, const struct ghp_mpi_lev
     int64_t e = sum->of->element_bytes;
     struct run own = chunk(run, level->index);
     char *out = ghp_mpi_at(sum->of->out, own.at * e);
-    struct ghp_mpi_pieces pieces = {
+    struct ghp_summands pieces = {
         .count = level->count, .index = level->index, .n = own.n, .stride = run.each, .own = out};
 
     pieces.scratch = slot_of(sum, segment);
@@ -240,7 +241,7 @@ static enum ghp_status add_parts(const struct sum *sum, const struct ghp_mpi_lev
         pieces.stride = level->board->rank_bytes / e;
         pieces.scratch = laid_of(sum, run, segment, 0, level->index);
     }
-    ghp_mpi_sum_pieces(&pieces, sum->of->element_bytes, out);
+    ghp_summands_add(&pieces, sum->of->element_bytes, out);
     return GHP_OK;
 }
 
@@ -268,13 +269,13 @@ static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp
     for (int i = 1; i < all.count; i++)
         GHP_TRY(ghp_mpi_send(comm, sum->out, bytes, ghp_mpi_later(&all, i)));
     GHP_TRY(ghp_mpi_wait(comm, comm->lane));
-    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = all.count,
-                                                .index = all.index,
-                                                .n = sum->elements,
-                                                .stride = sum->elements,
-                                                .own = sum->out,
-                                                .scratch = sum->scratch},
-                       sum->element_bytes, sum->out);
+    ghp_summands_add(&(struct ghp_summands){.count = all.count,
+                                            .index = all.index,
+                                            .n = sum->elements,
+                                            .stride = sum->elements,
+                                            .own = sum->out,
+                                            .scratch = sum->scratch},
+                     sum->element_bytes, sum->out);
     return GHP_OK;
 }
 
@@ -288,13 +289,13 @@ static enum ghp_status all_reduce_on_sheet(struct ghp_board *board, const struct
     memcpy(ghp_board_at(board, board->index, sheet), sum->out, (size_t)bytes);
     ghp_board_say(board, GHP_BOARD_LAID, sheet);
     GHP_TRY(ghp_board_await(board, GHP_BOARD_LAID, sheet));
-    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = board->count,
-                                                .index = board->index,
-                                                .n = sum->elements,
-                                                .stride = board->rank_bytes / sum->element_bytes,
-                                                .own = sum->out,
-                                                .scratch = ghp_board_at(board, 0, sheet)},
-                       sum->element_bytes, sum->out);
+    ghp_summands_add(&(struct ghp_summands){.count = board->count,
+                                            .index = board->index,
+                                            .n = sum->elements,
+                                            .stride = board->rank_bytes / sum->element_bytes,
+                                            .own = sum->out,
+                                            .scratch = ghp_board_at(board, 0, sheet)},
+                     sum->element_bytes, sum->out);
     ghp_board_say(board, GHP_BOARD_TAKEN, sheet);
     return GHP_OK;
 }
@@ -463,10 +464,10 @@ static enum ghp_status add_in_node(const struct scattering *s, int64_t segment, 
     const struct ghp_reduction *of = s->sum.of;
     const struct ghp_board *board = board_of(&s->sum);
     int me = s->sum.levels.of[0].index;
-    struct ghp_mpi_pieces pieces = {.count = s->sum.levels.of[0].count,
-                                    .index = me,
-                                    .n = elements_at(s, segment),
-                                    .stride = s->nodes * s->each};
+    struct ghp_summands pieces = {.count = s->sum.levels.of[0].count,
+                                  .index = me,
+                                  .n = elements_at(s, segment),
+                                  .stride = s->nodes * s->each};
 
     if (board != NULL) {
         GHP_TRY(ghp_board_await(board, GHP_BOARD_LAID, sheet_of(board, segment)));
@@ -477,8 +478,8 @@ static enum ghp_status add_in_node(const struct scattering *s, int64_t segment, 
         pieces.scratch = board == NULL ? place_of(s, segment, 0, node)
                                        : ghp_board_at(board, 0, sheet_of(board, segment)) +
                                              offset_of(s, me, node);
-        ghp_mpi_sum_pieces(&pieces, of->element_bytes,
-                           s->nodes == 1 ? result : place_of(s, segment, me, node));
+        ghp_summands_add(&pieces, of->element_bytes,
+                         s->nodes == 1 ? result : place_of(s, segment, me, node));
     }
     if (board != NULL) ghp_board_say(board, GHP_BOARD_TAKEN, sheet_of(board, segment));
     return GHP_OK;
@@ -493,13 +494,13 @@ static enum ghp_status finish_scattering(const void *work, int64_t segment, int 
     char *result = ghp_mpi_at(of->out, segment * s->each * of->element_bytes);
 
     if (phase == 0) return add_in_node(s, segment, result);
-    ghp_mpi_sum_pieces(&(struct ghp_mpi_pieces){.count = level->count,
-                                                .index = level->index,
-                                                .n = elements_at(s, segment),
-                                                .stride = s->each,
-                                                .own = place_of(s, segment, me, level->index),
-                                                .scratch = place_of(s, segment, lender(s), 0)},
-                       of->element_bytes, result);
+    ghp_summands_add(&(struct ghp_summands){.count = level->count,
+                                            .index = level->index,
+                                            .n = elements_at(s, segment),
+                                            .stride = s->each,
+                                            .own = place_of(s, segment, me, level->index),
+                                            .scratch = place_of(s, segment, lender(s), 0)},
+                     of->element_bytes, result);
     return GHP_OK;
 }
 

@@ -1,25 +1,29 @@
-/* executor/transport/mpi/add.c - sums of what several ranks sent, in the members' order whoever adds. */
-#include "executor/transport/mpi/hierarchy.h"
+/* executor/transport/summands.c - see summands.h. */
+#include "executor/transport/summands.h"
 
 #include "core/model/precision.h"
-
-#include <string.h>
+#include "core/base/status.h"
 
 enum { SUM_BLOCK = 512 }; /* elements added at a time, in cache */
+
+static int64_t block_from(int64_t at, int64_t n)
+{
+    return n - at < SUM_BLOCK ? n - at : SUM_BLOCK;
+}
 
 /* out = sum of the pieces in the members' order; out may be own.  The first two are added at once, and the last into
  * out: two members' pieces are gone through once. */
 #define SUM_IN_ORDER(type)                                                                         \
-    static const type *piece_##type(const struct ghp_mpi_pieces *p, int r, int64_t at)             \
+    static const type *piece_##type(const struct ghp_summands *p, int r, int64_t at)               \
     {                                                                                              \
         const type *own = p->own, *scratch = p->scratch;                                           \
         return r == p->index ? own + at : scratch + r * p->stride + at;                            \
     }                                                                                              \
-    static void sum_##type(const struct ghp_mpi_pieces *p, type *out)                              \
+    static void sum_##type(const struct ghp_summands *p, type *out)                                \
     {                                                                                              \
         type total[SUM_BLOCK];                                                                     \
         for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {                                         \
-            int64_t m = ghp_mpi_smaller(SUM_BLOCK, p->n - at);                                     \
+            int64_t m = block_from(at, p->n);                                                      \
             const type *left = piece_##type(p, 0, at);                                             \
             for (int r = 1; r < p->count; r++) {                                                   \
                 const type *right = piece_##type(p, r, at);                                        \
@@ -34,13 +38,13 @@ SUM_IN_ORDER(double)
 #undef SUM_IN_ORDER
 
 /* bfloat16: added in float, rounded once. */
-static void sum_bf16(const struct ghp_mpi_pieces *p, uint16_t *out)
+static void sum_bf16(const struct ghp_summands *p, uint16_t *out)
 {
     const uint16_t *own = p->own, *scratch = p->scratch;
     float total[SUM_BLOCK];
 
     for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {
-        int64_t m = ghp_mpi_smaller(SUM_BLOCK, p->n - at);
+        int64_t m = block_from(at, p->n);
 
         for (int r = 0; r < p->count; r++) {
             const uint16_t *piece = r == p->index ? own + at : scratch + r * p->stride + at;
@@ -55,14 +59,15 @@ static void sum_bf16(const struct ghp_mpi_pieces *p, uint16_t *out)
     }
 }
 
-void ghp_mpi_sum_pieces(const struct ghp_mpi_pieces *pieces, int element_bytes, void *out)
+void ghp_summands_add(const struct ghp_summands *summands, int element_bytes, void *out)
 {
-    GHP_ASSERT(pieces->count > 1);
-    if (pieces->n <= 0) return;
+    GHP_ASSERT(summands->count > 1);
+    GHP_ASSERT(element_bytes == 2 || element_bytes == 4 || element_bytes == 8);
+    if (summands->n <= 0) return;
     if (element_bytes == 8)
-        sum_double(pieces, out);
-    else if (element_bytes == 2)
-        sum_bf16(pieces, out);
+        sum_double(summands, out);
+    else if (element_bytes == 4)
+        sum_float(summands, out);
     else
-        sum_float(pieces, out);
+        sum_bf16(summands, out);
 }
