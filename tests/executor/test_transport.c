@@ -2,10 +2,12 @@
  *
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
  * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both streams
- * at once, ranks that come late, equal bits on all ranks, agreement on failures. */
+ * at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a board that are numbered on
+ * beyond 2^32. */
 #include "core/program/lower.h"
 #include "core/model/precision.h"
 #include "executor/engine/stream.h"
+#include "executor/transport/mpi/shared_segment.h"
 #include "executor/transport/mpi/transport_mpi_private.h"
 #include "tests/check.h"
 
@@ -194,6 +196,33 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
         }
 }
 
+/* The board's sheets as if so many had gone before. */
+static void count_from(struct ghp_comm *comm, uint32_t sheet)
+{
+    CHECK_STATUS(ops->barrier(comm), GHP_OK); /* nobody waits for an earlier one */
+    for (int event = 0; event < GHP_BOARD_EVENTS; event++)
+        ghp_board_say(comm->board, (enum ghp_board_event)event, sheet - 1);
+    comm->board->next = sheet;
+    CHECK_STATUS(ops->barrier(comm), GHP_OK);
+}
+
+/* Where the number of the sheet begins again at 0, sheets under way have slots of their own, and sums are right. */
+static void check_wrap(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
+{
+    const struct ghp_board *b = comm->board;
+    bool used = comm->in_node == comm->count || in_node > 0; /* not where nodes make no difference */
+
+    for (uint32_t i = 0; i < 16; i++)
+        for (uint32_t j = 1; j < (uint32_t)b->slots; j++)
+            CHECK(ghp_board_at(b, 0, i - 16) != ghp_board_at(b, 0, i - 16 + j));
+    count_from(comm, (uint32_t)-3);
+    check_all_reduce(comm, ranks, (const int64_t[3]){300007, 1 << 16, in_node});
+    CHECK_EQ(b->next < 1 << 20, used); /* beyond it */
+    count_from(comm, (uint32_t)-3);
+    check_reduce_scatter(comm, ranks, (const int64_t[3]){70001, 1 << 16, in_node});
+    CHECK_EQ(b->next < 1 << 20, used);
+}
+
 /* Sums over the node's board and by messages alone have the same bits: those of the sums made by hand. */
 static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
@@ -202,6 +231,7 @@ static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
     CHECK_EQ(comm->board != NULL, comm->in_node > 1);
     check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);
+    if (comm->board != NULL) check_wrap(comm, ranks, in_node);
     transport->shares_memory = false;
     if (comm->board != NULL) check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);

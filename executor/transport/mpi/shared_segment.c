@@ -27,11 +27,15 @@ enum {
     /* where each wait costs more: ranks share cores with each other or with computing threads, or sums go on over links,
      * in messages of a part of it */
     LONG_SLOT_BYTES = 1 << 20,
-    SLOTS = 4,         /* one more than there are sheets under way */
-    LONG_SLOTS = 6,    /* as many with two levels */
+    SLOTS = 4,         /* at least one more than there are sheets under way */
+    LONG_SLOTS = 8,    /* the same with two levels: six, and see below */
     SKEW_BYTES = 4096, /* between ranks, whose slots would all meet in the same places of a cache */
     TESTS = 32,        /* between two looks at the clock */
 };
+
+/* The sheets' numbers begin again at 0 after 2^32: only slots that divide it are taken in turns there, too. */
+_Static_assert(SLOTS > 0 && (SLOTS & (SLOTS - 1)) == 0, "a power of two");
+_Static_assert(LONG_SLOTS > 0 && (LONG_SLOTS & (LONG_SLOTS - 1)) == 0, "a power of two");
 
 /* What one rank says to the others of its node: for each event the number of sheets that have had it. */
 struct ghp_board_mark {

@@ -27,10 +27,10 @@ struct ghp_board {
     struct ghp_comm *comm;        /* borrowed: its ranks on this node share the board */
     int first;                    /* of them, an index in comm */
     int count, index;             /* of them, and this rank's place among them */
-    int slots;                    /* of each rank */
+    int slots;                    /* of each rank, a power of two */
     int64_t slot_bytes;           /* a multiple of GHP_BOARD_UNIT_BYTES */
     int64_t rank_bytes;           /* from one rank's slots to the next one's */
-    uint32_t next;                /* number of the sheet to come */
+    uint32_t next;                /* number of the sheet to come; 0 follows 2^32 - 1 */
     struct ghp_board_mark *marks; /* [count], in the memory */
     char *places;                 /* in the memory */
     void *memory;
