@@ -154,20 +154,31 @@ static void pause_for(struct ghp_courier *c, long ns)
     pthread_cond_timedwait(&c->posted, &c->lock, &until);
 }
 
-static long longer(const struct pauses *pauses, long ns)
-{
-    long next = ns + ns / pauses->growth;
+/* The pause to come. */
+struct rhythm {
+    const struct pauses *pauses;
+    long ns;
+};
 
-    return next < pauses->last_ns ? next : pauses->last_ns;
+/* Under the lock, directly before a pause: whoever began to wait meanwhile signalled a thread that did not listen. */
+static void adapt(const struct ghp_courier *c, struct rhythm *rhythm)
+{
+    const struct pauses *now = c->waits ? &awaited : &beside;
+
+    if (rhythm->pauses != now) *rhythm = (struct rhythm){now, now->first_ns};
+}
+
+static void lengthen(struct rhythm *rhythm)
+{
+    rhythm->ns += rhythm->ns / rhythm->pauses->growth;
+    if (rhythm->ns > rhythm->pauses->last_ns) rhythm->ns = rhythm->pauses->last_ns;
 }
 
 static enum ghp_status serve(struct ghp_courier *c)
 {
-    const struct pauses *pauses = &beside;
-    long pause_ns = pauses->first_ns;
+    struct rhythm rhythm = {&beside, beside.first_ns};
 
     for (;;) {
-        const struct pauses *before = pauses;
         enum ghp_status status = GHP_OK;
         bool progress = false;
         int n;
@@ -175,9 +186,9 @@ static enum ghp_status serve(struct ghp_courier *c)
         pthread_mutex_lock(&c->lock);
         while (c->n_active == 0 && c->n_queue == 0 && !c->ending)
             pthread_cond_wait(&c->posted, &c->lock);
-        if (c->n_queue == 0 && c->n_active > 0 && !c->ending) pause_for(c, pause_ns);
+        adapt(c, &rhythm);
+        if (c->n_queue == 0 && c->n_active > 0 && !c->ending) pause_for(c, rhythm.ns);
         n = take_posted(c);
-        pauses = c->waits ? &awaited : &beside;
         if (c->ending) {
             pthread_mutex_unlock(&c->lock);
             return GHP_OK;
@@ -187,8 +198,10 @@ static enum ghp_status serve(struct ghp_courier *c)
             status = start(c, c->active[i]);
         if (status == GHP_OK) status = carry(c, &progress);
         if (status != GHP_OK) return status;
-        pause_ns =
-            progress || n > 0 || pauses != before ? pauses->first_ns : longer(pauses, pause_ns);
+        if (progress || n > 0)
+            rhythm.ns = rhythm.pauses->first_ns;
+        else
+            lengthen(&rhythm);
     }
 }
 
