@@ -73,9 +73,17 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
     return scratch < 0 ? 0 : w->program.buffers[scratch].bytes;
 }
 
-/* Two instructions run in each other's place. */
+static bool stands(const struct ghp_worker *w, int i)
+{
+    return w->order[i] == i && ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE;
+}
+
+/* Two instructions run in each other's place. What other streams do keeps its own: reductions are posted in the order of
+ * the list, which updates rely on (worker_update.c). */
 static void swap(struct ghp_worker *w, int i, int other)
 {
+    GHP_ASSERT(stands(w, i));
+    GHP_ASSERT(stands(w, other));
     w->order[i] = other;
     w->order[other] = i;
 }
