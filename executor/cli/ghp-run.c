@@ -4,6 +4,7 @@
 #include "executor/compare/candidates.h"
 #include "executor/backend/libraries.h"
 #include "executor/cli/session.h"
+#include "executor/platform/processors.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -286,13 +287,15 @@ static long launcher_number(const char *name, long otherwise)
  * it is loaded, so the program starts itself once more with the policy set. */
 static void wait_passively(char **argv)
 {
-    long here = launcher_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1),
-         cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct ghp_processors ours = ghp_processors_of(0), launchers = ghp_processors_of(getppid());
+    long here = launcher_number("OMPI_COMM_WORLD_LOCAL_SIZE", 0);
     long threads = chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads;
     char path[4096] = "";
     ssize_t n;
 
-    if (here * threads <= cores || getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (here > 0) ghp_processors_join(&ours, &launchers); /* it binds workers, not itself */
+    if (here > 0) threads *= here;
+    if (threads <= ghp_processors_count(&ours) || getenv("OMP_WAIT_POLICY") != NULL) return;
     n = readlink("/proc/self/exe", path, sizeof(path) - 1);
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }

@@ -113,7 +113,11 @@ static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
 static enum ghp_status bind(struct ghp_setup *s)
 {
     const struct ghp_machine *first = &s->entrants[0].plan.profile.machine;
-    struct ghp_crew crew = {.workers = s->size, .rank = s->rank, .here = s->here};
+    const struct ghp_session *session = s->session;
+    struct ghp_crew crew = {.workers = s->size,
+                            .rank = s->rank,
+                            .here = s->here,
+                            .processors = session->transport_ops->processors(session->transport)};
 
     for (int i = 1; i < s->n_entrants && s->options->bind != GHP_BIND_NONE; i++)
         if (!same_cores(first, &s->entrants[i].plan.profile.machine))

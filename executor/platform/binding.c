@@ -8,13 +8,32 @@
 
 const char *const ghp_bind_names[GHP_BIND_COUNT + 1] = {"auto", "require", "none", NULL};
 
-/* Cores that this process may use, >= 1. */
-static int cores_here(hwloc_topology_t topology)
+/* Objects of which any part may be used. */
+static int count_usable(hwloc_topology_t topology, hwloc_obj_type_t type,
+                        hwloc_const_bitmap_t usable)
 {
-    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-    int n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE);
+    int n = 0;
 
-    if (n < 1) n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_PU);
+    for (hwloc_obj_t o = hwloc_get_next_obj_by_type(topology, type, NULL); o != NULL;
+         o = hwloc_get_next_obj_by_type(topology, type, o))
+        n += hwloc_bitmap_intersects(o->cpuset, usable) != 0;
+    return n;
+}
+
+/* Cores that this node's workers may use, >= 1. `scratch` is any set. */
+static int cores_here(hwloc_topology_t topology, const struct ghp_processors *processors,
+                      hwloc_bitmap_t scratch)
+{
+    int n;
+
+    hwloc_bitmap_zero(scratch);
+    for (int pu = 0; processors != NULL && pu < GHP_PROCESSORS_MOST; pu++)
+        if (ghp_processors_has(processors, pu)) hwloc_bitmap_set(scratch, (unsigned)pu);
+    if (processors == NULL) hwloc_bitmap_fill(scratch);
+    hwloc_bitmap_and(scratch, scratch, hwloc_topology_get_allowed_cpuset(topology));
+    n = count_usable(topology, HWLOC_OBJ_CORE, scratch);
+    if (n < 1) n = count_usable(topology, HWLOC_OBJ_PU, scratch);
+    hwloc_bitmap_zero(scratch);
     return n < 1 ? 1 : n;
 }
 
@@ -89,7 +108,7 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_cr
                      GHP_FAIL(GHP_ERR_INTERNAL,
                               "hwloc cannot read this machine; try again with --bind none"),
                      done);
-    cores = cores_here(topology);
+    cores = cores_here(topology, crew.processors, set);
     if (mode == GHP_BIND_NONE)
         snprintf(binding->text, sizeof(binding->text), "not bound, as asked for");
     else

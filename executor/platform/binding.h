@@ -8,6 +8,7 @@
 #define GHP_EXECUTOR_PLATFORM_BINDING_H
 
 #include "core/cost/machine.h"
+#include "executor/platform/processors.h"
 
 enum ghp_bind_mode { GHP_BIND_AUTO, GHP_BIND_REQUIRE, GHP_BIND_NONE, GHP_BIND_COUNT };
 
@@ -25,12 +26,14 @@ struct ghp_binding {
  * machine         of the plan
  * workers, rank   N and this worker
  * here            workers on this node: the share of its cores where the plan's cores cannot be used
+ * processors      that they may use together; NULL: all of this node; borrowed
  *
  * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE where binding is not possible
  * Local
  * Tested    tests/executor/test_binding.c */
 struct ghp_crew {
     int workers, rank, here;
+    const struct ghp_processors *processors;
 };
 enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
                                 enum ghp_bind_mode mode, struct ghp_binding *binding);

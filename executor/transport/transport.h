@@ -19,6 +19,7 @@
 #include "core/program/program.h"
 
 struct ghp_transport;
+struct ghp_processors; /* executor/platform/processors.h */
 struct ghp_comm;
 struct ghp_mailbox;
 
@@ -50,6 +51,9 @@ struct ghp_transport_ops {
     void (*close)(struct ghp_transport *transport);
     int (*rank)(const struct ghp_transport *transport);
     int (*size)(const struct ghp_transport *transport);
+    /* Those that the workers of this one's node may use together, as they were started. NULL in what carries tensors
+     * alone. */
+    const struct ghp_processors *(*processors)(const struct ghp_transport *transport);
     /* Whether sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At first
      * false. All workers alike. */
     void (*sum_in_rank_order)(struct ghp_transport *transport, bool on);

@@ -110,8 +110,10 @@ static enum ghp_status note_device(struct ghp_measuring *run)
 
 enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
 {
-    struct ghp_crew crew = {
-        .workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
+    struct ghp_crew crew = {.workers = run->m.size,
+                            .rank = run->m.rank,
+                            .here = run->ranks_per_node,
+                            .processors = run->m.transport_ops->processors(run->m.transport)};
     struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
                                         .tf32 = run->request->precision.tf32,
                                         .threads = run->request->threads,

@@ -310,7 +310,10 @@ static enum ghp_status share(struct run *run, enum ghp_status status)
 /* Binds this rank as for a profile. */
 static enum ghp_status settle(struct run *run)
 {
-    struct ghp_crew crew = {.workers = run->m.size, .rank = run->m.rank, .here = run->ranks_per_node};
+    struct ghp_crew crew = {.workers = run->m.size,
+                            .rank = run->m.rank,
+                            .here = run->ranks_per_node,
+                            .processors = run->m.transport_ops->processors(run->m.transport)};
     struct ghp_machine machine = {0};
     struct ghp_binding binding = {0};
     enum ghp_status status = ghp_topology_read(NULL, run->result->nodes, &machine);

@@ -219,15 +219,15 @@ static enum ghp_status share(struct ghp_board *b, struct offer *offers, int32_t 
     return status;
 }
 
-/* Whether each rank of this node has a core to itself while it is in a sum. */
+/* Whether each rank of this node has a processor to itself while it is in a sum. */
 static bool undisturbed(const struct ghp_comm *comm)
 {
     const struct ghp_transport *t = comm->transport;
-    long here = 0;
+    int here = 0;
 
     for (int r = 0; r < t->size; r++)
         here += t->node_of[r] == t->node_of[t->rank];
-    return comm->stream == GHP_STREAM_COMPUTE && here <= sysconf(_SC_NPROCESSORS_ONLN);
+    return comm->stream == GHP_STREAM_COMPUTE && here <= ghp_processors_count(&t->processors);
 }
 
 static struct ghp_board *describe(struct ghp_comm *comm)

@@ -16,7 +16,6 @@
 enum {
     MESSAGE_TAG = 7,
     COMM_TAG = 1,
-    HOST_BYTES = 256,     /* of a host's name */
     TIMER_SLACK_NS = 1000 /* sleeps end when they should: the default adds 50 us to each */
 };
 
@@ -212,30 +211,39 @@ static void mpi_close(struct ghp_transport *t)
     MPI_Finalize();
 }
 
-/* Who is where: ranks whose hosts have one name share a node. */
+struct whereabouts { /* of a rank */
+    char host[256];
+    struct ghp_processors processors;
+};
+
+/* Who is where: ranks whose hosts have one name share a node, and together its processors. */
 static enum ghp_status find_nodes(struct ghp_transport *t)
 {
     enum ghp_status status = GHP_OK;
-    char mine[HOST_BYTES] = "", *hosts = ghp_alloc((size_t)t->size, HOST_BYTES);
+    struct whereabouts mine = {.processors = ghp_processors_of(0)};
+    struct whereabouts *all = ghp_alloc((size_t)t->size, sizeof(*all));
     int *node_of = ghp_alloc((size_t)t->size, sizeof(*node_of));
 
-    if (hosts == NULL || node_of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
-    if (gethostname(mine, sizeof(mine) - 1) != 0) mine[0] = '\0';
-    GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, mine, hosts, HOST_BYTES), done);
+    if (all == NULL || node_of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    if (gethostname(mine.host, sizeof(mine.host) - 1) != 0) mine.host[0] = '\0';
+    GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, &mine, all, (int64_t)sizeof(mine)), done);
     for (int r = 0; r < t->size; r++) {
         int first = 0;
 
-        while (strcmp(hosts + (size_t)first * HOST_BYTES, hosts + (size_t)r * HOST_BYTES) != 0)
+        while (strcmp(all[first].host, all[r].host) != 0)
             first++;
         node_of[r] = first;
     }
+    for (int r = 0; r < t->size; r++)
+        if (node_of[r] == node_of[t->rank])
+            ghp_processors_join(&t->processors, &all[r].processors);
     t->node_of = node_of;
     node_of = NULL;
     t->world->in_node = ranks_in_node(t, t->world->ranks);
     status = open_board(t->world);
 done:
     free(node_of);
-    free(hosts);
+    free(all);
     return status;
 }
 
@@ -290,6 +298,11 @@ static int mpi_size(const struct ghp_transport *t)
     return t->size;
 }
 
+static const struct ghp_processors *mpi_processors(const struct ghp_transport *t)
+{
+    return &t->processors;
+}
+
 static void mpi_sum_in_rank_order(struct ghp_transport *t, bool on)
 {
     t->in_rank_order = on;
@@ -317,6 +330,7 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .close = mpi_close,
     .rank = mpi_rank,
     .size = mpi_size,
+    .processors = mpi_processors,
     .sum_in_rank_order = mpi_sum_in_rank_order,
     .group = mpi_group,
     .label = mpi_label,

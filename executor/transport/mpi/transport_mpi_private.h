@@ -2,6 +2,7 @@
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
 
+#include "executor/platform/processors.h"
 #include "executor/transport/transport.h"
 
 #include <mpi.h>
@@ -44,6 +45,7 @@ struct ghp_transport {
     MPI_Comm mail; /* of all workers, for mailboxes; MPI_COMM_NULL until the first */
     int most_tag;  /* of its messages */
     int *node_of;  /* each rank's node: the first rank there */
+    struct ghp_processors processors; /* of this node's ranks together, as they were started */
     bool in_rank_order;
     bool shares_memory; /* sums use boards; at first true. All workers alike */
     bool told;          /* that there are none */
