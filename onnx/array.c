@@ -329,7 +329,7 @@ enum ghp_status ghp_onnx_settle(struct ghp_onnx_import *im, struct ghp_onnx_arra
         like.out = shape;
         GHP_TRY(make_view(*array, shape, &like.view));
     }
-    GHP_TRY(ghp_onnx_emit(im, &like, array->name, layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(array->name), layer));
     *array = ghp_onnx_of_layer(im, *layer, array->n, array->dims);
     array->name = name;
     return GHP_OK;

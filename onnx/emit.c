@@ -6,53 +6,136 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 80 };
+/* A name has at most NAME_BYTES of its hint, the hint's part behind it, and "_" with a number of at most 7 digits, which
+ * is below the number of names taken: 96 in all, as many as a description may have. */
+enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 80, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
 
-/* Letters, digits and _ - . / of the hint, unlike any name so far. */
-static char *free_name(struct ghp_onnx_import *im, const char *hint, enum ghp_op op)
+struct ghp_onnx_hint ghp_onnx_called(const char *text)
 {
-    char name[NAME_BYTES + 16];
+    return (struct ghp_onnx_hint){.text = text, .n = text != NULL ? strlen(text) : 0, .part = ""};
+}
+
+struct ghp_onnx_hint ghp_onnx_part(struct ghp_onnx_hint hint, const char *part)
+{
+    GHP_ASSERT(strlen(part) <= PART_BYTES);
+    hint.part = part;
+    return hint;
+}
+
+/* Letters, digits and _ - . / of the hint; of none, the operation's name. Returns its bytes. */
+static size_t clean_name(struct ghp_onnx_hint hint, enum ghp_op op, char name[NAME_ROOM])
+{
     size_t n = 0;
 
-    for (; hint != NULL && *hint != '\0' && n < NAME_BYTES; ++hint) {
-        bool sound = (*hint >= 'a' && *hint <= 'z') || (*hint >= 'A' && *hint <= 'Z') ||
-                     (*hint >= '0' && *hint <= '9') || strchr("_-./", *hint) != NULL;
+    for (; n < hint.n && n < NAME_BYTES; ++n) {
+        char c = hint.text[n];
+        bool sound = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     strchr("_-./", c) != NULL;
 
-        name[n++] = sound ? *hint : '_';
+        name[n] = sound ? c : '_';
     }
     name[n] = '\0';
-    if (n == 0) n = (size_t)snprintf(name, sizeof name, "%s", ghp_op_name(op));
-    while (ghp_model_find(&im->model, name) >= 0)
-        snprintf(name + n, sizeof name - n, "_%d", ++im->serial);
-    return strdup(name);
+    n += (size_t)snprintf(name + n, NAME_ROOM - n, "%s%s", n == 0 ? ghp_op_name(op) : "", hint.part);
+    return n;
+}
+
+static bool taken(const json_t *names, const char *name)
+{
+    return json_object_get(names, name) != NULL;
+}
+
+/* Calls f for each tensor's name of a layer until it gives false; whether it never did. */
+static bool each_tensor(const struct ghp_layer *layer, bool (*f)(json_t *names, const char *name),
+                        json_t *names)
+{
+    for (int i = 0; i < layer->n_params; ++i)
+        if (!f(names, layer->params[i].name)) return false;
+    for (int i = 0; i < layer->n_states; ++i)
+        if (!f(names, layer->states[i].name)) return false;
+    return true;
+}
+
+static bool is_free(json_t *names, const char *name)
+{
+    return !taken(names, name);
+}
+
+static bool take_name(json_t *names, const char *name)
+{
+    return json_object_set_new(names, name, json_true()) == 0;
+}
+
+/* Names and completes the layer behind the last one, so that neither it nor its tensors are called as any before. */
+static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_hint hint, int index)
+{
+    struct ghp_layer *layer = &im->model.layers[index];
+    char name[NAME_ROOM];
+    size_t n = clean_name(hint, layer->op, name);
+
+    for (;; snprintf(name + n, sizeof name - n, "_%d", ++im->serial)) {
+        if (taken(im->layer_names, name)) continue;
+        free(layer->name);
+        layer->name = strdup(name);
+        if (layer->name == NULL) return GHP_NO_MEMORY();
+        GHP_TRY(ghp_model_complete_layer(&im->model, index));
+        if (each_tensor(layer, is_free, im->tensor_names)) break;
+    }
+    return take_name(im->layer_names, layer->name) &&
+                   each_tensor(layer, take_name, im->tensor_names)
+               ? GHP_OK
+               : GHP_NO_MEMORY();
+}
+
+static enum ghp_status make_room(struct ghp_onnx_import *im)
+{
+    int max = im->max_layers > 0 ? 2 * im->max_layers : 64;
+    struct ghp_layer *grown;
+
+    if (im->layer_names == NULL) im->layer_names = json_object();
+    if (im->tensor_names == NULL) im->tensor_names = json_object();
+    if (im->layer_names == NULL || im->tensor_names == NULL) return GHP_NO_MEMORY();
+    if (im->model.n_layers < im->max_layers) return GHP_OK;
+    if (max > MAX_LAYERS)
+        return GHP_FAIL(GHP_ERR_INPUT, "%s: the graph makes more than %d layers; use fewer",
+                        im->file->path, MAX_LAYERS / 2);
+    grown = realloc(im->model.layers, (size_t)max * sizeof *grown);
+    if (grown == NULL) return GHP_NO_MEMORY();
+    im->model.layers = grown;
+    im->max_layers = max;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
-                              const char *hint, int *layer)
+                              struct ghp_onnx_hint hint, int *layer)
 {
-    struct ghp_model *model = &im->model;
+    struct ghp_layer *made;
     enum ghp_status status;
 
-    if (model->n_layers == im->max_layers) {
-        int max = im->max_layers > 0 ? 2 * im->max_layers : 64;
-        struct ghp_layer *grown;
-
-        if (max > MAX_LAYERS)
-            return GHP_FAIL(GHP_ERR_INPUT, "%s: the graph makes more than %d layers; use fewer",
-                            im->file->path, MAX_LAYERS / 2);
-        grown = realloc(model->layers, (size_t)max * sizeof *grown);
-        if (grown == NULL) return GHP_NO_MEMORY();
-        model->layers = grown;
-        im->max_layers = max;
+    GHP_TRY(make_room(im));
+    *layer = im->model.n_layers;
+    made = &im->model.layers[*layer];
+    *made = *like;
+    status = name_layer(im, hint, *layer);
+    if (status != GHP_OK) {
+        ghp_model_drop_derived(made);
+        free(made->name);
+        ghp_status_prefix("%s", im->file->path);
+        return status;
     }
-    *layer = model->n_layers;
-    model->layers[*layer] = *like;
-    model->layers[*layer].name = free_name(im, hint, like->op);
-    if (model->layers[*layer].name == NULL) return GHP_NO_MEMORY();
-    model->n_layers++;
-    status = ghp_model_complete_layer(model, *layer);
-    if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
-    return status;
+    im->model.n_layers++;
+    return GHP_OK;
+}
+
+/* Remembers that a node has the tensor as a weight, and whether another had it before. */
+static void count_shared(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                         const struct ghp_onnx_array *array)
+{
+    struct ghp_onnx_base *base = (struct ghp_onnx_base *)(uintptr_t)array->base;
+
+    if (base->trained_by == NULL)
+        base->trained_by = node;
+    else if (im->shared.n++ == 0)
+        im->shared = (struct ghp_onnx_shared){1, array->name, {base->trained_by, node}};
 }
 
 enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -76,29 +159,27 @@ enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct gh
         im->max_sources = max;
     }
     im->sources[im->n_sources++] = source;
+    if (source.slot < GHP_MAX_PARAMS) count_shared(im, node, &source.array);
     return GHP_OK;
 }
 
-const char *ghp_onnx_hint(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                          const struct ghp_onnx_array *weight)
+struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *weight)
 {
     static const char *const ends[] = {".weight", ".bias"};
     size_t n = weight != NULL && weight->name != NULL ? strlen(weight->name) : 0;
 
     for (int i = 0; i < 2; ++i) {
         size_t end = strlen(ends[i]);
-        char *name;
+        struct ghp_onnx_hint hint;
 
         if (n <= end || n - end >= NAME_BYTES || strcmp(weight->name + n - end, ends[i]) != 0)
             continue;
-        if (node->name[0] != '\0' && strncmp(weight->name, node->name, n - end) == 0 &&
-            node->name[n - end] == '\0')
-            return node->name;
-        if (i == 1) return weight->name; /* a bias layer is called as its tensor */
-        name = ghp_onnx_keep(im, n, 1);
-        if (name == NULL) break;
-        memcpy(name, weight->name, n - end);
-        return name;
+        hint = ghp_onnx_called(weight->name);
+        if (i == 0 || (strncmp(weight->name, node->name, n - end) == 0 &&
+                       node->name[n - end] == '\0'))
+            hint.n = n - end;
+        return hint; /* a bias layer is called as its tensor */
     }
-    return node->name[0] != '\0' ? node->name : node->n_outputs > 0 ? node->outputs[0] : "";
+    return ghp_onnx_called(ghp_onnx_node_name(node));
 }

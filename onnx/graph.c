@@ -59,6 +59,11 @@ static const struct operation {
     {"Unsqueeze", "axes ", ghp_onnx_unsqueeze},
 };
 
+const char *ghp_onnx_node_name(const struct ghp_onnx_node *node)
+{
+    return node->name[0] != '\0' ? node->name : node->n_outputs > 0 ? node->outputs[0] : "";
+}
+
 enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const char *fmt, ...)
 {
@@ -69,10 +74,7 @@ enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp
     vsnprintf(message, sizeof message, fmt, arguments);
     va_end(arguments);
     return GHP_FAIL(GHP_ERR_INPUT, "%s: node '%.96s' (%.40s, opset %" PRId64 ") %s", im->file->path,
-                    node->name[0] != '\0' ? node->name
-                    : node->n_outputs > 0 ? node->outputs[0]
-                                          : "",
-                    node->op, im->file->opset, message);
+                    ghp_onnx_node_name(node), node->op, im->file->opset, message);
 }
 
 /* ---- memory and names ---- */
@@ -102,6 +104,8 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im)
         im->blocks = next;
     }
     ghp_model_release(&im->model);
+    json_decref(im->layer_names);
+    json_decref(im->tensor_names);
     free(im->sources);
     *im = (struct ghp_onnx_import){0};
 }
@@ -275,7 +279,7 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
     }
     if (data == 0) im->batch = GHP_ONNX_BATCH;
     if (data == 1) like.out = ghp_onnx_shape(named(im, first->name));
-    return data == 0 ? GHP_OK : ghp_onnx_emit(im, &like, "input", &layer);
+    return data == 0 ? GHP_OK : ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
 }
 
 static bool allowed(const struct operation *operation, const char *attribute)
@@ -435,7 +439,7 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
     GHP_TRY(ghp_onnx_settle(im, &im->output, vector, &last));
     like.inputs[0] = last;
     if (!im->options.open_end && im->model.layers[last].op != GHP_OP_SOFTMAX_CE)
-        GHP_TRY(ghp_onnx_emit(im, &like, loss_name(im->file), &last));
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(loss_name(im->file)), &last));
     return drop_dead(im, last);
 }
 

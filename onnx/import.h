@@ -25,6 +25,7 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     const struct ghp_onnx_tensor *tensor;
     const double *values; /* else these, or where NULL: all are `fill` */
     double fill;
+    const struct ghp_onnx_node *trained_by; /* the first node that has it as a weight, or NULL */
 };
 
 struct ghp_onnx_array {
@@ -41,6 +42,12 @@ struct ghp_onnx_source {         /* where a parameter's values come from */
     int layer, slot;             /* slot: GHP_MAX_PARAMS + i for state i */
     struct ghp_onnx_array array; /* constant, in ghp's order */
     double scale;
+};
+
+struct ghp_onnx_shared {         /* tensors that are weights of more than one node */
+    int n;                       /* nodes beyond each tensor's first */
+    const char *tensor;          /* of the first such: its name, and the two nodes */
+    const struct ghp_onnx_node *nodes[2];
 };
 
 /* A graph input that is to be a constant: the tensor of its own file. */
@@ -70,10 +77,13 @@ struct ghp_onnx_import {
     int *slots;   /* hash of names: array + 1 */
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
+    struct ghp_onnx_shared shared;
     int64_t batch;
     struct ghp_onnx_array output; /* the array of the chosen graph output */
     struct ghp_onnx_block *blocks;
-    int serial; /* for names of layers that have none */
+    /* names taken so far: of layers, and of their tensors */
+    json_t *layer_names, *tensor_names;
+    int serial; /* makes a taken name another */
 };
 
 /* Turns a file's graph into layers. import is released by the caller, also on failure; file must live as long.
@@ -94,6 +104,9 @@ typedef enum ghp_status ghp_onnx_op_fn(struct ghp_onnx_import *im,
 /* A failure that names file, node, operation and opset in front of its message. */
 enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const char *fmt, ...) GHP_PRINTF(3, 4);
+
+/* What a message calls a node: its name, or where it has none its first output. */
+const char *ghp_onnx_node_name(const struct ghp_onnx_node *node);
 
 /* Memory that lives as long as the import; zeroed; NULL without memory. */
 void *ghp_onnx_keep(struct ghp_onnx_import *im, size_t n, size_t size);
@@ -171,15 +184,25 @@ bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
 /* ---- layers (onnx/emit.c) ---- */
 
-/* A further layer: op, inputs and attributes as in `like`; hint: names it where it can. */
+struct ghp_onnx_hint { /* what to call a layer: n bytes of text (of none: its operation), and a part of at most 8 */
+    const char *text;
+    size_t n;
+    const char *part; /* ".copy" and the like: which of the layers that a node becomes */
+};
+
+struct ghp_onnx_hint ghp_onnx_called(const char *text); /* NULL: no hint */
+struct ghp_onnx_hint ghp_onnx_part(struct ghp_onnx_hint hint, const char *part);
+
+/* A further layer: op, inputs and attributes as in `like`, called as the hint says as far as layers can be called so. A
+ * name that a layer or a tensor has already gets a number behind it. */
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
-                              const char *hint, int *layer);
+                              struct ghp_onnx_hint hint, int *layer);
 /* Names the source of a layer's parameter; the array's elements must be as many. */
 enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      struct ghp_onnx_source source);
 /* What to call the layer of a node: after its weight, itself, or its output. */
-const char *ghp_onnx_hint(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                          const struct ghp_onnx_array *weight);
+struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *weight);
 /* Emits `like` on input 0 in its natural shape and defines output 0 with input 0's dimensions. */
 enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                struct ghp_layer *like);

@@ -81,7 +81,7 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
     if (!(alpha >= -1e30 && alpha <= 1e30 && beta >= -1e30 && beta <= 1e30))
         return ghp_onnx_fail(im, node, "has a constant beyond 1e30; use smaller ones");
     GHP_TRY(ghp_onnx_settle(im, &settled, ghp_onnx_shape(x), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -101,7 +101,7 @@ static enum ghp_status channel_layer(struct ghp_onnx_import *im, const struct gh
 
     if (!product) like.window = (struct ghp_window){0};
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, from));
     made = ghp_onnx_of_layer(im, from.layer, x->n, x->dims);
     return ghp_onnx_define(im, node, 0, &made);
@@ -136,7 +136,7 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
 /* ---- tensors with tensors ---- */
 
 /* A layer that is a copy of another: operations take no layer twice. */
-static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, const char *hint, int *layer)
+static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, struct ghp_onnx_hint hint, int *layer)
 {
     struct ghp_shape s = im->model.layers[from].out;
     struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {from}, .out = s};
@@ -147,14 +147,14 @@ static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, const char 
         like.view.sizes[like.view.n] = sizes[i];
         like.view.strides[like.view.n++] = strides[i];
     }
-    return ghp_onnx_emit(im, &like, hint, layer);
+    return ghp_onnx_emit(im, &like, ghp_onnx_part(hint, ".copy"), layer);
 }
 
 /* add, mul or concat over settled layers, one for each input of the node, 16 at a time. */
 static enum ghp_status join(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                             struct ghp_layer like, const int *layers, int *layer)
 {
-    const char *hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_hint hint = ghp_onnx_hint(node, NULL);
 
     like.n_inputs = 0;
     for (int i = 0; i < node->n_inputs; ++i) {
@@ -164,7 +164,7 @@ static enum ghp_status join(struct ghp_onnx_import *im, const struct ghp_onnx_no
             if (like.inputs[j] == from) GHP_TRY(copy_of(im, layers[i], hint, &from));
         like.inputs[like.n_inputs++] = from;
         if (like.n_inputs < GHP_MAX_INPUTS || i == node->n_inputs - 1) continue;
-        GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_part(hint, ".part"), layer));
         like.inputs[0] = *layer;
         like.n_inputs = 1;
     }
@@ -225,7 +225,8 @@ static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onn
                              "subtracts a tensor of another shape; expand it in the file");
     GHP_TRY(ghp_onnx_settle(im, a, ghp_onnx_shape(a), &layers[0]));
     GHP_TRY(ghp_onnx_settle(im, b, ghp_onnx_shape(b), &minus.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_hint(im, node, NULL), &layers[1]));
+    GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".negated"),
+                          &layers[1]));
     GHP_TRY(join(im, node, like, layers, &layer));
     made = ghp_onnx_of_layer(im, layer, a->n, a->dims);
     return ghp_onnx_define(im, node, 0, &made);

@@ -14,7 +14,7 @@ enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like->inputs[0]));
     like->n_inputs = 1;
-    GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -34,31 +34,22 @@ static enum ghp_status channel_values(struct ghp_onnx_import *im, const struct g
                          ghp_onnx_elements(from), channels);
 }
 
-/* A bias layer on `owner`: called as its tensor where that ends in .bias, else as its owner. */
+/* A bias layer on the source's: called as its tensor where that ends in .bias, else as its owner. */
 static enum ghp_status bias_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                               const struct ghp_onnx_source *from, const char *hint, int *layer)
+                               const struct ghp_onnx_source *from, int *layer)
 {
+    const struct ghp_layer *owner = &im->model.layers[from->layer];
     struct ghp_layer like = {.op = GHP_OP_BIAS, .n_inputs = 1, .inputs = {from->layer}};
     struct ghp_onnx_source source = *from;
-    char name[160];
+    size_t n = from->array.name != NULL ? strlen(from->array.name) : 0;
+    struct ghp_onnx_hint hint = ghp_onnx_part(ghp_onnx_called(owner->name), ".bias");
 
-    if (hint == NULL) {
-        snprintf(name, sizeof name, "%s.bias", im->model.layers[from->layer].name);
-        hint = name;
-    }
-    GHP_TRY(
-        channel_values(im, node, &from->array, im->model.layers[from->layer].out.c, &source.array));
+    if (n > 5 && strcmp(from->array.name + n - 5, ".bias") == 0)
+        hint = ghp_onnx_called(from->array.name);
+    GHP_TRY(channel_values(im, node, &from->array, owner->out.c, &source.array));
     GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
     source.layer = *layer;
     return ghp_onnx_weight_from(im, node, source);
-}
-
-/* "x.bias" where the tensor is called so, else NULL. */
-static const char *bias_hint(const struct ghp_onnx_array *bias)
-{
-    size_t n = bias->name != NULL ? strlen(bias->name) : 0;
-
-    return n > 5 && strcmp(bias->name + n - 5, ".bias") == 0 ? bias->name : NULL;
 }
 
 /* linear, and its bias where there is one. x has two dimensions, w is [K][C]. */
@@ -74,7 +65,7 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
                              " features with a matrix of other size; make them fit",
                              x->n > 1 ? x->dims[1] : 0);
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &w->array), layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &w->array), layer));
     w->layer = *layer;
     w->slot = 0;
     return ghp_onnx_weight_from(im, node, *w);
@@ -105,7 +96,7 @@ enum ghp_status ghp_onnx_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_
                                  "vector to all: give a vector");
         bias.array = *c;
         bias.layer = layer;
-        GHP_TRY(bias_on(im, node, &bias, bias_hint(c), &layer));
+        GHP_TRY(bias_on(im, node, &bias, &layer));
     }
     made = ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, im->model.layers[layer].out.c});
     return ghp_onnx_define(im, node, 0, &made);
@@ -141,7 +132,7 @@ enum ghp_status ghp_onnx_matmul(struct ghp_onnx_import *im, const struct ghp_onn
     ghp_onnx_permute(&made, there);
     GHP_TRY(ghp_onnx_settle(im, &made, ghp_onnx_shape(&made), &like.inputs[0]));
     like.out.c = w->dims[1];
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &weight.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &weight.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, weight));
     made.dims[1] = w->dims[1];
     made = ghp_onnx_of_layer(im, weight.layer, made.n, made.dims);
@@ -149,7 +140,7 @@ enum ghp_status ghp_onnx_matmul(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Bias of a convolution; in onnx_pools.c the rest. */
+/* Bias of a convolution; in onnx_windows.c the rest. */
 enum ghp_status ghp_onnx_conv_bias(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    int *layer)
 {
@@ -159,7 +150,7 @@ enum ghp_status ghp_onnx_conv_bias(struct ghp_onnx_import *im, const struct ghp_
     if (b == NULL) return GHP_OK;
     GHP_TRY(ghp_onnx_constant_in(im, node, 2, &b));
     source.array = *b;
-    return bias_on(im, node, &source, bias_hint(b), layer);
+    return bias_on(im, node, &source, layer);
 }
 
 /* ---- norms ---- */
@@ -182,7 +173,7 @@ enum ghp_status ghp_onnx_batch_norm(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &from));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, from), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, from), &layer));
     for (int i = 0; i < 4; ++i) {
         struct ghp_onnx_source source = {.scale = 1, .layer = layer, .slot = i};
 
@@ -298,7 +289,7 @@ enum ghp_status ghp_onnx_softmax(struct ghp_onnx_import *im, const struct ghp_on
     flat = *x;
     vector.c = summed;
     GHP_TRY(ghp_onnx_settle(im, &flat, vector, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -1,8 +1,10 @@
 /* onnx/onnx.c - ONNX files as models, and their tensors under ghp's names. */
 #include "onnx/onnx.h"
 
+#include "core/base/log.h"
 #include "onnx/import.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,22 @@ bool ghp_onnx_names(const char *path)
     size_t n = strlen(path);
 
     return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+}
+
+/* Tensors that nodes share are copied: said aloud, since what is trained then is not the file's network. */
+static void warn_of_shared(const struct ghp_onnx_import *import)
+{
+    const struct ghp_onnx_shared *s = &import->shared;
+    char more[64] = "";
+
+    if (s->n == 0) return;
+    if (s->n > 1)
+        snprintf(more, sizeof more, ", and %d more node%s one", s->n - 1,
+                 s->n > 2 ? "s share" : " shares");
+    ghp_warn("%s: nodes '%.96s' and '%.96s' share the tensor '%.96s'%s; ghp trains a copy for each: they "
+             "will differ",
+             import->file->path, ghp_onnx_node_name(s->nodes[0]), ghp_onnx_node_name(s->nodes[1]),
+             s->tensor != NULL ? s->tensor : "", more);
 }
 
 /* The text is what the plan embeds and hashes; reading it back checks it like any other description. */
@@ -36,6 +54,7 @@ enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
     GHP_TRY(ghp_onnx_file_open(path, &file));
     status = ghp_onnx_import(&file, &options, &import);
     if (status == GHP_OK) status = make_model(&import, model);
+    if (status == GHP_OK) warn_of_shared(&import);
     ghp_onnx_import_release(&import);
     ghp_onnx_file_close(&file);
     return status;

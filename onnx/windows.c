@@ -171,7 +171,7 @@ enum ghp_status ghp_onnx_conv(struct ghp_onnx_import *im, const struct ghp_onnx_
     like.window = window_of(&p);
     like.window.groups = groups;
     like.out.c = w->dims[0];
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &layer));
     weight.array = *w;
     weight.layer = layer;
     GHP_TRY(ghp_onnx_weight_from(im, node, weight));
@@ -205,7 +205,7 @@ enum ghp_status ghp_onnx_max_pool(struct ghp_onnx_import *im, const struct ghp_o
     read_ceil(node, &p);
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     like.window = window_of(&p);
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     return define_window(im, node, layer, x->n);
 }
 
@@ -232,7 +232,8 @@ enum ghp_status ghp_onnx_average_pool(struct ghp_onnx_import *im, const struct g
             p.before[i] = 0;
             p.after[i] -= plain.after[i];
         }
-        GHP_TRY(ghp_onnx_emit(im, &pad, ghp_onnx_hint(im, node, NULL), &like.inputs[0]));
+        GHP_TRY(ghp_onnx_emit(im, &pad, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".padded"),
+                              &like.inputs[0]));
     } else if (!ceil && (counts || !padded)) {
         int before = like.inputs[0];
 
@@ -242,7 +243,7 @@ enum ghp_status ghp_onnx_average_pool(struct ghp_onnx_import *im, const struct g
     like.window = window_of(&p);
     like.window.count_pad = counts && !ceil;
     if (p.before[0] + p.before[1] + p.after[0] + p.after[1] == 0) like.window.count_pad = true;
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     return define_window(im, node, layer, x->n);
 }
 
@@ -263,7 +264,7 @@ enum ghp_status ghp_onnx_global_pool(struct ghp_onnx_import *im, const struct gh
         like.op = GHP_OP_MAX_POOL;
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
     }
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     for (int i = 0; i < x->n; ++i)
         dims[i] = i == 1 ? x->dims[1] : 1;
     made = ghp_onnx_of_layer(im, layer, x->n, dims);
@@ -322,7 +323,7 @@ enum ghp_status ghp_onnx_reduce_mean(struct ghp_onnx_import *im, const struct gh
         ghp_onnx_permute(&moved, order);
         GHP_TRY(ghp_onnx_settle(im, &moved, shape, &like.inputs[0]));
     }
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, n, dims);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -413,7 +414,7 @@ enum ghp_status ghp_onnx_pad(struct ghp_onnx_import *im, const struct ghp_onnx_n
     }
     if (!any) return ghp_onnx_define(im, node, 0, &cut);
     GHP_TRY(ghp_onnx_settle(im, &cut, ghp_onnx_shape(&cut), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -2,9 +2,11 @@
  * every length, with every byte changed, cyclic, of sizes beyond numbers, nested without end. */
 #include "core/model/model_private.h"
 #include "onnx/onnx.h"
-#include "core/base/file.h"
+#include "core/file.h"
+#include "core/base/log.h"
 #include "onnx/import.h"
 #include "tests/check.h"
+#include "tests/onnx_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,85 +14,13 @@
 #include <unistd.h>
 
 static char path[64];
-
-/* A graph under construction: constants and nodes by name. */
-static struct ghp_onnx_tensor tensors[16];
-static struct ghp_onnx_node nodes[16];
-static struct ghp_onnx_value ends[2];
-static struct ghp_onnx_file graph;
-static const char *in_names[16][4], *out_names[16][2];
-static struct ghp_onnx_attribute attributes[16][4];
 static float floats[4096];
-
-static void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int64_t w)
-{
-    memset(attributes, 0, sizeof attributes);
-    ends[0] = (struct ghp_onnx_value){
-        .name = "x", .type = GHP_ONNX_FLOAT, .n_dims = h > 0 ? 4 : 2, .dims = {batch, c, h, w}};
-    graph = (struct ghp_onnx_file){.name = "graph",
-                                   .opset = opset,
-                                   .nodes = nodes,
-                                   .tensors = tensors,
-                                   .inputs = ends,
-                                   .outputs = ends + 1,
-                                   .n_inputs = 1,
-                                   .n_outputs = 1};
-}
-
-static void constant(const char *name, int type, int n_dims, const int64_t *dims,
-                     const void *values)
-{
-    struct ghp_onnx_tensor *t = &tensors[graph.n_tensors++];
-
-    *t = (struct ghp_onnx_tensor){
-        .name = name, .type = type, .n_dims = n_dims, .elements = 1, .values = values};
-    for (int i = 0; i < n_dims; i++) {
-        t->dims[i] = dims[i];
-        t->elements *= dims[i];
-    }
-}
-
-static struct ghp_onnx_node *node(const char *op, const char *out, const char *a, const char *b)
-{
-    int i = graph.n_nodes++;
-
-    in_names[i][0] = a;
-    in_names[i][1] = b;
-    out_names[i][0] = out;
-    nodes[i] = (struct ghp_onnx_node){.name = out,
-                                      .op = op,
-                                      .n_inputs = b != NULL ? 2 : 1,
-                                      .inputs = in_names[i],
-                                      .n_outputs = 1,
-                                      .outputs = out_names[i],
-                                      .attributes = attributes[i]};
-    return &nodes[i];
-}
-
-static void number(struct ghp_onnx_node *at, const char *name, int64_t value)
-{
-    at->attributes[at->n_attributes++] =
-        (struct ghp_onnx_attribute){.name = name, .kind = GHP_ONNX_INT, .integer = value};
-}
-
-static void list(struct ghp_onnx_node *at, const char *name, const int64_t *values, int n)
-{
-    at->attributes[at->n_attributes++] =
-        (struct ghp_onnx_attribute){.name = name, .kind = GHP_ONNX_INTS, .n = n, .ints = values};
-}
-
-static void save(const char *output)
-{
-    ends[1] = (struct ghp_onnx_value){
-        .name = output, .type = GHP_ONNX_FLOAT, .n_dims = 2, .dims = {-1, 2}};
-    CHECK_STATUS(ghp_onnx_file_save(path, &graph), GHP_OK);
-}
 
 static void refused(const char *output, enum ghp_status status, const char *said)
 {
     struct ghp_model model;
 
-    save(output);
+    save(path, output);
     CHECK_STATUS(ghp_onnx_load(path, &model), status);
     CHECK_MESSAGE(said);
 }
@@ -100,7 +30,7 @@ static void reads_as(const char *output, const char *layers)
     struct ghp_model model;
     const char *found;
 
-    save(output);
+    save(path, output);
     if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) return;
     found = strstr(model.text, "\"layers\":");
     CHECK_TEXT(found + 9, layers);
@@ -239,7 +169,7 @@ static void check_ladder(void)
                                                             .outputs = out[i][k]};
         }
     }
-    save(names[199][1]);
+    save(path, names[199][1]);
     CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK);
     CHECK_EQ(model.n_layers, 402);
     ghp_model_release(&model);
@@ -327,6 +257,149 @@ static void check_shuffle(void)
                   "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}");
 }
 
+/* ---- names ---- */
+
+static const char loss_text[] = "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
+
+/* The same with the loss behind. */
+static void layers_are(const char *output, const char *layers)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s%s", layers, loss_text);
+    reads_as(output, text);
+}
+
+/* Nodes that become several layers: the one that makes the output is called as the node, its helpers after it. */
+static void check_helper_names(void)
+{
+    const int64_t three[2] = {3, 3}, two[2] = {2, 2}, ones[4] = {1, 1, 1, 1};
+    struct ghp_onnx_node *pool;
+
+    begin(13, -1, 4, 0, 0);
+    node("Relu", "r", "x", NULL);
+    node("Sub", "/Sub", "x", "r");
+    layers_are("/Sub", "[{\"name\":\"r\",\"op\":\"relu\"},{\"name\":\"/Sub.negated\",\"op\":"
+                       "\"activation\",\"function\":\"affine\",\"alpha\":-1.0},{\"name\":"
+                       "\"/Sub\",\"op\":\"add\",\"inputs\":[\"input\",\"/Sub.negated\"]},");
+    begin(13, -1, 4, 0, 0);
+    node("Relu", "y", "x", NULL);
+    node("Add", "z", "y", "y");
+    layers_are("z", "[{\"name\":\"y\",\"op\":\"relu\"},{\"name\":\"z.copy\",\"op\":\"view\","
+                    "\"channels\":4,\"sizes\":[4],\"strides\":[1]},{\"name\":\"z\",\"op\":"
+                    "\"add\",\"inputs\":[\"y\",\"z.copy\"]},");
+    begin(13, -1, 4, 0, 0);
+    node("Relu", "y", "x", NULL);
+    node("Mul", "z", "y", "y");
+    layers_are("z", "[{\"name\":\"y\",\"op\":\"relu\"},{\"name\":\"z.copy\",\"op\":\"view\","
+                    "\"channels\":4,\"sizes\":[4],\"strides\":[1]},{\"name\":\"z\",\"op\":"
+                    "\"mul\",\"inputs\":[\"y\",\"z.copy\"]},");
+    begin(13, -1, 4, 4, 4); /* PyTorch's AvgPool2d(3, 2, 1, ceil_mode=True) */
+    pool = node("AveragePool", "p", "x", NULL);
+    list(pool, "kernel_shape", three, 2);
+    list(pool, "strides", two, 2);
+    list(pool, "pads", ones, 4);
+    number(pool, "ceil_mode", 1);
+    pool->attributes[pool->n_attributes++] = (struct ghp_onnx_attribute){
+        .name = "count_include_pad", .kind = GHP_ONNX_INT, .integer = 1};
+    node("Flatten", "f", "p", NULL);
+    layers_are("f", "[{\"name\":\"p.padded\",\"op\":\"pad\",\"pad\":1},{\"name\":\"p\",\"op\":"
+                    "\"avg_pool\",\"kernel\":3,\"stride\":2,\"pad\":[0,0,1,1],\"count_pad\":false},"
+                    "{\"name\":\"f\",\"op\":\"flatten\"},");
+}
+
+/* Whatever the file calls its nodes and tensors: no two layers and no two of their tensors have one name. */
+static void check_clashes(void)
+{
+    static char first[128], second[128];
+    const int64_t square[2] = {4, 4}, four[1] = {4};
+
+    begin(13, -1, 4, 0, 0); /* named as what ghp adds */
+    node("Relu", "input", "x", NULL);
+    node("Relu", "loss", "input", NULL);
+    reads_as("loss", "[{\"name\":\"input_1\",\"op\":\"relu\"},{\"name\":\"loss\",\"op\":\"relu\"},"
+                     "{\"name\":\"loss_2\",\"op\":\"softmax_cross_entropy\"}]}");
+    begin(13, -1, 4, 0, 0); /* alike where names are cut; alike in letters that layers may have */
+    memset(first, 'a', 100);
+    memset(second, 'a', 100);
+    first[99] = '1';
+    node("Relu", first, "x", NULL);
+    node("Relu", second, first, NULL);
+    node("Relu", "b c", second, NULL);
+    node("Relu", "b:c", "b c", NULL);
+    layers_are("b:c", "[{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                      "aaaaaa\",\"op\":\"relu\"},{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
+                      "\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},");
+    begin(13, -1, 4, 0, 0); /* tensors: 'a.weight' of the layers 'a' and 'a.weight' */
+    constant("m", GHP_ONNX_FLOAT, 2, square, floats);
+    constant("n", GHP_ONNX_FLOAT, 2, square, floats);
+    node("MatMul", "a", "x", "m");
+    node("MatMul", "a.weight", "a", "n");
+    layers_are("a.weight", "[{\"name\":\"a\",\"op\":\"linear\",\"features\":4,\"bias\":false},{"
+                           "\"name\":\"a.weight_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},");
+    begin(13, -1, 4, 0, 0); /* a bias whose name another node has */
+    constant("m", GHP_ONNX_FLOAT, 2, square, floats);
+    constant("c", GHP_ONNX_FLOAT, 1, four, floats);
+    node("Relu", "g.bias", "x", NULL);
+    struct ghp_onnx_node *gemm = node("Gemm", "g", "g.bias", "m");
+    in_names[1][2] = "c";
+    gemm->n_inputs = 3;
+    layers_are("g", "[{\"name\":\"g.bias\",\"op\":\"relu\"},{\"name\":\"g\",\"op\":\"linear\","
+                    "\"features\":4,\"bias\":false},{\"name\":\"g.bias_1\",\"op\":\"bias\"},");
+}
+
+/* What reading the graph says on stderr, into text. */
+static void said_reading(const char *output, char *text, size_t n)
+{
+    char *bytes = NULL, log[80];
+    int kept = dup(2);
+    struct ghp_model model;
+
+    save(path, output);
+    snprintf(log, sizeof log, "%s.log", path);
+    CHECK(freopen(log, "w", stderr) != NULL);
+    ghp_log_open("test", true);
+    enum ghp_status status = ghp_onnx_load(path, &model);
+    ghp_log_open("test", false);
+    fflush(stderr);
+    dup2(kept, 2);
+    close(kept);
+    CHECK_STATUS(status, GHP_OK);
+    ghp_model_release(&model);
+    CHECK_STATUS(ghp_file_read(log, &bytes, NULL), GHP_OK);
+    snprintf(text, n, "%s", bytes);
+    free(bytes);
+    unlink(log);
+}
+
+/* Nodes that share a tensor: each trains a copy, and a warning says whose. */
+static void check_shared(void)
+{
+    const int64_t square[2] = {4, 4};
+    char said[512], expected[512];
+
+    begin(13, -1, 4, 0, 0);
+    constant("fc.weight", GHP_ONNX_FLOAT, 2, square, floats);
+    node("MatMul", "first", "x", "fc.weight");
+    node("MatMul", "second", "first", "fc.weight");
+    node("MatMul", "third", "second", "fc.weight");
+    layers_are("third", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":"
+                        "\"fc_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":\"fc_2\","
+                        "\"op\":\"linear\",\"features\":4,\"bias\":false},");
+    said_reading("third", said, sizeof said);
+    snprintf(expected, sizeof expected,
+             "test: warning: %s: nodes 'first' and 'second' share the tensor 'fc.weight', and 1 more node "
+             "shares one; ghp trains a copy for each: they will differ\n",
+             path);
+    CHECK_TEXT(said, expected);
+    begin(13, -1, 4, 0, 0);
+    constant("fc.weight", GHP_ONNX_FLOAT, 2, square, floats);
+    node("MatMul", "y", "x", "fc.weight");
+    said_reading("y", said, sizeof said);
+    CHECK_TEXT(said, "");
+}
+
 int main(void)
 {
     snprintf(path, sizeof path, "/tmp/ghp-onnx-%ld.onnx", (long)getpid());
@@ -337,6 +410,9 @@ int main(void)
     check_unsupported();
     check_graphs();
     check_ladder();
+    check_helper_names();
+    check_clashes();
+    check_shared();
     check_damage();
     check_depth();
     unlink(path);

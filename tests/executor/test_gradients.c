@@ -8,10 +8,13 @@
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
+#include "tests/onnx_graph.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static struct ghp_transport *transport;
+static const float floats[36 * 36];
 
 static struct ghp_split *splits;
 
@@ -108,6 +111,43 @@ static void check_copies(void)
     bench_close(&b);
 }
 
+/* A graph whose nodes become several layers: a difference of two tensors, y * y, y + y, PyTorch's
+ * AvgPool2d(3, 2, 1, ceil_mode=True), and a matrix that two nodes share. */
+static void check_graph(void)
+{
+    static const int64_t three[2] = {3, 3}, two[2] = {2, 2}, ones[4] = {1, 1, 1, 1};
+    struct ghp_onnx_node *pool;
+    char path[64];
+
+    snprintf(path, sizeof path, "/tmp/ghp-gradients-%ld.onnx", (long)getpid());
+    begin(13, -1, 2, 4, 4);
+    constant("c.weight", GHP_ONNX_FLOAT, 4, (int64_t[]){4, 2, 3, 3}, floats);
+    constant("m.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){36, 36}, floats);
+    constant("fc.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){36, 5}, floats);
+    list(node("Conv", "c", "x", "c.weight"), "pads", ones, 4);
+    node("Tanh", "t", "c", NULL);
+    node("Sub", "difference", "c", "t");
+    node("Mul", "square", "difference", "difference");
+    node("Add", "twice", "square", "square");
+    node("Add", "joined", "twice", "c");
+    pool = node("AveragePool", "pool", "joined", NULL);
+    list(pool, "kernel_shape", three, 2);
+    list(pool, "strides", two, 2);
+    list(pool, "pads", ones, 4);
+    number(pool, "ceil_mode", 1);
+    pool->attributes[4] = (struct ghp_onnx_attribute){
+        .name = "count_include_pad", .kind = GHP_ONNX_INT, .integer = 1};
+    pool->n_attributes = 5;
+    node("Flatten", "flat", "pool", NULL);
+    node("MatMul", "m", "flat", "m.weight");
+    node("Tanh", "n", "m", NULL);
+    node("MatMul", "again", "n", "m.weight");
+    node("MatMul", "y", "again", "fc.weight");
+    save(path, "y");
+    check_model(path);
+    unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
@@ -115,6 +155,7 @@ int main(int argc, char **argv)
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json");
     check_model(GHP_SOURCE_DIR "/tests/executor/gated.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
+    check_graph();
     ghp_transport_mpi.close(transport);
     return check_end();
 }

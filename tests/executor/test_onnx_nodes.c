@@ -7,8 +7,8 @@
  * Inputs are samples where ghp can take them so; what only works on constants (a Transpose that moves the first axis)
  * is compared as what shape arithmetic folds. */
 #include "onnx/import.h"
-#include "executor/backend/backend.h"
 #include "tests/check.h"
+#include "tests/executor/onnx_pass.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -41,9 +41,6 @@ static struct {
     int run, folded, excluded, failed;
 } count;
 
-static const struct ghp_backend_ops *const ops = &ghp_backend_reference;
-static struct ghp_backend *backend;
-
 static float *floats_of(const struct ghp_onnx_file *file)
 {
     const struct ghp_onnx_tensor *tensor = &file->tensors[0];
@@ -64,93 +61,27 @@ static float *floats_of(const struct ghp_onnx_file *file)
 
 /* ---- the forward pass ---- */
 
-struct pass {
-    const struct ghp_onnx_import *import;
-    int64_t batch;
-    bool training;
-    float **y; /* per layer, NHWC */
-};
-
-/* Samples as the input layer wants them: channels innermost, several inputs one behind another. */
-static void load(struct pass *pass, const struct vector *v)
+/* Samples, each all its inputs one behind another. */
+static float *samples_of(const struct vector *v, int64_t batch)
 {
-    const struct ghp_layer *layer = &pass->import->model.layers[0];
-    int64_t c = layer->out.c, pixels = layer->out.h * layer->out.w, offset = 0;
+    int64_t all = 0, offset = 0;
+    float *samples;
 
+    for (int i = 0; i < v->n_inputs; i++)
+        if (v->data[i]) all += v->inputs[i].tensors[0].elements / batch;
+    samples = ghp_alloc((size_t)(batch * all), sizeof *samples);
     for (int i = 0; i < v->n_inputs; i++) {
-        int64_t each = v->inputs[i].tensors[0].elements / pass->batch;
+        int64_t each = v->inputs[i].tensors[0].elements / batch;
         float *values;
 
         if (!v->data[i]) continue;
         values = floats_of(&v->inputs[i]);
-        for (int64_t n = 0; n < pass->batch; n++)
-            for (int64_t e = 0; e < each; e++) {
-                int64_t at = offset + e;
-
-                pass->y[0][(n * pixels + at % pixels) * c + at / pixels] = values[n * each + e];
-            }
+        for (int64_t n = 0; n < batch; n++)
+            memcpy(samples + n * all + offset, values + n * each, (size_t)each * sizeof *values);
         free(values);
         offset += each;
     }
-    CHECK_EQ(offset, c * pixels);
-}
-
-static float *weight(const struct ghp_onnx_import *import, int layer, int slot)
-{
-    for (int i = 0; i < import->n_sources; i++) {
-        const struct ghp_onnx_source *s = &import->sources[i];
-        float *values;
-
-        if (s->layer != layer || s->slot != slot) continue;
-        values = ghp_alloc((size_t)ghp_onnx_elements(&s->array), sizeof *values);
-        CHECK_STATUS(ghp_onnx_floats(&s->array, s->scale, values), GHP_OK);
-        return values;
-    }
-    return NULL;
-}
-
-static void run_pass(const struct ghp_local *local, enum ghp_pass kind, struct ghp_call *call)
-{
-    struct ghp_kernel *kernel = NULL;
-
-    CHECK_STATUS(ops->prepare(backend, local, kind, &kernel), GHP_OK);
-    call->at.scratch = ghp_alloc((size_t)ops->scratch_bytes(kernel) + 64, 1);
-    CHECK_STATUS(ops->run(kernel, call), GHP_OK);
-    free(call->at.scratch);
-    ops->release(kernel);
-}
-
-static void run_layer(struct pass *pass, int i)
-{
-    const struct ghp_model *model = &pass->import->model;
-    const struct ghp_layer *layer = &model->layers[i];
-    struct ghp_extent extent = {1, pass->batch};
-    struct ghp_local local = ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, extent);
-    double metrics[GHP_METRIC_COUNT] = {0};
-    struct ghp_call call = {.training = pass->training,
-                            .stat_count = pass->batch * local.h * local.w,
-                            .global_channels = local.c,
-                            .at = {.y = pass->y[i], .metrics = metrics}};
-
-    for (int k = 0; k < layer->n_inputs; k++)
-        call.at.x[k] = pass->y[layer->inputs[k]];
-    for (int k = 0; k < layer->n_params; k++)
-        call.at.w[k] = weight(pass->import, i, k);
-    for (int k = 0; k < layer->n_states; k++)
-        call.at.state[k] = weight(pass->import, i, GHP_MAX_PARAMS + k);
-    call.at.saved = ghp_alloc((size_t)ghp_local_saved_bytes(&local, 4), 1);
-    call.at.stats = ghp_alloc((size_t)(2 * local.c), sizeof(double));
-    call.at.labels = ghp_alloc((size_t)local.n, sizeof(int32_t));
-    if (pass->training && ghp_local_has_pass(&local, GHP_PASS_STATS))
-        run_pass(&local, GHP_PASS_STATS, &call);
-    run_pass(&local, GHP_PASS_FORWARD, &call);
-    for (int k = 0; k < GHP_MAX_PARAMS; k++)
-        free(call.at.w[k]);
-    for (int k = 0; k < GHP_MAX_STATES; k++)
-        free(call.at.state[k]);
-    free(call.at.saved);
-    free(call.at.stats);
-    free((void *)(uintptr_t)call.at.labels);
+    return samples;
 }
 
 static bool trains(const struct ghp_onnx_file *file)
@@ -172,25 +103,17 @@ static bool is_log(const struct ghp_onnx_file *file, const char *output)
 /* The graph's output, in ONNX's order. */
 static float *forward(const struct ghp_onnx_import *import, const struct vector *v)
 {
-    const struct ghp_model *model = &import->model;
-    struct pass pass = {.import = import, .batch = import->batch, .training = trains(&v->model)};
-    float *out;
+    float *samples = samples_of(v, import->batch), *out;
 
-    pass.y = ghp_alloc((size_t)model->n_layers, sizeof *pass.y);
-    for (int i = 0; i < model->n_layers; i++)
-        pass.y[i] = ghp_alloc((size_t)(pass.batch * ghp_shape_elements(model->layers[i].out)),
-                              sizeof(float));
-    load(&pass, v);
-    for (int i = 1; i < model->n_layers; i++)
-        run_layer(&pass, i);
-    out = pass.y[import->output.layer];
-    for (int i = 0; i < model->n_layers; i++)
-        if (i != import->output.layer) free(pass.y[i]);
+    out = onnx_pass_run(&(struct onnx_pass){.import = import,
+                                            .batch = import->batch,
+                                            .training = trains(&v->model),
+                                            .samples = samples});
     for (int64_t i = 0; is_log(&v->model, import->output.name) &&
-                        i < pass.batch * ghp_onnx_elements(&import->output);
+                        i < import->batch * ghp_onnx_elements(&import->output);
          i++)
         out[i] = logf(out[i]);
-    free(pass.y);
+    free(samples);
     return out;
 }
 
@@ -412,7 +335,6 @@ int main(void)
         printf("skipped: ONNX's test vectors are not installed (Debian: libonnx-testdata)\n");
         return SKIPPED;
     }
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &backend), GHP_OK);
     for (size_t f = 0; f < sizeof folders / sizeof folders[0]; f++) {
         struct dirent **names = NULL;
         char path[300];
@@ -426,7 +348,6 @@ int main(void)
         }
         free(names);
     }
-    ops->close(backend);
     printf(
         "%d vectors of ghp's operations: %d outputs computed, %d folded, %d excluded, %d failed\n",
         vectors, count.run, count.folded, count.excluded, count.failed);

@@ -1,0 +1,83 @@
+/* tests/onnx_graph.h - an ONNX graph under construction, for tests: constants and nodes by name.
+ *
+ *     begin(13, -1, 4, 0, 0);                  opset 13, symbolic batch, samples 'x' of 4 values
+ *     node("Relu", "y", "x", NULL);            operation, output (the node's name, too), inputs
+ *     save(path, "y");                         the file, whose output is 'y' */
+#ifndef GHP_TESTS_ONNX_GRAPH_H
+#define GHP_TESTS_ONNX_GRAPH_H
+
+#include "onnx/file.h"
+#include "tests/check.h"
+
+static struct ghp_onnx_tensor tensors[16];
+static struct ghp_onnx_node nodes[16];
+static struct ghp_onnx_value ends[2];
+static struct ghp_onnx_file graph;
+static const char *in_names[16][4], *out_names[16][2];
+static struct ghp_onnx_attribute attributes[16][8];
+
+static inline void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int64_t w)
+{
+    memset(attributes, 0, sizeof attributes);
+    ends[0] = (struct ghp_onnx_value){
+        .name = "x", .type = GHP_ONNX_FLOAT, .n_dims = h > 0 ? 4 : 2, .dims = {batch, c, h, w}};
+    graph = (struct ghp_onnx_file){.name = "graph",
+                                   .opset = opset,
+                                   .nodes = nodes,
+                                   .tensors = tensors,
+                                   .inputs = ends,
+                                   .outputs = ends + 1,
+                                   .n_inputs = 1,
+                                   .n_outputs = 1};
+}
+
+static inline void constant(const char *name, int type, int n_dims, const int64_t *dims,
+                     const void *values)
+{
+    struct ghp_onnx_tensor *t = &tensors[graph.n_tensors++];
+
+    *t = (struct ghp_onnx_tensor){
+        .name = name, .type = type, .n_dims = n_dims, .elements = 1, .values = values};
+    for (int i = 0; i < n_dims; i++) {
+        t->dims[i] = dims[i];
+        t->elements *= dims[i];
+    }
+}
+
+static inline struct ghp_onnx_node *node(const char *op, const char *out, const char *a, const char *b)
+{
+    int i = graph.n_nodes++;
+
+    in_names[i][0] = a;
+    in_names[i][1] = b;
+    out_names[i][0] = out;
+    nodes[i] = (struct ghp_onnx_node){.name = out,
+                                      .op = op,
+                                      .n_inputs = b != NULL ? 2 : 1,
+                                      .inputs = in_names[i],
+                                      .n_outputs = 1,
+                                      .outputs = out_names[i],
+                                      .attributes = attributes[i]};
+    return &nodes[i];
+}
+
+static inline void number(struct ghp_onnx_node *at, const char *name, int64_t value)
+{
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = name, .kind = GHP_ONNX_INT, .integer = value};
+}
+
+static inline void list(struct ghp_onnx_node *at, const char *name, const int64_t *values, int n)
+{
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = name, .kind = GHP_ONNX_INTS, .n = n, .ints = values};
+}
+
+static inline void save(const char *to, const char *output)
+{
+    ends[1] = (struct ghp_onnx_value){
+        .name = output, .type = GHP_ONNX_FLOAT, .n_dims = 2, .dims = {-1, 2}};
+    CHECK_STATUS(ghp_onnx_file_save(to, &graph), GHP_OK);
+}
+
+#endif
