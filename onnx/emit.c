@@ -89,6 +89,7 @@ static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_hi
 static enum ghp_status make_room(struct ghp_onnx_import *im)
 {
     int max = im->max_layers > 0 ? 2 * im->max_layers : 64;
+    const struct ghp_onnx_node **makers;
     struct ghp_layer *grown;
 
     if (im->layer_names == NULL) im->layer_names = json_object();
@@ -101,6 +102,9 @@ static enum ghp_status make_room(struct ghp_onnx_import *im)
     grown = realloc(im->model.layers, (size_t)max * sizeof *grown);
     if (grown == NULL) return GHP_NO_MEMORY();
     im->model.layers = grown;
+    makers = realloc(im->makers, (size_t)max * sizeof *makers);
+    if (makers == NULL) return GHP_NO_MEMORY();
+    im->makers = makers;
     im->max_layers = max;
     return GHP_OK;
 }
@@ -119,10 +123,11 @@ enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer
     if (status != GHP_OK) {
         ghp_model_drop_derived(made);
         free(made->name);
-        ghp_status_prefix("%s", im->file->path);
+        if (status == GHP_ERR_INPUT && im->now != NULL)
+            return ghp_onnx_fail(im, im->now, "becomes no layer: %s", ghp_status_message());
         return status;
     }
-    im->model.n_layers++;
+    im->makers[im->model.n_layers++] = im->now;
     return GHP_OK;
 }
 

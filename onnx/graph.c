@@ -106,6 +106,7 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im)
     ghp_model_release(&im->model);
     json_decref(im->layer_names);
     json_decref(im->tensor_names);
+    free(im->makers);
     free(im->sources);
     *im = (struct ghp_onnx_import){0};
 }
@@ -231,6 +232,7 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
 {
     const struct ghp_onnx_value *first = NULL;
     struct ghp_layer like = {.op = GHP_OP_INPUT, .out = {0, 1, 1}};
+    enum ghp_status status;
     int data = 0, layer;
 
     for (int i = 0; i < im->file->n_inputs; ++i) {
@@ -279,7 +281,10 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
     }
     if (data == 0) im->batch = GHP_ONNX_BATCH;
     if (data == 1) like.out = ghp_onnx_shape(named(im, first->name));
-    return data == 0 ? GHP_OK : ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
+    if (data == 0) return GHP_OK;
+    status = ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
+    if (status == GHP_ERR_INPUT) ghp_status_prefix("%s: the input '%.96s'", im->file->path, first->name);
+    return status;
 }
 
 static bool allowed(const struct operation *operation, const char *attribute)
@@ -303,10 +308,20 @@ bool ghp_onnx_has(const char *op)
     return operation_of(op) != NULL;
 }
 
+/* Whether the last failure was made by ghp_onnx_fail. */
+static bool names_node(const struct ghp_onnx_import *im)
+{
+    size_t n = strlen(im->file->path);
+
+    return strncmp(ghp_status_message(), im->file->path, n) == 0 &&
+           strncmp(ghp_status_message() + n, ": node '", 8) == 0;
+}
+
 static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const size_t n = sizeof operations / sizeof operations[0];
     const struct operation *operation = operation_of(node->op);
+    enum ghp_status status;
     char known[700] = "";
     size_t used = 0;
 
@@ -327,7 +342,12 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
                                  "reads '%.96s', which no earlier node makes; put the nodes in "
                                  "order, without cycles",
                                  node->inputs[i]);
-    return operation->run(im, node);
+    im->now = node;
+    status = operation->run(im, node);
+    im->now = NULL;
+    if (status == GHP_OK || status == GHP_ERR_NO_MEMORY || names_node(im)) return status;
+    ghp_onnx_fail(im, node, "cannot be read: %s", ghp_status_message());
+    return status;
 }
 
 /* The output that becomes the network's: the last of two dimensions, else the first. Only names and ranks are known. */
@@ -402,6 +422,7 @@ static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
         for (int j = 0; j < layer->n_inputs; ++j)
             layer->inputs[j] = moved[layer->inputs[j]];
         moved[i] = n;
+        im->makers[n] = im->makers[i];
         model->layers[n++] = *layer;
     }
     model->n_layers = n;
@@ -423,24 +444,34 @@ static const char *loss_name(const struct ghp_onnx_file *file)
     return "loss";
 }
 
-/* Makes the output a vector, and puts the loss on it where there is none. */
-static enum ghp_status finish(struct ghp_onnx_import *im)
+/* The output as a vector, and the loss on it where there is none. */
+static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
     struct ghp_shape vector = {1, 1, 1};
     struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
+
+    vector.c = ghp_onnx_elements(&im->output);
+    GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
+    like.inputs[0] = *last;
+    if (im->options.open_end || im->model.layers[*last].op == GHP_OP_SOFTMAX_CE) return GHP_OK;
+    return ghp_onnx_emit(im, &like, ghp_onnx_called(loss_name(im->file)), last);
+}
+
+static enum ghp_status finish(struct ghp_onnx_import *im)
+{
+    const char *name = im->output.name;
+    enum ghp_status status;
     int last;
 
     if (im->output.base != NULL && im->options.open_end) return GHP_OK;
     if (im->output.base != NULL)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "%s: the output '%.96s' does not depend on the input; give a network",
-                        im->file->path, im->output.name);
-    vector.c = ghp_onnx_elements(&im->output);
-    GHP_TRY(ghp_onnx_settle(im, &im->output, vector, &last));
-    like.inputs[0] = last;
-    if (!im->options.open_end && im->model.layers[last].op != GHP_OP_SOFTMAX_CE)
-        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(loss_name(im->file)), &last));
-    return drop_dead(im, last);
+                        im->file->path, name);
+    status = put_end(im, &last);
+    if (status == GHP_ERR_INPUT)
+        ghp_status_prefix("%s: the output '%.96s' cannot be the network's", im->file->path, name);
+    return status == GHP_OK ? drop_dead(im, last) : status;
 }
 
 enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,

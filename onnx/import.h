@@ -69,6 +69,8 @@ struct ghp_onnx_import {
     struct ghp_onnx_options options;
     struct ghp_model model; /* layers complete */
     int max_layers;
+    const struct ghp_onnx_node **makers; /* per layer: the node that it is of, or NULL */
+    const struct ghp_onnx_node *now;     /* the node being read, or NULL */
     int n_arrays, max_arrays; /* one a name */
     struct ghp_onnx_array *arrays;
     const char **names;
@@ -101,7 +103,7 @@ bool ghp_onnx_has(const char *op); /* whether there is a function for an operati
 typedef enum ghp_status ghp_onnx_op_fn(struct ghp_onnx_import *im,
                                        const struct ghp_onnx_node *node);
 
-/* A failure that names file, node, operation and opset in front of its message. */
+/* A failure that names file, node, operation and opset in front of its message. GHP_ERR_INPUT */
 enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const char *fmt, ...) GHP_PRINTF(3, 4);
 

@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "onnx/import.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +32,38 @@ static void warn_of_shared(const struct ghp_onnx_import *import)
              s->tensor != NULL ? s->tensor : "", more);
 }
 
+/* A place in the description: the node that its layer is of, and what of it. */
+static void name_place(const void *context, const char *where, char *out, size_t n)
+{
+    const struct ghp_onnx_import *import = context;
+    bool item = strncmp(where, "layers[", 7) == 0;
+    int layer = item ? ghp_model_item_layer(&import->model, strtoll(where + 7, NULL, 10)) : -1;
+    const struct ghp_onnx_node *node = layer >= 0 ? import->makers[layer] : NULL;
+    const char *rest = item ? strchr(where, ']') : NULL;
+
+    out[0] = '\0';
+    if (rest == NULL || layer < 0) {
+        if (where[0] != '\0') snprintf(out, n, "the graph's '%s'", where);
+        return;
+    }
+    rest = rest[1] == '.' ? rest + 2 : "";
+    if (node == NULL)
+        snprintf(out, n, "layer '%s'", import->model.layers[layer].name);
+    else
+        snprintf(out, n, "node '%.96s' (%.40s, opset %" PRId64 ")", ghp_onnx_node_name(node), node->op,
+                 import->file->opset);
+    if (rest[0] != '\0') snprintf(out + strlen(out), n - strlen(out), ", '%s'", rest);
+}
+
 /* The text is what the plan embeds and hashes; reading it back checks it like any other description. */
 static enum ghp_status make_model(const struct ghp_onnx_import *import, struct ghp_model *model)
 {
+    const struct ghp_json_origin origin = {.name = name_place, .context = import};
     char *text = NULL;
     enum ghp_status status;
 
     GHP_TRY(ghp_model_write(&import->model, &text));
-    status = ghp_model_parse(text, import->file->path, model);
+    status = ghp_model_parse_from(text, import->file->path, &origin, model);
     free(text);
     return status;
 }

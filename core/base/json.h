@@ -24,12 +24,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For a text that ghp made from another file, which has no lines: what that file calls a place. */
+struct ghp_json_origin {
+    /* Writes at most n bytes; "" where there is nothing to call it. */
+    void (*name)(const void *context, const char *where, char *out, size_t n);
+    const void *context;
+};
+
 /* A loaded document; owns everything in it. */
 struct ghp_json {
     json_t *root; /* the value of the whole document */
     char *path;   /* file name, or the name given to ghp_json_parse; used in messages */
     char *text;   /* the document's own bytes, NUL-terminated: where an error looks up its line */
     size_t n;     /* bytes of text without the NUL */
+    const struct ghp_json_origin *origin; /* borrowed; NULL: the text is the user's own */
 };
 
 /* A place in a document; borrows from it, needs no release. */
@@ -58,7 +66,8 @@ void ghp_json_release(struct ghp_json *doc);
 /* The place that is the whole document. */
 struct ghp_node ghp_json_root(const struct ghp_json *doc);
 
-/* Makes a failure at a place: `path:line:column: 'where': ` and the formatted problem; remedy.
+/* Makes a failure at a place: `path:line:column: 'where': ` (with an origin `path: its name for it: `) and the formatted
+ * problem; remedy.
  *
  * Returns   code */
 enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 128, PROBLEM_SIZE = 1536 };
+enum { DEPTH_MAX = 128, PROBLEM_SIZE = 1536, PLACE_SIZE = 512 };
 
 /* Which child to take at each depth. */
 struct way {
@@ -156,6 +156,16 @@ static void locate(const struct ghp_node *at, size_t *line, size_t *column)
     }
 }
 
+static enum ghp_status fail_at_origin(const struct ghp_node *at, enum ghp_status code,
+                                      const char *problem)
+{
+    const struct ghp_json_origin *origin = at->doc->origin;
+    char place[PLACE_SIZE];
+
+    origin->name(origin->context, at->where, place, sizeof place);
+    return GHP_FAIL(code, "%s: %s%s%s", at->doc->path, place, place[0] != '\0' ? ": " : "", problem);
+}
+
 enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)
 {
     char problem[PROBLEM_SIZE];
@@ -165,6 +175,7 @@ enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, c
     va_start(arguments, fmt);
     vsnprintf(problem, sizeof problem, fmt, arguments);
     va_end(arguments);
+    if (at->doc->origin != NULL) return fail_at_origin(at, code, problem);
     if (at->doc->text != NULL) locate(at, &line, &column);
     if (at->where[0] == '\0')
         return GHP_FAIL(code, "%s:%zu:%zu: %s", at->doc->path, line, column, problem);

@@ -50,6 +50,13 @@ enum ghp_status ghp_model_read_attributes(const struct ghp_node *at, const struc
  * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_INPUT; GHP_ERR_NO_MEMORY, with line and column */
 enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *model);
 
+/* ghp_model_parse of a text that was made from another file: messages name places as the origin does. */
+enum ghp_status ghp_model_parse_from(const char *text, const char *name,
+                                     const struct ghp_json_origin *origin, struct ghp_model *model);
+
+/* The layer that an item of `layers` in the model's description is about, or -1. */
+int ghp_model_item_layer(const struct ghp_model *model, int64_t item);
+
 /* The model's one description in the fewest words: defaults left out, a bias behind its layer inside that layer. What
  * ghp_model_parse makes of it is the same model. text: one line, freed by the caller.
  *

@@ -263,11 +263,18 @@ enum ghp_status ghp_model_load(const char *path, struct ghp_model *model)
     return read_document(&doc, model);
 }
 
-enum ghp_status ghp_model_parse(const char *text, const char *name, struct ghp_model *model)
+enum ghp_status ghp_model_parse_from(const char *text, const char *name,
+                                     const struct ghp_json_origin *origin, struct ghp_model *model)
 {
     struct ghp_json doc;
 
     *model = (struct ghp_model){0};
     GHP_TRY(ghp_json_parse(text, name, FORMAT, &doc));
+    doc.origin = origin;
     return read_document(&doc, model);
+}
+
+enum ghp_status ghp_model_parse(const char *text, const char *name, struct ghp_model *model)
+{
+    return ghp_model_parse_from(text, name, NULL, model);
 }

@@ -157,6 +157,13 @@ static bool own_bias(const struct ghp_model *model, int i)
     return true;
 }
 
+int ghp_model_item_layer(const struct ghp_model *model, int64_t item)
+{
+    for (int i = 1; i < model->n_layers; ++i)
+        if (!own_bias(model, i) && item-- == 0) return i;
+    return -1;
+}
+
 static json_t *layer_json(const struct ghp_model *model, int i)
 {
     const struct ghp_layer *layer = &model->layers[i];

@@ -105,6 +105,51 @@ static void check_unsupported(void)
     refused("y", GHP_ERR_INPUT, "only at the end");
 }
 
+/* An ONNX file has no lines: what is wrong is at a node. The whole message, but for the path in front. */
+static void refused_at(const char *output, const char *place, const char *remedy)
+{
+    char start[200];
+
+    snprintf(start, sizeof start, "%s: %s", path, place);
+    refused(output, GHP_ERR_INPUT, start);
+    CHECK(strncmp(ghp_status_message(), start, strlen(start)) == 0);
+    CHECK_MESSAGE(remedy);
+}
+
+static void check_places(void)
+{
+    static const int64_t two[2] = {2, 2}, pads[4] = {2, 2, 2, 2}, large[2] = {1 << 13, 1 << 13};
+    const int64_t four[1] = {4}, column[2] = {4, 1};
+    struct ghp_onnx_node *at;
+
+    begin(13, -1, 4, 0, 0); /* what a description cannot say */
+    constant("w", GHP_ONNX_FLOAT, 1, four, floats);
+    node("Relu", "r", "x", NULL);
+    at = node("BatchNormalization", "y", "r", "w");
+    for (int i = 2; i < 5; i++)
+        in_names[1][i] = "w";
+    at->n_inputs = 5;
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = "epsilon", .kind = GHP_ONNX_REAL, .real = 2};
+    refused_at("y", "node 'y' (BatchNormalization, opset 13), 'epsilon': 2 is out of range",
+               "use a number from 1e-12 to 1");
+    begin(13, -1, 2, 4, 4); /* what no layer can be */
+    at = node("MaxPool", "p", "x", NULL);
+    list(at, "kernel_shape", two, 2);
+    list(at, "pads", pads, 4);
+    refused_at("p", "node 'p' (MaxPool, opset 13) becomes no layer: ", "padding smaller than the kernel");
+    begin(13, -1, 4, 0, 0); /* what is said of a tensor */
+    constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){2}, large);
+    node("ConstantOfShape", "w", "shape", NULL);
+    node("Add", "v", "w", "w");
+    node("MatMul", "y", "x", "v");
+    refused_at("y", "node 'v' (Add, opset 13) ", "fold it in the file");
+    begin(13, -1, 4, 0, 0); /* what is behind the last node */
+    constant("w", GHP_ONNX_FLOAT, 2, column, floats);
+    node("MatMul", "y", "x", "w");
+    refused_at("y", "the output 'y' ", "2 to 2^24 classes");
+}
+
 /* ---- hostile files ---- */
 
 static void check_graphs(void)
@@ -408,6 +453,7 @@ int main(void)
     check_shape_arithmetic();
     check_shuffle();
     check_unsupported();
+    check_places();
     check_graphs();
     check_ladder();
     check_helper_names();
