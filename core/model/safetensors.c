@@ -28,27 +28,34 @@ struct ghp_safetensors_writer {
     int64_t *bytes; /* of each */
 };
 
+/* NULL without memory. */
 static json_t *tensor_json(const struct ghp_safetensor *t)
 {
-    json_t *dims = json_array();
+    json_t *dims = json_array(), *entry = NULL;
+    bool whole = dims != NULL;
 
     for (int i = 0; i < t->n_dims; i++)
-        json_array_append_new(dims, json_integer(t->dims[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->element_bytes == 8 ? "F64" : "F32",
-                     "shape", dims, "data_offsets", (json_int_t)t->offset,
-                     (json_int_t)(t->offset + t->bytes));
+        whole = whole && json_array_append_new(dims, json_integer(t->dims[i])) == 0;
+    if (whole)
+        entry = json_pack("{s:s, s:O, s:[I, I]}", "dtype", t->element_bytes == 8 ? "F64" : "F32",
+                          "shape", dims, "data_offsets", (json_int_t)t->offset,
+                          (json_int_t)(t->offset + t->bytes));
+    json_decref(dims);
+    return entry;
 }
 
 /* The header's text, padded so that the data part is aligned; NULL without memory. */
 static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
 {
     json_t *root = json_object(), *metadata = json_object();
-    char *text, *padded = NULL;
+    char *text = NULL, *padded = NULL;
+    bool whole = metadata != NULL;
     int64_t offset = 0;
 
     for (int i = 0; i < list->n_metadata; i++)
-        json_object_set_new(metadata, list->metadata[i].key, json_string(list->metadata[i].value));
-    json_object_set_new(root, "__metadata__", metadata);
+        whole = whole && json_object_set_new(metadata, list->metadata[i].key,
+                                             json_string(list->metadata[i].value)) == 0;
+    whole = json_object_set_new(root, "__metadata__", metadata) == 0 && whole;
     for (int i = 0; i < list->n; i++) {
         struct ghp_safetensor *t = &list->tensors[i];
 
@@ -57,9 +64,9 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
         for (int d = 0; d < t->n_dims; d++)
             t->bytes *= t->dims[d];
         offset += t->bytes;
-        json_object_set_new(root, t->name, tensor_json(t));
+        whole = whole && json_object_set_new(root, t->name, tensor_json(t)) == 0;
     }
-    text = json_dumps(root, JSON_COMPACT);
+    if (whole) text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
     if (text != NULL) {
         *bytes = (strlen(text) + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;
@@ -72,6 +79,7 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
 
 static enum ghp_status fail_write(const struct ghp_safetensors_writer *w)
 {
+    if (errno == ENOMEM) return GHP_NO_MEMORY();
     return GHP_FAIL(
         GHP_ERR_IO,
         "cannot write '%s': %s; see that the folder exists, may be written and has room", w->path,
@@ -337,6 +345,7 @@ enum ghp_status ghp_safetensors_open(const char *path, struct ghp_safetensors **
     f->path = strdup(path);
     if (f->path == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     f->file = fopen(path, "rb");
+    if (f->file == NULL && errno == ENOMEM) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (f->file == NULL)
         GHP_TRY_GOTO(status,
                      GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that it is there", path,

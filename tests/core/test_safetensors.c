@@ -1,6 +1,7 @@
 /* The format byte by byte against a file made by hand, a round trip in both precisions, and files that are wrong. */
 #include "core/model/safetensors.h"
 #include "tests/check.h"
+#include "tests/core/no_memory.h"
 
 #include <unistd.h>
 
@@ -103,6 +104,49 @@ static void check_round_trip(int element_bytes)
     CHECK(access(path, F_OK) != 0);
 }
 
+/* Writes a file of three tensors and two texts; the file, where it was written, has them all. */
+static enum ghp_status write_all(void *context)
+{
+    static const double values[6] = {1, 2, 3, 4, 5, 6};
+    struct ghp_safetensor tensors[] = {
+        {.name = "a.weight", .element_bytes = 8, .n_dims = 2, .dims = {2, 3}},
+        {.name = "a.bias", .element_bytes = 8, .n_dims = 1, .dims = {2}},
+        {.name = "b.weight", .element_bytes = 4, .n_dims = 3, .dims = {1, 2, 1}}};
+    struct ghp_metadatum metadata[] = {{"format", "x/1"}, {"step", "7"}};
+    const struct ghp_safetensors_list list = {
+        .n = 3, .tensors = tensors, .n_metadata = 2, .metadata = metadata};
+    struct ghp_safetensors_writer *writer = NULL;
+    struct ghp_safetensors *file = NULL;
+    enum ghp_status status;
+
+    (void)context;
+    status = ghp_safetensors_begin(path, &list, &writer);
+    for (int i = 0; status == GHP_OK && i < 3; i++)
+        status = ghp_safetensors_append(writer, values, tensors[i].bytes);
+    if (status != GHP_OK) {
+        ghp_safetensors_abandon(writer);
+        return status;
+    }
+    status = ghp_safetensors_finish(writer);
+    no_memory_after = -2 - no_memory_after; /* what was written is read undisturbed */
+    if (status == GHP_OK && CHECK_STATUS(ghp_safetensors_open(path, &file), GHP_OK)) {
+        CHECK_EQ(ghp_safetensors_count(file), 3);
+        for (int i = 0; i < 3; i++) {
+            const struct ghp_safetensor *t = ghp_safetensors_find(file, tensors[i].name);
+
+            if (!CHECK(t != NULL)) continue;
+            CHECK_EQ(t->n_dims, tensors[i].n_dims);
+            for (int d = 0; d < t->n_dims; d++)
+                CHECK_EQ(t->dims[d], tensors[i].dims[d]);
+        }
+        CHECK_TEXT(ghp_safetensors_metadata(file, "format"), "x/1");
+        CHECK_TEXT(ghp_safetensors_metadata(file, "step"), "7");
+    }
+    ghp_safetensors_close(file);
+    no_memory_after = -2 - no_memory_after;
+    return status;
+}
+
 int main(void)
 {
     snprintf(path, sizeof(path), "/tmp/ghp-test-%ld.safetensors", (long)getpid());
@@ -110,5 +154,7 @@ int main(void)
     check_refusals();
     check_round_trip(4);
     check_round_trip(8);
+    no_memory_each("writing", write_all, NULL);
+    unlink(path);
     return check_end();
 }
