@@ -35,6 +35,7 @@ static const char *remedy(int error, bool writing)
 
 static enum ghp_status fail_io(const char *verb, const char *path, int error, bool writing)
 {
+    if (error == ENOMEM) return GHP_NO_MEMORY();
     return GHP_FAIL(GHP_ERR_IO, "cannot %s '%s': %s; %s", verb, path, strerror(error),
                     remedy(error, writing));
 }

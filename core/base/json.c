@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,18 @@ static enum ghp_status check_format(const struct ghp_json *doc, const char *form
     return ghp_json_format(&root, format);
 }
 
+/* Without memory Jansson's parser speaks of syntax, or cuts a text short and goes on; so its allocations are watched. */
+static atomic_bool memory_watched;
+static _Thread_local bool short_of_memory;
+
+static void *take(size_t n)
+{
+    void *memory = malloc(n);
+
+    if (memory == NULL) short_of_memory = true;
+    return memory;
+}
+
 /* Parses doc->text, which doc owns already; releases doc on failure. */
 static enum ghp_status parse_owned(const char *name, const char *format, struct ghp_json *doc)
 {
@@ -93,8 +106,12 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
         return GHP_FAIL(GHP_ERR_FORMAT,
                         "%s:1:1: there is a zero byte in the file; store it as UTF-8", name);
     }
+    if (!atomic_exchange(&memory_watched, true)) json_set_alloc_funcs(take, free);
+    short_of_memory = false;
     doc->root = json_loadb(doc->text, doc->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (doc->root == NULL)
+    if (short_of_memory)
+        status = GHP_NO_MEMORY();
+    else if (doc->root == NULL)
         status = fail_syntax(name, &error);
     else if (format != NULL)
         status = check_format(doc, format);

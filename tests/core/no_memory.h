@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-enum { NO_MEMORY_RUNS = 100000 };
+enum { NO_MEMORY_RUNS = 20000 };
 
 static long no_memory_after = -1; /* allocations until one fails; negative: none fails */
 

@@ -147,6 +147,18 @@ static enum ghp_status write_all(void *context)
     return status;
 }
 
+/* Opens the file; all of it is there. */
+static enum ghp_status read_all(void *context)
+{
+    struct ghp_safetensors *file = NULL;
+    enum ghp_status status = ghp_safetensors_open(path, &file);
+
+    (void)context;
+    if (status == GHP_OK) CHECK_EQ(ghp_safetensors_count(file), 3);
+    ghp_safetensors_close(file);
+    return status;
+}
+
 int main(void)
 {
     snprintf(path, sizeof(path), "/tmp/ghp-test-%ld.safetensors", (long)getpid());
@@ -155,6 +167,7 @@ int main(void)
     check_round_trip(4);
     check_round_trip(8);
     no_memory_each("writing", write_all, NULL);
+    no_memory_each("reading", read_all, NULL);
     unlink(path);
     return check_end();
 }

@@ -1,0 +1,73 @@
+/* tests/core/test_no_memory.c - a reader or writer that is short of memory says so, whichever allocation fails: it neither
+ * calls the file wrong nor makes less of it. */
+#include "core/file.h"
+#include "core/model_private.h"
+#include "core/onnx.h"
+#include "core/onnx_import.h"
+#include "tests/check.h"
+#include "tests/core/no_memory.h"
+
+#include <unistd.h>
+
+static char json_path[64], onnx_path[64];
+static struct ghp_model model; /* as it is with memory */
+static char *text;             /* its description */
+
+/* Failures of allocations are held while what came of a run is looked at. */
+static long held;
+
+static void hold(void)
+{
+    held = no_memory_after;
+    no_memory_after = -1;
+}
+
+static void go_on(void)
+{
+    no_memory_after = held;
+}
+
+static enum ghp_status write_file(void *context)
+{
+    char *bytes = NULL;
+    enum ghp_status status = ghp_file_write_atomic(json_path, text, strlen(text));
+
+    (void)context;
+    hold();
+    CHECK_STATUS(ghp_file_read(json_path, &bytes, NULL), GHP_OK);
+    CHECK_TEXT(bytes, text);
+    free(bytes);
+    go_on();
+    return status;
+}
+
+static enum ghp_status load_model(void *path)
+{
+    struct ghp_model loaded;
+    enum ghp_status status = ghp_model_load(path, &loaded);
+
+    hold();
+    if (status == GHP_OK) {
+        CHECK_TEXT(loaded.text, text);
+        CHECK_EQ(loaded.n_layers, model.n_layers);
+        ghp_model_release(&loaded);
+    }
+    go_on();
+    return status;
+}
+
+int main(void)
+{
+    snprintf(json_path, sizeof json_path, "/tmp/ghp-no-memory-%ld.json", (long)getpid());
+    snprintf(onnx_path, sizeof onnx_path, "/tmp/ghp-no-memory-%ld.onnx", (long)getpid());
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/core/round.json", &model), GHP_OK);
+    CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
+    CHECK_STATUS(ghp_file_write_atomic(json_path, text, strlen(text)), GHP_OK);
+    no_memory_each("writing a file", write_file, NULL);
+    no_memory_each("reading a description", load_model, json_path);
+    unlink(json_path);
+    unlink(onnx_path);
+    free(text);
+    ghp_model_release(&model);
+    return check_end();
+}
