@@ -8,44 +8,63 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_int(json_t *at, const char *key, int64_t value, int64_t usual)
+/* An object being written; without memory `whole` turns false, and what is written then is thrown away. */
+struct object {
+    json_t *json;
+    bool *whole;
+};
+
+static void put(struct object at, const char *key, json_t *value)
 {
-    if (value != usual) json_object_set_new(at, key, json_integer(value));
+    if (json_object_set_new(at.json, key, value) != 0) *at.whole = false;
 }
 
-static void put_real(json_t *at, const char *key, double value, double usual)
+static void put_int(struct object at, const char *key, int64_t value, int64_t usual)
 {
-    if (value != usual) json_object_set_new(at, key, json_real(value));
+    if (value != usual) put(at, key, json_integer(value));
 }
 
-static json_t *list(const int64_t *values, int n)
+static void put_real(struct object at, const char *key, double value, double usual)
+{
+    if (value != usual) put(at, key, json_real(value));
+}
+
+static void append(json_t *array, json_t *value, bool *whole)
+{
+    if (json_array_append_new(array, value) != 0) *whole = false;
+}
+
+static void put_list(struct object at, const char *key, const int64_t *values, int n)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < n; ++i)
-        json_array_append_new(array, json_integer(values[i]));
-    return array;
+        append(array, json_integer(values[i]), at.whole);
+    put(at, key, array);
 }
 
 /* A number where all are equal, nothing where they are `usual`. */
-static void put_pair(json_t *at, const char *key, const int64_t pair[2], const int64_t usual[2])
+static void put_pair(struct object at, const char *key, const int64_t pair[2], const int64_t usual[2])
 {
     if (pair[0] == usual[0] && pair[1] == usual[1]) return;
-    json_object_set_new(at, key, pair[0] == pair[1] ? json_integer(pair[0]) : list(pair, 2));
+    if (pair[0] == pair[1])
+        put(at, key, json_integer(pair[0]));
+    else
+        put_list(at, key, pair, 2);
 }
 
 /* [top, left, bottom, right] */
-static void put_pad(json_t *at, const int64_t pad[4])
+static void put_pad(struct object at, const int64_t pad[4])
 {
     static const int64_t none[2] = {0, 0};
 
     if (pad[0] == pad[2] && pad[1] == pad[3])
         put_pair(at, "pad", pad, none);
     else
-        json_object_set_new(at, "pad", list(pad, 4));
+        put_list(at, "pad", pad, 4);
 }
 
-static void put_window(json_t *at, const struct ghp_layer *layer)
+static void put_window(struct object at, const struct ghp_layer *layer)
 {
     static const int64_t ones[2] = {1, 1}, none[2] = {0, 0};
     const struct ghp_window *w = &layer->window;
@@ -59,10 +78,10 @@ static void put_window(json_t *at, const struct ghp_layer *layer)
     if (layer->op == GHP_OP_CONV2D) put_int(at, "groups", w->groups, 1);
     if (layer->op == GHP_OP_AVG_POOL && !w->count_pad &&
         w->pad_top + w->pad_left + w->pad_bottom + w->pad_right > 0)
-        json_object_set_new(at, "count_pad", json_false());
+        put(at, "count_pad", json_false());
 }
 
-static void put_norm(json_t *at, const struct ghp_layer *layer)
+static void put_norm(struct object at, const struct ghp_layer *layer)
 {
     const struct ghp_norm *n = &layer->norm;
 
@@ -70,9 +89,9 @@ static void put_norm(json_t *at, const struct ghp_layer *layer)
     if (layer->op == GHP_OP_BATCH_NORM) {
         put_real(at, "epsilon", n->epsilon, 1e-5);
         put_real(at, "momentum", n->momentum, 0.1);
-        if (n->local_stats) json_object_set_new(at, "statistics", json_string("local"));
+        if (n->local_stats) put(at, "statistics", json_string("local"));
         if (n->ghost > 0)
-            json_object_set_new(at, "statistics",
+            put(at, "statistics",
                                 json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost));
     }
     if (layer->op != GHP_OP_LRN) return;
@@ -82,14 +101,14 @@ static void put_norm(json_t *at, const struct ghp_layer *layer)
     put_real(at, "k", n->k, 1);
 }
 
-static void put_activation(json_t *at, const struct ghp_activation *a)
+static void put_activation(struct object at, const struct ghp_activation *a)
 {
-    json_object_set_new(at, "function", json_string(ghp_function_name(a->function)));
+    put(at, "function", json_string(ghp_function_name(a->function)));
     switch (a->function) {
     case GHP_FUNCTION_LEAKY_RELU: put_real(at, "alpha", a->alpha, 0.01); break;
     case GHP_FUNCTION_CLIP:
-        json_object_set_new(at, "alpha", json_real(a->alpha));
-        json_object_set_new(at, "beta", json_real(a->beta));
+        put(at, "alpha", json_real(a->alpha));
+        put(at, "beta", json_real(a->beta));
         break;
     case GHP_FUNCTION_AFFINE:
         put_real(at, "alpha", a->alpha, 1);
@@ -99,19 +118,19 @@ static void put_activation(json_t *at, const struct ghp_activation *a)
     }
 }
 
-static void put_view(json_t *at, const struct ghp_layer *layer)
+static void put_view(struct object at, const struct ghp_layer *layer)
 {
     const struct ghp_view *view = &layer->view;
 
     put_int(at, "channels", layer->out.c, 0);
     put_int(at, "height", layer->out.h, 1);
     put_int(at, "width", layer->out.w, 1);
-    json_object_set_new(at, "sizes", list(view->sizes, view->n));
-    json_object_set_new(at, "strides", list(view->strides, view->n));
+    put_list(at, "sizes", view->sizes, view->n);
+    put_list(at, "strides", view->strides, view->n);
     put_int(at, "offset", view->offset, 0);
 }
 
-static void put_border(json_t *at, const struct ghp_border *b)
+static void put_border(struct object at, const struct ghp_border *b)
 {
     static const int64_t none[2] = {0, 0};
     const int64_t channels[2] = {b->before[0], b->after[0]};
@@ -119,11 +138,11 @@ static void put_border(json_t *at, const struct ghp_border *b)
     put_pad(at, (int64_t[4]){b->before[1], b->before[2], b->after[1], b->after[2]});
     put_pair(at, "pad_channels", channels, none);
     if (b->fill != GHP_FILL_CONSTANT)
-        json_object_set_new(at, "fill", json_string(ghp_fill_name(b->fill)));
+        put(at, "fill", json_string(ghp_fill_name(b->fill)));
     put_real(at, "value", b->value, 0);
 }
 
-static void put_attributes(json_t *at, const struct ghp_layer *layer)
+static void put_attributes(struct object at, const struct ghp_layer *layer)
 {
     switch (layer->op) {
     case GHP_OP_CONV2D: put_int(at, "channels", layer->out.c, 0); break;
@@ -164,32 +183,35 @@ int ghp_model_item_layer(const struct ghp_model *model, int64_t item)
     return -1;
 }
 
-static json_t *layer_json(const struct ghp_model *model, int i)
+static json_t *layer_json(const struct ghp_model *model, int i, bool *whole)
 {
     const struct ghp_layer *layer = &model->layers[i];
     bool weighted = layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-    json_t *at = json_object(), *inputs;
+    struct object at = {json_object(), whole};
+    json_t *inputs;
 
-    json_object_set_new(at, "name", json_string(layer->name));
-    json_object_set_new(at, "op", json_string(ghp_op_name(layer->op)));
+    put(at, "name", json_string(layer->name));
+    put(at, "op", json_string(ghp_op_name(layer->op)));
     put_attributes(at, layer);
-    if (weighted && !own_bias(model, i + 1)) json_object_set_new(at, "bias", json_false());
-    if (layer->n_inputs == 1 && layer->inputs[0] == i - 1) return at;
+    if (weighted && !own_bias(model, i + 1)) put(at, "bias", json_false());
+    if (layer->n_inputs == 1 && layer->inputs[0] == i - 1) return at.json;
     inputs = json_array();
     for (int j = 0; j < layer->n_inputs; ++j) {
         int from = layer->inputs[j];
 
         if (own_bias(model, from)) --from;
-        json_array_append_new(inputs, json_string(model->layers[from].name));
+        append(inputs, json_string(model->layers[from].name), whole);
     }
-    json_object_set_new(at, "inputs", inputs);
-    return at;
+    put(at, "inputs", inputs);
+    return at.json;
 }
 
 enum ghp_status ghp_model_write(const struct ghp_model *model, char **text)
 {
     struct ghp_shape in = model->layers[0].out;
-    json_t *root = json_object(), *input = json_object(), *layers = json_array();
+    bool whole = true;
+    struct object root = {json_object(), &whole}, input = {json_object(), &whole};
+    json_t *layers = json_array();
     enum ghp_status status;
 
     *text = NULL;
@@ -197,12 +219,12 @@ enum ghp_status ghp_model_write(const struct ghp_model *model, char **text)
     put_int(input, "height", in.h, 1);
     put_int(input, "width", in.w, 1);
     for (int i = 1; i < model->n_layers; ++i)
-        if (!own_bias(model, i)) json_array_append_new(layers, layer_json(model, i));
-    json_object_set_new(root, "format", json_string("ghp.model/1"));
-    json_object_set_new(root, "name", json_string(model->name));
-    json_object_set_new(root, "input", input);
-    json_object_set_new(root, "layers", layers);
-    status = ghp_json_compact(root, text);
-    json_decref(root);
+        if (!own_bias(model, i)) append(layers, layer_json(model, i, &whole), &whole);
+    put(root, "format", json_string("ghp.model/1"));
+    put(root, "name", json_string(model->name));
+    put(root, "input", input.json);
+    put(root, "layers", layers);
+    status = whole ? ghp_json_compact(root.json, text) : GHP_NO_MEMORY();
+    json_decref(root.json);
     return status;
 }

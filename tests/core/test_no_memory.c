@@ -56,6 +56,19 @@ static enum ghp_status load_model(void *path)
     return status;
 }
 
+static enum ghp_status write_model(void *context)
+{
+    char *written = NULL;
+    enum ghp_status status = ghp_model_write(&model, &written);
+
+    (void)context;
+    hold();
+    if (status == GHP_OK) CHECK_TEXT(written, text);
+    free(written);
+    go_on();
+    return status;
+}
+
 int main(void)
 {
     snprintf(json_path, sizeof json_path, "/tmp/ghp-no-memory-%ld.json", (long)getpid());
@@ -65,6 +78,7 @@ int main(void)
     CHECK_STATUS(ghp_file_write_atomic(json_path, text, strlen(text)), GHP_OK);
     no_memory_each("writing a file", write_file, NULL);
     no_memory_each("reading a description", load_model, json_path);
+    no_memory_each("writing a description", write_model, NULL);
     unlink(json_path);
     unlink(onnx_path);
     free(text);
