@@ -63,10 +63,10 @@ enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
     struct ghp_onnx_base *base = ghp_onnx_keep(im, 1, sizeof *base);
 
     *array = (struct ghp_onnx_array){.n = sizes.n, .base = base};
+    if (base == NULL) return GHP_NO_MEMORY();
     if (!ghp_onnx_sized(sizes.n, sizes.dims))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a constant has a negative size or more than 2^40 elements; repair it");
-    if (base == NULL) return GHP_NO_MEMORY();
     memcpy(array->dims, sizes.dims, (size_t)sizes.n * sizeof *sizes.dims);
     in_order(array);
     *base = (struct ghp_onnx_base){
@@ -87,27 +87,22 @@ struct ghp_shape ghp_onnx_shape(const struct ghp_onnx_array *array)
 
 /* ---- constants ---- */
 
-static double *stored_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base)
+/* All values of a stored tensor, as long as the import lives. */
+static enum ghp_status stored_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base,
+                                     const double **stored)
 {
-    double *values = ghp_onnx_keep(im, (size_t)base->elements, sizeof *values);
-    int64_t *ints;
-    float *floats;
+    size_t n = (size_t)base->elements;
+    double *values = ghp_onnx_keep(im, n, sizeof *values);
+    int64_t *ints = base->whole ? ghp_onnx_keep(im, n, sizeof *ints) : NULL;
+    float *floats = base->whole ? NULL : ghp_onnx_keep(im, n, sizeof *floats);
 
-    if (values == NULL) return NULL;
-    if (base->whole) {
-        ints = ghp_onnx_keep(im, (size_t)base->elements, sizeof *ints);
-        if (ints == NULL || ghp_onnx_tensor_ints(base->file, base->tensor, ints) != GHP_OK)
-            return NULL;
-        for (int64_t i = 0; i < base->elements; ++i)
-            values[i] = (double)ints[i];
-        return values;
-    }
-    floats = ghp_onnx_keep(im, (size_t)base->elements, sizeof *floats);
-    if (floats == NULL || ghp_onnx_tensor_floats(base->file, base->tensor, floats) != GHP_OK)
-        return NULL;
+    if (values == NULL || (ints == NULL && floats == NULL)) return GHP_NO_MEMORY();
+    GHP_TRY(base->whole ? ghp_onnx_tensor_ints(base->file, base->tensor, ints)
+                        : ghp_onnx_tensor_floats(base->file, base->tensor, floats));
     for (int64_t i = 0; i < base->elements; ++i)
-        values[i] = (double)floats[i];
-    return values;
+        values[i] = base->whole ? (double)ints[i] : (double)floats[i];
+    *stored = values;
+    return GHP_OK;
 }
 
 /* Steps to the next element in row-major order; `at` is its place in the base. */
@@ -134,10 +129,7 @@ enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onn
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a constant of %" PRId64 " elements is computed with; fold it in the file",
                         n > MAX_FOLDED ? n : base->elements);
-    if (base->tensor != NULL) {
-        from = stored_values(im, base);
-        if (from == NULL) return GHP_FAIL(GHP_ERR_INPUT, "%s", ghp_status_message());
-    }
+    if (base->tensor != NULL) GHP_TRY(stored_values(im, base, &from));
     out = ghp_onnx_keep(im, (size_t)n, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; ++i) {
@@ -251,6 +243,7 @@ enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_arr
 {
     struct ghp_onnx_array out = *array;
     const double *values;
+    enum ghp_status status;
     int layer;
 
     out.n = n;
@@ -262,8 +255,10 @@ enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_arr
             return ghp_onnx_of_values(im, array->base->whole, (struct ghp_onnx_sizes){n, dims},
                                       values, array);
         }
-        if (ghp_onnx_settle(im, array, ghp_onnx_shape(&out), &layer) != GHP_OK)
-            GHP_TRY(ghp_onnx_settle(im, array, ghp_onnx_shape(array), &layer));
+        status = ghp_onnx_settle(im, array, ghp_onnx_shape(&out), &layer);
+        if (status == GHP_ERR_INPUT)
+            status = ghp_onnx_settle(im, array, ghp_onnx_shape(array), &layer);
+        GHP_TRY(status);
         out = ghp_onnx_of_layer(im, layer, n, dims);
         out.name = array->name;
     }

@@ -69,8 +69,45 @@ static enum ghp_status write_model(void *context)
     return status;
 }
 
+/* The n-th value of every tensor is n. */
+static enum ghp_status count_up(void *context, const struct ghp_param *param, float *values)
+{
+    (void)context;
+    for (int64_t i = 0; i < param->elements; i++)
+        values[i] = (float)i;
+    return GHP_OK;
+}
+
+static enum ghp_status save_onnx(void *context)
+{
+    const struct ghp_onnx_weights weights = {.read = count_up};
+    enum ghp_status status = ghp_onnx_save(onnx_path, &model, &weights);
+
+    (void)context;
+    long kept = no_memory_after;
+
+    no_memory_after = -1;
+    if (status == GHP_OK) CHECK_STATUS(load_model(onnx_path), GHP_OK);
+    no_memory_after = kept;
+    return status;
+}
+
+/* A file that is open becomes layers. */
+static enum ghp_status import_graph(void *file)
+{
+    const struct ghp_onnx_options options = {0};
+    struct ghp_onnx_import import = {0};
+    enum ghp_status status = ghp_onnx_import(file, &options, &import);
+
+    if (status == GHP_OK) CHECK_EQ(import.model.n_layers, model.n_layers);
+    ghp_onnx_import_release(&import);
+    return status;
+}
+
 int main(void)
 {
+    struct ghp_onnx_file file;
+
     snprintf(json_path, sizeof json_path, "/tmp/ghp-no-memory-%ld.json", (long)getpid());
     snprintf(onnx_path, sizeof onnx_path, "/tmp/ghp-no-memory-%ld.onnx", (long)getpid());
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/core/round.json", &model), GHP_OK);
@@ -79,6 +116,10 @@ int main(void)
     no_memory_each("writing a file", write_file, NULL);
     no_memory_each("reading a description", load_model, json_path);
     no_memory_each("writing a description", write_model, NULL);
+    no_memory_each("writing ONNX", save_onnx, NULL);
+    CHECK_STATUS(ghp_onnx_file_open(onnx_path, &file), GHP_OK);
+    no_memory_each("importing", import_graph, &file);
+    ghp_onnx_file_close(&file);
     unlink(json_path);
     unlink(onnx_path);
     free(text);
