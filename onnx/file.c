@@ -24,6 +24,7 @@ struct owner {
     Onnx__TensorProto *tensor;
     ProtobufCAllocator allocator;
     int64_t left; /* bytes that the library may still take */
+    bool short_of_memory;
     struct block *blocks;
 };
 
@@ -32,10 +33,13 @@ struct owner {
 static void *take(void *data, size_t n)
 {
     struct owner *owner = data;
+    void *memory;
 
     if ((int64_t)n > owner->left) return NULL;
     owner->left -= (int64_t)n;
-    return malloc(n > 0 ? n : 1);
+    memory = malloc(n > 0 ? n : 1);
+    if (memory == NULL) owner->short_of_memory = true;
+    return memory;
 }
 
 static void drop(void *data, void *at)
@@ -313,7 +317,9 @@ static enum ghp_status unpack(struct ghp_onnx_file *file, bool tensor)
         message = protobuf_c_message_unpack(kind, &owner->allocator, n, (const uint8_t *)bytes);
         owner->model = tensor ? NULL : (Onnx__ModelProto *)(void *)message;
         owner->tensor = tensor ? (Onnx__TensorProto *)(void *)message : NULL;
-        if (message == NULL)
+        if (owner->short_of_memory)
+            status = GHP_NO_MEMORY();
+        else if (message == NULL)
             status = GHP_FAIL(GHP_ERR_FORMAT,
                               "%s: this is no ONNX %s, or a damaged one; give one that is whole",
                               file->path, tensor ? "tensor" : "model");

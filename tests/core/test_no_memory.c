@@ -104,6 +104,25 @@ static enum ghp_status import_graph(void *file)
     return status;
 }
 
+static enum ghp_status read_tensors(void *context)
+{
+    struct ghp_onnx_tensors *tensors;
+    enum ghp_status status = ghp_onnx_tensors_open(onnx_path, &tensors);
+    float values[4096];
+
+    (void)context;
+    for (int t = 0; status == GHP_OK && t < ghp_onnx_tensors_count(tensors); t++) {
+        struct ghp_onnx_weight weight = ghp_onnx_tensors_item(tensors, t);
+
+        CHECK(weight.elements <= 4096);
+        status = ghp_onnx_tensors_read(tensors, t, values);
+        for (int64_t i = 0; status == GHP_OK && i < weight.elements; i++)
+            CHECK(values[i] == (float)i);
+    }
+    ghp_onnx_tensors_close(tensors);
+    return status;
+}
+
 int main(void)
 {
     struct ghp_onnx_file file;
@@ -120,6 +139,8 @@ int main(void)
     CHECK_STATUS(ghp_onnx_file_open(onnx_path, &file), GHP_OK);
     no_memory_each("importing", import_graph, &file);
     ghp_onnx_file_close(&file);
+    no_memory_each("reading ONNX", load_model, onnx_path);
+    no_memory_each("reading ONNX's tensors", read_tensors, NULL);
     unlink(json_path);
     unlink(onnx_path);
     free(text);
