@@ -18,24 +18,25 @@ struct way {
     size_t n;
 };
 
-/* Whether `where` goes on with `key` as one whole name; its length, or 0. */
-static size_t match_key(const char *where, const char *key)
+/* Whether `where` goes on with `key` as one whole name; its length, or 0. At `end`, where a place that did not fit was
+ * cut, a name may be a part of a longer one: it is none. */
+static size_t match_key(const char *where, const char *end, const char *key)
 {
     size_t n = strlen(key);
 
-    if (strncmp(where, key, n) != 0) return 0;
+    if (strncmp(where, key, n) != 0 || where + n == end) return 0;
     return where[n] == '\0' || where[n] == '.' || where[n] == '[' ? n : 0;
 }
 
 /* Follows one name of `where` in an object: the child of the longest key that fits.  NULL where none does. */
-static json_t *follow_key(json_t *object, const char **where, size_t *index)
+static json_t *follow_key(json_t *object, const char **where, const char *end, size_t *index)
 {
     json_t *value, *found = NULL;
     const char *key;
     size_t i = 0, longest = 0;
 
     json_object_foreach(object, key, value) {
-        size_t n = match_key(*where, key);
+        size_t n = match_key(*where, end, key);
 
         if (n > longest) {
             longest = n;
@@ -62,7 +63,7 @@ static json_t *follow_item(json_t *array, const char **where, size_t *index)
 /* The way to a place, as far as `where` can be followed. */
 static void find_way(const struct ghp_node *at, struct way *way)
 {
-    const char *where = at->where;
+    const char *where = at->where, *end = at->where + sizeof at->where - 1;
     json_t *value = at->doc->root;
 
     way->n = 0;
@@ -73,7 +74,7 @@ static void find_way(const struct ghp_node *at, struct way *way)
         if (*where == '[' && json_is_array(value))
             value = follow_item(value, &where, &index);
         else if (json_is_object(value))
-            value = follow_key(value, &where, &index);
+            value = follow_key(value, &where, end, &index);
         else
             value = NULL;
         if (value == NULL) return;

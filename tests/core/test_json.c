@@ -100,6 +100,26 @@ static void test_deep(void)
     ghp_json_release(&deep);
 }
 
+/* Keys alike as far as `where` goes: an error at the second is not put at the first. */
+static void test_long_keys(void)
+{
+    char text[1200], first[256], second[400];
+    struct ghp_json both;
+    struct ghp_node at;
+
+    memset(first, 'k', sizeof first);
+    memset(second, 'k', sizeof second);
+    first[255] = second[399] = '\0';
+    snprintf(text, sizeof text, "{\n\"%s\": 1,\n\"%s\": {\"n\": 2}}", first, second);
+    CHECK_STATUS(ghp_json_parse(text, "t", NULL, &both), GHP_OK);
+    at = ghp_json_root(&both);
+    CHECK_STATUS(ghp_json_get(&at, second, &at), GHP_OK);
+    CHECK_STATUS(ghp_json_get(&at, "n", &at), GHP_OK);
+    CHECK_STATUS(ghp_json_fail(&at, GHP_ERR_INPUT, "x"), GHP_ERR_INPUT);
+    CHECK_MESSAGE("t:1:1: "); /* the part of the place that fits: the document */
+    ghp_json_release(&both);
+}
+
 static void test_keys(void)
 {
     static const char *const all[] = {"format", "count", "rate", "on",     "name", "kind",
@@ -189,6 +209,7 @@ int main(void)
     test_values();
     test_places();
     test_deep();
+    test_long_keys();
     test_keys();
     test_refusals();
     test_saving();
