@@ -474,6 +474,30 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
     return status == GHP_OK ? drop_dead(im, last) : status;
 }
 
+/* Bytes of the UTF-8 character that begins here, or 0 where none does. */
+static size_t character_bytes(const unsigned char *at)
+{
+    size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+
+    for (size_t i = 1; i < n; ++i)
+        if ((at[i] & 0xc0) != 0x80) return 0;
+    if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* longer than it needs to be */
+    if (at[0] == 0xf0 && at[1] < 0x90) return 0;
+    if (at[0] == 0xed && at[1] >= 0xa0) return 0; /* half a pair */
+    return at[0] == 0xf4 && at[1] >= 0x90 ? 0 : n; /* beyond the last character */
+}
+
+/* Descriptions are UTF-8; bytes of a name that are not become _. */
+static void make_text(char *name)
+{
+    while (*name != '\0') {
+        size_t n = character_bytes((const unsigned char *)name);
+
+        if (n == 0) *name = '_';
+        name += n > 0 ? n : 1;
+    }
+}
+
 enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
                                 const struct ghp_onnx_options *options, struct ghp_onnx_import *im)
 {
@@ -482,6 +506,7 @@ enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
     *im = (struct ghp_onnx_import){.file = file, .options = *options};
     im->model.name = strdup(name);
     if (im->model.name == NULL) return GHP_NO_MEMORY();
+    make_text(im->model.name);
     GHP_TRY(walk(im));
     return finish(im);
 }

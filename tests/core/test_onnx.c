@@ -150,6 +150,25 @@ static void check_places(void)
     refused_at("y", "the output 'y' ", "2 to 2^24 classes");
 }
 
+/* A graph's name need be no text. */
+static void check_graph_name(void)
+{
+    static const char *const names[] = {"caf\xc3\xa9", "a\xff" "b", "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82"};
+    static const char *const read[] = {"caf\xc3\xa9", "a_b", "__", "___", "__"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct ghp_model model;
+
+        begin(13, -1, 4, 0, 0);
+        graph.name = names[i];
+        node("Relu", "y", "x", NULL);
+        save(path, "y");
+        if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) continue;
+        CHECK_TEXT(model.name, read[i]);
+        ghp_model_release(&model);
+    }
+}
+
 /* ---- hostile files ---- */
 
 static void check_graphs(void)
@@ -454,6 +473,7 @@ int main(void)
     check_shuffle();
     check_unsupported();
     check_places();
+    check_graph_name();
     check_graphs();
     check_ladder();
     check_helper_names();
