@@ -108,23 +108,29 @@ static enum ghp_status raw_values(const struct ghp_onnx_file *file,
     int64_t bytes = tensor->elements * type_bytes(tensor->type);
     const char *slash = strrchr(file->path, '/');
     int folder = slash == NULL ? 0 : (int)(slash - file->path) + 1;
-    char path[4096];
-    size_t n;
+    enum ghp_status status;
+    size_t room, n = 0;
+    char *path;
 
     *owned = NULL;
     *raw = t->has_raw_data ? t->raw_data.data : NULL;
     if (tensor->location == NULL) return GHP_OK;
-    snprintf(path, sizeof path, "%.*s%s", folder, file->path, tensor->location);
-    GHP_TRY(ghp_file_read(path, owned, &n));
-    if ((int64_t)n < bytes || tensor->location_offset > (int64_t)n - bytes) {
+    room = (size_t)folder + strlen(tensor->location) + 1;
+    path = ghp_alloc(room, 1); /* whole: a path that is cut names another file */
+    if (path == NULL) return GHP_NO_MEMORY();
+    snprintf(path, room, "%.*s%s", folder, file->path, tensor->location);
+    status = ghp_file_read(path, owned, &n);
+    if (status == GHP_OK && ((int64_t)n < bytes || tensor->location_offset > (int64_t)n - bytes)) {
         free(*owned);
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "%s: has not the values of tensor '%s'; put the file that belongs to the "
-                        "model there",
-                        path, tensor->name);
+        *owned = NULL;
+        status = GHP_FAIL(GHP_ERR_FORMAT,
+                          "%s: has not the values of tensor '%s'; put the file that belongs to the "
+                          "model there",
+                          path, tensor->name);
     }
-    *raw = (const unsigned char *)*owned + tensor->location_offset;
-    return GHP_OK;
+    free(path);
+    if (status == GHP_OK) *raw = (const unsigned char *)*owned + tensor->location_offset;
+    return status;
 }
 
 static int64_t whole_number(const unsigned char *raw, int type, int64_t i)

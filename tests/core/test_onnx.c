@@ -169,6 +169,60 @@ static void check_graph_name(void)
     }
 }
 
+/* One field of a message: its number, and n bytes. */
+static size_t put_field(unsigned char *at, int number, const void *bytes, size_t n)
+{
+    size_t k = 0;
+
+    at[k++] = (unsigned char)(number << 3 | 2);
+    for (size_t left = n; k == 1 || left > 0; left >>= 7)
+        at[k++] = (unsigned char)((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
+    memcpy(at + k, bytes, n);
+    return k + n;
+}
+
+/* A tensor in a file of its own whose values are in another, at a path longer than paths may be; cut at 4095 bytes it would
+ * name a file that is there. */
+static void check_long_location(void)
+{
+    enum { CUT = 4095, ROOM = 2 * CUT };
+    static unsigned char entry[ROOM], message[ROOM];
+    static char location[ROOM];
+    static const float two[2] = {1, 2};
+    char folder[] = "/tmp/ghp-onnx-XXXXXX", tensor_path[80], short_path[80];
+    size_t n = 0, n_entry, at;
+    struct ghp_onnx_file file;
+    float values[2];
+
+    if (!CHECK(mkdtemp(folder) != NULL)) return;
+    snprintf(tensor_path, sizeof tensor_path, "%s/t", folder);
+    snprintf(short_path, sizeof short_path, "%s/w", folder);
+    at = CUT - strlen(folder) - 2; /* of the location's byte that comes last where the path is cut */
+    for (size_t i = 0; i < at; i++)
+        location[i] = i % 2 == at % 2 ? '.' : '/';
+    if (location[0] == '/') location[0] = '.', location[1] = '/', location[2] = '/';
+    snprintf(location + at, ROOM - at, "weights");
+    n_entry = put_field(entry, 1, "location", 8);
+    n_entry += put_field(entry + n_entry, 2, location, strlen(location));
+    message[n++] = 1 << 3; /* dims: 2 */
+    message[n++] = 2;
+    message[n++] = 2 << 3; /* float */
+    message[n++] = GHP_ONNX_FLOAT;
+    n += put_field(message + n, 13, entry, n_entry);
+    message[n++] = 14 << 3; /* held elsewhere */
+    message[n++] = 1;
+    CHECK_STATUS(ghp_file_write_atomic(tensor_path, message, n), GHP_OK);
+    CHECK_STATUS(ghp_file_write_atomic(short_path, two, sizeof two), GHP_OK);
+    if (CHECK_STATUS(ghp_onnx_file_open_tensor(tensor_path, &file), GHP_OK)) {
+        CHECK_STATUS(ghp_onnx_tensor_floats(&file, file.tensors, values), GHP_ERR_IO);
+        CHECK_MESSAGE("cannot open");
+        ghp_onnx_file_close(&file);
+    }
+    unlink(tensor_path);
+    unlink(short_path);
+    rmdir(folder);
+}
+
 /* ---- hostile files ---- */
 
 static void check_graphs(void)
@@ -474,6 +528,7 @@ int main(void)
     check_unsupported();
     check_places();
     check_graph_name();
+    check_long_location();
     check_graphs();
     check_ladder();
     check_helper_names();
