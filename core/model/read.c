@@ -40,8 +40,11 @@ static enum ghp_status add_layer(struct reader *reader, const char *name, struct
     *layer = &model->layers[model->n_layers];
     (*layer)->name = strdup(name);
     if ((*layer)->name == NULL ||
-        json_object_set_new(reader->names, name, json_integer(model->n_layers)) != 0)
+        json_object_set_new(reader->names, name, json_integer(model->n_layers)) != 0) {
+        free((*layer)->name);
+        (*layer)->name = NULL;
         return GHP_NO_MEMORY();
+    }
     reader->heads[model->n_layers] = model->n_layers;
     reader->item[model->n_layers] = reader->now;
     ++model->n_layers;
@@ -163,6 +166,7 @@ static enum ghp_status read_input(const struct ghp_node *root, struct reader *re
 {
     static const char *const keys[] = {"channels", "height", "width", NULL};
     struct ghp_layer *layer;
+    enum ghp_status status;
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "input", &at));
@@ -173,9 +177,8 @@ static enum ghp_status read_input(const struct ghp_node *root, struct reader *re
     GHP_TRY(ghp_json_int(&at, "channels", 1, GHP_MODEL_CHANNELS, &layer->out.c));
     GHP_TRY(ghp_json_opt_int(&at, "height", 1, GHP_MODEL_SIZE, &layer->out.h));
     GHP_TRY(ghp_json_opt_int(&at, "width", 1, GHP_MODEL_SIZE, &layer->out.w));
-    if (ghp_model_complete_layer(reader->model, 0) != GHP_OK)
-        return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
-    return GHP_OK;
+    status = ghp_model_complete_layer(reader->model, 0);
+    return status == GHP_OK ? GHP_OK : ghp_json_fail(&at, status, "%s", ghp_status_message());
 }
 
 static enum ghp_status read_layers(const struct ghp_node *root, struct reader *reader)
