@@ -1,4 +1,4 @@
-/* onnx/import.h - private to core/onnx_*.c and its tests: a graph on its way to being a model.
+/* onnx/import.h - private to the files of onnx/ and their tests: a graph on its way to being a model.
  *
  * The one noun is the *array*: a constant or a layer's output, seen through strides. Reshape, Transpose, Slice, Split,
  * Squeeze, Unsqueeze, Flatten and Expand only change the strides; a `view` layer is made when an operation wants the

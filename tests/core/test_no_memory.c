@@ -1,9 +1,10 @@
 /* tests/core/test_no_memory.c - a reader or writer that is short of memory says so, whichever allocation fails: it neither
  * calls the file wrong nor makes less of it. */
-#include "core/file.h"
-#include "core/model_private.h"
-#include "core/onnx.h"
-#include "core/onnx_import.h"
+#include "core/base/file.h"
+#include "core/model/model_private.h"
+#include "onnx/network.h"
+#include "onnx/onnx.h"
+#include "onnx/import.h"
 #include "tests/check.h"
 #include "tests/core/no_memory.h"
 
@@ -44,7 +45,7 @@ static enum ghp_status write_file(void *context)
 static enum ghp_status load_model(void *path)
 {
     struct ghp_model loaded;
-    enum ghp_status status = ghp_model_load(path, &loaded);
+    enum ghp_status status = ghp_network_load(path, &loaded);
 
     hold();
     if (status == GHP_OK) {

@@ -2,7 +2,7 @@
  * every length, with every byte changed, cyclic, of sizes beyond numbers, nested without end. */
 #include "core/model/model_private.h"
 #include "onnx/onnx.h"
-#include "core/file.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 #include "onnx/import.h"
 #include "tests/check.h"

@@ -1,6 +1,8 @@
 /* tests/executor/cases.c - see cases.h. */
 #include "tests/executor/cases.h"
 
+#include "onnx/network.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,7 +70,7 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent e
 
 void case_model(const char *path, struct ghp_model *model)
 {
-    if (ghp_model_load(path, model) == GHP_OK) return;
+    if (ghp_network_load(path, model) == GHP_OK) return;
     fprintf(stderr, "%s\n", ghp_status_message());
     exit(1);
 }
