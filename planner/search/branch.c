@@ -32,56 +32,13 @@ struct search {
     struct ghp_dual dual;
     struct node *stack;
     int n_stack, max_stack;
-    uint64_t *seen; /* hashes of judged plans, open addressing, 0: free */
-    size_t n_seen, max_seen;
+    struct ghp_seen seen; /* plans judged */
     double cutoff; /* relative */
     bool enough;   /* a plan as good as asked for is there */
     bool late;     /* the deadline is over */
 };
 
 /* ---- plans ---- */
-
-static bool insert_hash(struct search *s, uint64_t hash)
-{
-    size_t at = (size_t)hash & (s->max_seen - 1);
-
-    while (s->seen[at] != 0) {
-        if (s->seen[at] == hash) return false;
-        at = (at + 1) & (s->max_seen - 1);
-    }
-    s->seen[at] = hash;
-    ++s->n_seen;
-    return true;
-}
-
-static enum ghp_status grow_seen(struct search *s)
-{
-    uint64_t *old = s->seen;
-    size_t n = s->max_seen;
-
-    s->max_seen = n > 0 ? 2 * n : 1024;
-    s->seen = ghp_alloc(s->max_seen, sizeof *s->seen);
-    if (s->seen == NULL) {
-        s->seen = old;
-        s->max_seen = n;
-        return GHP_NO_MEMORY();
-    }
-    s->n_seen = 0;
-    for (size_t k = 0; k < n; ++k)
-        if (old[k] != 0) insert_hash(s, old[k]);
-    free(old);
-    return GHP_OK;
-}
-
-/* FNV-1a over the choices, never 0. */
-static uint64_t hash_of(const int *choice, int n)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-    for (int v = 0; v < n; ++v)
-        h = (h ^ (uint64_t)(unsigned)choice[v]) * UINT64_C(0x100000001b3);
-    return h | 1;
-}
 
 static void set_cutoff(struct search *s)
 {
@@ -95,9 +52,10 @@ static enum ghp_status judge(struct search *s, const int *choice)
 {
     struct ghp_branch_result *r = s->result;
     double value;
+    bool added;
 
-    if (2 * (s->n_seen + 1) > s->max_seen) GHP_TRY(grow_seen(s));
-    if (!insert_hash(s, hash_of(choice, s->job->in->n_layers))) return GHP_OK;
+    GHP_TRY(ghp_seen_add(&s->seen, choice, &added));
+    if (!added) return GHP_OK;
     ++r->plans;
     GHP_TRY(s->job->truth.judge(s->job->truth.context, choice, &value));
     if (!(value < r->value)) return GHP_OK;
@@ -368,7 +326,9 @@ static enum ghp_status prepare(struct search *s)
 
 enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result)
 {
-    struct search s = {.job = job, .result = result};
+    struct search s = {.job = job,
+                       .result = result,
+                       .seen = {.n_layers = job->in->n_layers, .hash = job->hash}};
     enum ghp_status status = prepare(&s);
 
     result->wide = false;
@@ -377,7 +337,7 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     for (int k = 0; k < s.n_stack; ++k)
         ghp_domain_release(&s.stack[k].domain);
     free(s.stack);
-    free(s.seen);
+    ghp_seen_release(&s.seen);
     ghp_dual_close(&s.dual);
     return status;
 }

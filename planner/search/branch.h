@@ -13,6 +13,7 @@
 #define GHP_PLANNER_SEARCH_BRANCH_H
 
 #include "planner/search/dual.h"
+#include "planner/search/seen.h"
 
 #define GHP_BRANCH_SAME 1e-9
 
@@ -55,6 +56,7 @@ struct ghp_branch_job {
     int n_start;
     struct ghp_truth truth;
     struct ghp_branch_limits limits;
+    ghp_seen_hash_fn *hash; /* of plans; NULL: planner/search/seen.h's own */
 };
 
 enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);
