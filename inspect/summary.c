@@ -206,38 +206,38 @@ enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 /* ---- the object ---- */
 
 static void put_prediction(json_t *object, const struct ghp_plan *plan,
-                           const struct ghp_prediction *p)
+                           const struct ghp_prediction *p, bool *failed)
 {
-    json_object_set_new(object, "predicted_step_s", json_real(p->step_s));
-    json_object_set_new(object, "images_per_s", json_real(images_per_s(plan, p)));
-    json_object_set_new(object, "compute_s", json_real(p->compute_s));
-    json_object_set_new(object, "comm_s", json_real(p->comm_s));
-    json_object_set_new(object, "exposed_s", json_real(p->exposed_s));
-    json_object_set_new(object, "error_s", json_real(p->error_s));
-    json_object_set_new(object, "measured_share", json_real(p->measured_share));
-    json_object_set_new(object, "peak_bytes", json_integer(p->peak_bytes));
-    json_object_set_new(object, "sent_bytes", json_integer(p->sent_bytes));
+    ghp_json_put(object, "predicted_step_s", json_real(p->step_s), failed);
+    ghp_json_put(object, "images_per_s", json_real(images_per_s(plan, p)), failed);
+    ghp_json_put(object, "compute_s", json_real(p->compute_s), failed);
+    ghp_json_put(object, "comm_s", json_real(p->comm_s), failed);
+    ghp_json_put(object, "exposed_s", json_real(p->exposed_s), failed);
+    ghp_json_put(object, "error_s", json_real(p->error_s), failed);
+    ghp_json_put(object, "measured_share", json_real(p->measured_share), failed);
+    ghp_json_put(object, "peak_bytes", json_integer(p->peak_bytes), failed);
+    ghp_json_put(object, "sent_bytes", json_integer(p->sent_bytes), failed);
 }
 
-static void put_certificate(json_t *object, const struct ghp_certificate *c)
+static void put_certificate(json_t *object, const struct ghp_certificate *c, bool *failed)
 {
-    json_object_set_new(object, "bound_s", json_real(c->bound_s));
-    json_object_set_new(object, "gap", json_real(c->gap));
-    json_object_set_new(object, "status", json_string(c->status));
-    json_object_set_new(object, "plans", json_integer(c->plans));
-    json_object_set_new(object, "nodes", json_integer(c->nodes));
-    json_object_set_new(object, "seconds", json_real(c->seconds));
-    if (c->preferred != NULL) json_object_set_new(object, "preferred", json_string(c->preferred));
-    if (c->margin != NULL) json_object_set_new(object, "margin", json_string(c->margin));
+    ghp_json_put(object, "bound_s", json_real(c->bound_s), failed);
+    ghp_json_put(object, "gap", json_real(c->gap), failed);
+    ghp_json_put(object, "status", json_string(c->status), failed);
+    ghp_json_put(object, "plans", json_integer(c->plans), failed);
+    ghp_json_put(object, "nodes", json_integer(c->nodes), failed);
+    ghp_json_put(object, "seconds", json_real(c->seconds), failed);
+    if (c->preferred != NULL) ghp_json_put(object, "preferred", json_string(c->preferred), failed);
+    if (c->margin != NULL) ghp_json_put(object, "margin", json_string(c->margin), failed);
 }
 
-static void set_text(json_t *object, const char *key, const char *text)
+static void put_text(json_t *object, const char *key, const char *text, bool *failed)
 {
-    if (text != NULL) json_object_set_new(object, key, json_string(text));
+    if (text != NULL) ghp_json_put(object, key, json_string(text), failed);
 }
 
 /* As in the plan file, but that a side without an end has no key. */
-static json_t *sensitivity_object(const struct ghp_plan *plan)
+static json_t *sensitivity_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
 
@@ -245,17 +245,17 @@ static json_t *sensitivity_object(const struct ghp_plan *plan)
         const struct ghp_sensitivity *s = &plan->sensitivity[i];
         json_t *one = json_object();
 
-        json_object_set_new(one, "nominal", json_real(s->nominal));
-        if (!isnan(s->low)) json_object_set_new(one, "low", json_real(s->low));
-        if (!isnan(s->high)) json_object_set_new(one, "high", json_real(s->high));
-        set_text(one, "below", s->below);
-        set_text(one, "above", s->above);
-        json_object_set_new(object, ghp_quantity_name(s->quantity), one);
+        ghp_json_put(one, "nominal", json_real(s->nominal), failed);
+        if (!isnan(s->low)) ghp_json_put(one, "low", json_real(s->low), failed);
+        if (!isnan(s->high)) ghp_json_put(one, "high", json_real(s->high), failed);
+        put_text(one, "below", s->below, failed);
+        put_text(one, "above", s->above, failed);
+        ghp_json_put(object, ghp_quantity_name(s->quantity), one, failed);
     }
     return object;
 }
 
-static json_t *splits_object(const struct ghp_plan *plan)
+static json_t *splits_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
 
@@ -263,12 +263,12 @@ static json_t *splits_object(const struct ghp_plan *plan)
         char text[32];
 
         ghp_split_text(plan->splits[v], text, sizeof text);
-        json_object_set_new(object, plan->model.layers[v].name, json_string(text));
+        ghp_json_put(object, plan->model.layers[v].name, json_string(text), failed);
     }
     return object;
 }
 
-static json_t *baselines_object(const struct ghp_plan *plan)
+static json_t *baselines_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
 
@@ -276,35 +276,44 @@ static json_t *baselines_object(const struct ghp_plan *plan)
         const struct ghp_baseline *base = &plan->baselines[b];
         json_t *one = json_object();
 
-        json_object_set_new(one, "feasible", json_boolean(base->feasible));
+        ghp_json_put(one, "feasible", json_boolean(base->feasible), failed);
         if (base->feasible)
-            put_prediction(one, plan, &base->predicted);
+            put_prediction(one, plan, &base->predicted, failed);
         else
-            json_object_set_new(one, "reason", json_string(base->reason));
-        json_object_set_new(object, base->strategy, one);
+            ghp_json_put(one, "reason", json_string(base->reason), failed);
+        ghp_json_put(object, base->strategy, one, failed);
     }
+    return object;
+}
+
+static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
+{
+    json_t *object = json_object();
+
+    ghp_json_put(object, "model", json_string(plan->model.name), failed);
+    ghp_json_put(object, "workers", json_integer(plan->extent.workers), failed);
+    ghp_json_put(object, "global_batch", json_integer(plan->extent.global_batch), failed);
+    ghp_json_put(object, "strategy", json_string(plan->strategy), failed);
+    ghp_json_put(object, "groups", json_integer(plan->groups), failed);
+    ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
+    ghp_json_put(object, "bucket_bytes", json_integer(plan->bucket_bytes), failed);
+    ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
+    if (plan->what_if.n > 0)
+        ghp_json_put(object, "what_if", ghp_edits_json(&plan->what_if), failed);
+    put_prediction(object, plan, &plan->predicted, failed);
+    put_certificate(object, &plan->certificate, failed);
+    ghp_json_put(object, "baselines", baselines_object(plan, failed), failed);
+    ghp_json_put(object, "splits", splits_object(plan, failed), failed);
+    if (plan->n_sensitivity > 0)
+        ghp_json_put(object, "sensitivity", sensitivity_object(plan, failed), failed);
     return object;
 }
 
 enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, FILE *out)
 {
-    json_t *object = json_object();
+    bool failed = false;
+    json_t *object = plan_object(plan, &failed);
 
-    json_object_set_new(object, "model", json_string(plan->model.name));
-    json_object_set_new(object, "workers", json_integer(plan->extent.workers));
-    json_object_set_new(object, "global_batch", json_integer(plan->extent.global_batch));
-    json_object_set_new(object, "strategy", json_string(plan->strategy));
-    json_object_set_new(object, "groups", json_integer(plan->groups));
-    json_object_set_new(object, "group_size", json_integer(plan->group_size));
-    json_object_set_new(object, "bucket_bytes", json_integer(plan->bucket_bytes));
-    json_object_set_new(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes));
-    if (plan->what_if.n > 0) json_object_set_new(object, "what_if", ghp_edits_json(&plan->what_if));
-    put_prediction(object, plan, &plan->predicted);
-    put_certificate(object, &plan->certificate);
-    json_object_set_new(object, "baselines", baselines_object(plan));
-    json_object_set_new(object, "splits", splits_object(plan));
-    if (plan->n_sensitivity > 0)
-        json_object_set_new(object, "sensitivity", sensitivity_object(plan));
-    if (options != NULL) json_object_set_new(object, "options", options);
-    return ghp_json_print(object, out);
+    if (options != NULL) ghp_json_put(object, "options", options, &failed);
+    return ghp_json_print_whole(object, failed, out);
 }

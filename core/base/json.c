@@ -373,23 +373,57 @@ enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *k
     return absent(object, key) ? GHP_OK : ghp_json_choice(object, key, names, out);
 }
 
+void ghp_json_put(json_t *object, const char *key, json_t *value, bool *failed)
+{
+    if (json_object_set_new(object, key, value) != 0) *failed = true;
+}
+
+void ghp_json_append(json_t *array, json_t *value, bool *failed)
+{
+    if (json_array_append_new(array, value) != 0) *failed = true;
+}
+
+/* A text that grows. */
+struct growing {
+    char *text;
+    size_t n, max;
+    bool failed;
+};
+
+/* Remembers that it failed: Jansson 2.14 does not look at what it returns for the key of an object. */
+static int grow_by(const char *bytes, size_t n, void *context)
+{
+    struct growing *g = context;
+
+    if (!g->failed && g->n + n + 2 > g->max) { /* the newline and the NUL behind it */
+        size_t max = 2 * (g->n + n + 2);
+        char *text = realloc(g->text, max);
+
+        g->failed = text == NULL;
+        if (text != NULL) {
+            g->text = text;
+            g->max = max;
+        }
+    }
+    if (g->failed) return -1;
+    memcpy(g->text + g->n, bytes, n);
+    g->n += n;
+    return 0;
+}
+
 enum ghp_status ghp_json_text_of(json_t *root, char **text)
 {
-    char *dumped, *line;
-    size_t n;
+    const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY;
+    struct growing g = {0};
 
     *text = NULL;
     if (root == NULL) return GHP_FAIL(GHP_ERR_INTERNAL, "no JSON value to write; report this");
-    dumped = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
-    if (dumped == NULL) return GHP_NO_MEMORY();
-    n = strlen(dumped);
-    line = realloc(dumped, n + 2);
-    if (line == NULL) {
-        free(dumped);
+    if (json_dump_callback(root, grow_by, &g, flags) != 0 || g.failed) {
+        free(g.text);
         return GHP_NO_MEMORY();
     }
-    memcpy(line + n, "\n", 2);
-    *text = line;
+    memcpy(g.text + g.n, "\n", 2);
+    *text = g.text;
     return GHP_OK;
 }
 
@@ -414,4 +448,10 @@ enum ghp_status ghp_json_print(json_t *root, FILE *out)
     free(text);
     json_decref(root);
     return status;
+}
+
+enum ghp_status ghp_json_print_whole(json_t *root, bool failed, FILE *out)
+{
+    if (failed) json_decref(root);
+    return ghp_json_print(failed ? NULL : root, out);
 }

@@ -137,6 +137,12 @@ enum ghp_status ghp_json_opt_text_n(const struct ghp_node *object, const char *k
 enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *key,
                                     const char *const *names, int *out);
 
+/* Puts a value under a key of an object, or behind an array; the value is taken over. For writers, which look at *failed once,
+ * at the end: it is set where object, array or value is NULL or cannot grow, that is, where memory is out or a number is not
+ * finite, and is never cleared. What was not put is missing, so the whole is then no result. */
+void ghp_json_put(json_t *object, const char *key, json_t *value, bool *failed);
+void ghp_json_append(json_t *array, json_t *value, bool *failed);
+
 /* Writes a value as a file, atomically: indented, keys in the order they were set, numbers that read back to the
  * same double, a newline at the end.  root is borrowed.
  *
@@ -150,5 +156,7 @@ enum ghp_status ghp_json_text_of(json_t *root, char **text);
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_json_print(json_t *root, FILE *out);
+/* The same of what ghp_json_put made: failed makes it GHP_ERR_NO_MEMORY. */
+enum ghp_status ghp_json_print_whole(json_t *root, bool failed, FILE *out);
 
 #endif

@@ -249,9 +249,28 @@ static struct ghp_tool tool = {
     .libraries = say_libraries,
 };
 
-static void add_option(const char *name, const char *value, void *object)
+struct config { /* the options as an object */
+    json_t *object;
+    bool failed;
+};
+
+static void add_option(const char *name, const char *value, void *context)
 {
-    if (value != NULL) json_object_set_new(object, name, json_string(value));
+    struct config *config = context;
+
+    if (value != NULL) ghp_json_put(config->object, name, json_string(value), &config->failed);
+}
+
+static enum ghp_status config_object(json_t **object)
+{
+    struct config config = {.object = json_object()};
+
+    ghp_opts_each(&tool, add_option, &config);
+    *object = config.object;
+    if (!config.failed && config.object != NULL) return GHP_OK;
+    json_decref(config.object);
+    *object = NULL;
+    return GHP_NO_MEMORY();
 }
 
 /* Stages are searched, or given, or neither. */
@@ -388,8 +407,7 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
         ghp_inspect_sensitivity(&report, plan);
         return ghp_display_end(&report);
     }
-    config = json_object();
-    ghp_opts_each(&tool, add_option, config);
+    GHP_TRY(config_object(&config));
     return ghp_summary_json(plan, config, stdout);
 }
 
@@ -438,9 +456,8 @@ static enum ghp_status make_sweep(const char *model_path)
     GHP_TRY(ghp_sweep_run(&job, &sweep));
     status = set.svg != NULL ? ghp_sweep_chart(set.svg, &sweep) : GHP_OK;
     if (status == GHP_OK && set.json) {
-        config = json_object();
-        ghp_opts_each(&tool, add_option, config);
-        status = ghp_sweep_json(&sweep, config, stdout);
+        status = config_object(&config);
+        if (status == GHP_OK) status = ghp_sweep_json(&sweep, config, stdout);
     } else if (status == GHP_OK)
         status = ghp_sweep_print(&sweep, stdout);
     ghp_sweep_release(&sweep);

@@ -138,40 +138,43 @@ static json_t *plan_object(const struct ghp_sweep_plan *plan)
                      "sent_bytes", (json_int_t)p->sent_bytes);
 }
 
-static json_t *point_object(const struct ghp_sweep_point *point)
+static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
 {
     json_t *object = json_pack("{s:i, s:I}", "workers", point->workers, "global_batch",
                                (json_int_t)point->batch);
 
-    if (point->nodes > 0) json_object_set_new(object, "nodes", json_integer(point->nodes));
+    if (point->nodes > 0) ghp_json_put(object, "nodes", json_integer(point->nodes), failed);
     for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
-        json_object_set_new(object, k == 3 ? "owt" : ghp_sweep_plan_name(k),
-                            plan_object(&point->plan[k]));
+        if (point->plan[k].feasible || point->plan[k].reason != NULL)
+            ghp_json_put(object, k == 3 ? "owt" : ghp_sweep_plan_name(k),
+                         plan_object(&point->plan[k]), failed);
     if (!point->plan[0].feasible) return object;
-    json_object_set_new(object, "groups", json_integer(point->groups));
-    json_object_set_new(object, "group_size", json_integer(point->group_size));
-    json_object_set_new(object, "splits", json_string(point->splits));
-    json_object_set_new(object, "gap", json_real(point->gap));
-    json_object_set_new(object, "status", json_string(point->status));
-    json_object_set_new(object, "seconds", json_real(point->seconds));
+    ghp_json_put(object, "groups", json_integer(point->groups), failed);
+    ghp_json_put(object, "group_size", json_integer(point->group_size), failed);
+    ghp_json_put(object, "splits", json_string(point->splits), failed);
+    ghp_json_put(object, "gap", json_real(point->gap), failed);
+    ghp_json_put(object, "status", json_string(point->status), failed);
+    ghp_json_put(object, "seconds", json_real(point->seconds), failed);
     return object;
 }
 
 enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, FILE *out)
 {
     json_t *object = json_object(), *points = json_array();
+    bool failed = false;
 
-    json_object_set_new(object, "model", json_string(sweep->model));
-    json_object_set_new(object, "scaling", json_string(sweep->weak ? "weak" : "strong"));
-    json_object_set_new(object, sweep->weak ? "batch_per_worker" : "global_batch",
-                        json_integer(sweep->batch));
-    json_object_set_new(object, "one_worker_images_per_s", json_real(sweep->one_images_per_s));
-    if (sweep->what_if != NULL) json_object_set_new(object, "what_if", json_string(sweep->what_if));
+    ghp_json_put(object, "model", json_string(sweep->model), &failed);
+    ghp_json_put(object, "scaling", json_string(sweep->weak ? "weak" : "strong"), &failed);
+    ghp_json_put(object, sweep->weak ? "batch_per_worker" : "global_batch",
+                 json_integer(sweep->batch), &failed);
+    ghp_json_put(object, "one_worker_images_per_s", json_real(sweep->one_images_per_s), &failed);
+    if (sweep->what_if != NULL)
+        ghp_json_put(object, "what_if", json_string(sweep->what_if), &failed);
     for (int i = 0; i < sweep->n; ++i)
-        json_array_append_new(points, point_object(&sweep->point[i]));
-    json_object_set_new(object, "points", points);
-    if (options != NULL) json_object_set_new(object, "options", options);
-    return ghp_json_print(object, out);
+        ghp_json_append(points, point_object(&sweep->point[i], &failed), &failed);
+    ghp_json_put(object, "points", points, &failed);
+    if (options != NULL) ghp_json_put(object, "options", options, &failed);
+    return ghp_json_print_whole(object, failed, out);
 }
 
 /* ---- the chart ---- */
