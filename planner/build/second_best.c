@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 3 };
+/* of the time limit, for the runners-up of the plan and of each one that takes its place */
+static const double first_share = 0.06, next_share = 0.03;
 
 static void release_alternatives(struct ghp_plan *plan)
 {
@@ -56,14 +57,18 @@ static enum ghp_status take_runner_up(struct ghp_making *m, bool *taken)
     return ghp_making_certify(m, plan->predicted.step_s);
 }
 
+/* Until no runner-up is faster than the plan, so that those listed in the end are the plan's own: each is a change of the plan
+ * that it was found for. Every round makes the step shorter, so there is a last one. */
 enum ghp_status ghp_making_runners_up(struct ghp_making *m)
 {
+    double share = first_share;
     bool taken = true;
 
-    for (int round = 0; round < ROUNDS && taken; ++round) {
-        GHP_TRY(find_alternatives(m, round == 0 ? 0.06 : 0.03));
+    while (taken) {
+        GHP_TRY(find_alternatives(m, share));
         GHP_TRY(take_runner_up(m, &taken));
         if (taken) m->fastest = m->plan->predicted;
+        share = next_share;
     }
     return GHP_OK;
 }
