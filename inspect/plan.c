@@ -288,7 +288,7 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_int(report, "global_batch", plan->extent.global_batch);
     if (c->step_s > 0)
         ghp_display_line(report,
-                         "certificate: %s; best step %.3f ms, no plan below %.3f ms, gap %.4f %%; "
+                         "certificate: %s; best step searched %.3f ms, none below %.3f ms, gap %.4f %%; "
                          "%lld plans simulated, %lld "
                          "nodes, %.3f s",
                          c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100,

@@ -76,8 +76,10 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
         ghp_table_note(t, "stages of a group: %s", splits);
     if (ghp_shares_text(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
     ghp_table_note(
-        t, "%s: bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s",
-        c->status, 1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
+        t,
+        "%s: step %.3f ms, bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64
+        " nodes, %.2f s",
+        c->status, 1e3 * c->step_s, 1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
     if (plan->bucket_bytes > 0) {
         char bucket[32];
 
@@ -221,6 +223,7 @@ static void put_prediction(json_t *object, const struct ghp_plan *plan,
 
 static void put_certificate(json_t *object, const struct ghp_certificate *c, bool *failed)
 {
+    ghp_json_put(object, "best_step_s", json_real(c->step_s), failed);
     ghp_json_put(object, "bound_s", json_real(c->bound_s), failed);
     ghp_json_put(object, "gap", json_real(c->gap), failed);
     ghp_json_put(object, "status", json_string(c->status), failed);

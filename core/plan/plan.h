@@ -25,10 +25,10 @@ struct ghp_baseline { /* what the plan is compared with */
 };
 
 struct ghp_certificate {
-    double step_s;   /* simulated step of the best plan found */
-    double bound_s;  /* no plan of the space is faster than this */
+    double step_s;   /* simulated step of the best plan of what was searched */
+    double bound_s;  /* no plan of it is faster than this; what was tried on top may be */
     double gap;      /* (step_s - bound_s) / step_s, 0 when equal to rounding */
-    char *status;    /* "optimal", "within the gap", "time limit, ...", "given"; docs/formats.md */
+    char *status;    /* "optimal", "within the gap", "time limit", "given"; docs/formats.md */
     int64_t plans;   /* plans simulated */
     int64_t nodes;   /* branch-and-bound nodes */
     double seconds;  /* spent searching */

@@ -232,7 +232,7 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
         ghp_page_add(page, "<p>Certificate: <b>");
         ghp_page_text(page, c->status);
         ghp_page_add(page,
-                     "</b>. The best plan found takes %.3f ms; no plan of the space takes less "
+                     "</b>. Of the plans searched the best takes %.3f ms, and none takes less "
                      "than %.3f ms; gap %.4g %%. %lld plans were simulated and %lld nodes searched "
                      "in %.3g s.</p>\n",
                      c->step_s * 1e3, c->bound_s * 1e3, 100 * c->gap, (long long)c->plans,

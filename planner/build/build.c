@@ -58,7 +58,7 @@ static enum ghp_status finish(struct ghp_making *m)
     GHP_TRY(ghp_making_predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits,
                                &plan->predicted));
     GHP_TRY(ghp_making_take_faster_baseline(m));
-    GHP_TRY(ghp_making_certify(m, plan->predicted.step_s));
+    GHP_TRY(ghp_making_certify(m));
     m->fastest = plan->predicted;
     GHP_TRY(ghp_making_simplify(m));
     GHP_TRY(ghp_making_note_shared(m));
@@ -81,7 +81,7 @@ static enum ghp_status finish_staged(struct ghp_making *m, const struct ghp_allo
         GHP_TRY(ghp_making_adopt_rules(m, rules));
     } else {
         GHP_TRY(ghp_staged_adopt(m->wishes, &m->how, &m->outer, plan));
-        GHP_TRY(ghp_making_certify(m, plan->predicted.step_s));
+        GHP_TRY(ghp_making_certify(m));
     }
     m->fastest = plan->predicted;
     GHP_TRY(name_plan(m));

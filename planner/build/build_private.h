@@ -11,6 +11,13 @@ enum { GHP_MAKING_BASELINES = 3, GHP_MAKING_BUCKET_SIZES = 11 };
 /* What a plan has that was found by trial, so that no proof is about it. */
 enum ghp_trial { GHP_TRIAL_NONE, GHP_TRIAL_REMADE, GHP_TRIAL_UNEVEN };
 
+/* What is proven of all that was searched: with the buckets that were searched with, and before any trial. */
+struct ghp_proof {
+    double step_s;  /* of the best plan; INFINITY: none fits */
+    double bound_s; /* no plan of what was searched is faster; INFINITY: there is none */
+    bool closed;
+};
+
 /* What travels through the making. */
 struct ghp_making {
     const struct ghp_wishes *wishes;
@@ -25,6 +32,7 @@ struct ghp_making {
     bool searches_outer;                           /* there was one */
     bool staged;                                   /* its plan is taken */
     enum ghp_trial trial;
+    struct ghp_proof before_trial; /* where there was one */
     const bool *formats; /* which layers' outputs lie blocked; NULL: as data parallelism has them */
     struct ghp_domain domain;      /* what it may choose from */
     struct ghp_prediction fastest; /* before a simpler plan was taken */
@@ -109,8 +117,10 @@ enum ghp_status ghp_making_runners_up(struct ghp_making *m);
 
 /* ---- build/certificate.c ---- */
 
-/* What is proven, beside the fastest plan's step. */
-enum ghp_status ghp_making_certify(struct ghp_making *m, double fastest_s);
+/* What is proven until now. */
+struct ghp_proof ghp_making_proof(const struct ghp_making *m);
+/* Writes it down beside the plan as it is. */
+enum ghp_status ghp_making_certify(struct ghp_making *m);
 /* Says that shared roles were kept though stages are faster, by no more than the prediction's error. */
 enum ghp_status ghp_making_note_shared(struct ghp_making *m);
 

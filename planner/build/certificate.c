@@ -1,4 +1,7 @@
-/* planner/build/certificate.c - what is proven of a plan: step, bound, gap, and how far the search got, in words. */
+/* planner/build/certificate.c - what is proven of a plan: step, bound, gap, and how far the search got, in words.
+ *
+ * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers made again) makes the
+ * plan faster than the certificate's step, and is not in its bound: that bounds plans without. */
 #include "planner/build/build_private.h"
 
 #include "core/base/log.h"
@@ -6,68 +9,76 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What is proven, over all that was searched. */
-struct proof {
-    double bound_s, own_s; /* own_s: of the plan, before buckets were tuned */
-    bool closed;
-    int64_t plans, nodes;
-};
-
-static struct proof proof_of(const struct ghp_making *m)
+struct ghp_proof ghp_making_proof(const struct ghp_making *m)
 {
     const struct ghp_search_result *r = &m->own;
-    struct proof p = {.bound_s = r->bound_s,
-                      .closed = r->closed,
-                      .plans = r->plans + m->outer.plans,
-                      .nodes = r->nodes + m->outer.nodes};
+    struct ghp_proof p = {.step_s = r->feasible ? r->kept[0].step_s : INFINITY,
+                          .bound_s = r->bound_s,
+                          .closed = r->closed};
 
-    p.own_s = m->staged ? m->outer.step_s : r->kept[0].step_s;
-    if (!m->searches_outer || m->trial != GHP_TRIAL_NONE) return p;
+    if (m->trial != GHP_TRIAL_NONE) return m->before_trial;
+    if (m->staged) p.step_s = m->outer.step_s;
+    if (!m->searches_outer) return p;
     if (!r->feasible) p.bound_s = INFINITY;
     p.bound_s = fmin(p.bound_s, m->outer.bound_s);
-    if (m->staged && m->outer.closed && p.closed && !(m->wishes->gap > 0)) p.bound_s = p.own_s;
     p.closed = p.closed && m->outer.closed;
+    if (m->staged && p.closed && !(m->wishes->gap > 0)) p.bound_s = p.step_s;
     return p;
 }
 
-/* How far the search got, in words. */
-static void status_text(const struct ghp_making *m, const struct proof *p, char *text, size_t n)
+/* Whether a bucket size was tried on top of the search. */
+static bool is_tuned(const struct ghp_making *m)
 {
-    const bool tuned = m->plan->bucket_bytes != m->how.bucket_bytes;
-    const char *reached = !p->closed           ? "time limit"
-                          : m->wishes->gap > 0 ? "within the gap"
-                                               : "optimal";
-
-    if (m->trial == GHP_TRIAL_UNEVEN)
-        snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s", reached);
-    else if (m->trial == GHP_TRIAL_REMADE)
-        snprintf(text, n, "layers made again by trial; with all layers kept %s",
-                 m->kept_fits ? reached : "nothing fits");
-    else if (tuned && p->closed)
-        snprintf(text, n, "%s with each layer reduced alone; bucket size by trial", reached);
-    else if (tuned)
-        snprintf(text, n, "%s, gap %.2g with each layer reduced alone; bucket size by trial",
-                 reached, (p->own_s - p->bound_s) / p->own_s);
-    else
-        snprintf(text, n, "%s", reached);
+    return m->plan->bucket_bytes != m->how.bucket_bytes;
 }
 
-enum ghp_status ghp_making_certify(struct ghp_making *m, double fastest_s)
+/* One step, one bound, one gap, of one and the same search. */
+static void set_numbers(struct ghp_certificate *c, double step_s, double bound_s)
+{
+    c->step_s = step_s;
+    c->bound_s = fmin(bound_s, step_s);
+    c->gap = (c->step_s - c->bound_s) / c->step_s;
+    if (c->gap > 2 * GHP_BRANCH_SAME) return;
+    c->bound_s = c->step_s;
+    c->gap = 0;
+}
+
+/* How far the search got, by the gap that is left. */
+static const char *reached(const struct ghp_making *m, const struct ghp_proof *p)
+{
+    static const double rounding = 1e-12;
+
+    if (!isfinite(p->step_s)) return "nothing fits";
+    if (m->plan->certificate.gap > m->wishes->gap + rounding) return "time limit";
+    return m->wishes->gap > 0 ? "within the gap" : "optimal";
+}
+
+static void status_text(const struct ghp_making *m, const struct ghp_proof *p, char *text, size_t n)
+{
+    if (m->trial == GHP_TRIAL_UNEVEN)
+        snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s",
+                 reached(m, p));
+    else if (m->trial == GHP_TRIAL_REMADE)
+        snprintf(text, n, "layers made again by trial; with all layers kept %s", reached(m, p));
+    else
+        snprintf(text, n, "%s%s", reached(m, p),
+                 is_tuned(m) ? " with each layer reduced alone; bucket size by trial" : "");
+}
+
+enum ghp_status ghp_making_certify(struct ghp_making *m)
 {
     struct ghp_certificate *c = &m->plan->certificate;
-    struct proof p = proof_of(m);
+    struct ghp_proof p = ghp_making_proof(m);
+    bool searched = !is_tuned(m) && m->plan->shares == NULL && m->plan->recompute == NULL;
     char status[128];
 
-    c->step_s = fastest_s;
-    c->bound_s = fmin(p.bound_s, fastest_s);
-    c->gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);
-    if (c->gap <= 2 * GHP_BRANCH_SAME) {
-        c->bound_s = c->step_s;
-        c->gap = 0;
-    }
+    if (!isfinite(p.step_s)) /* found by trial alone: no bound is known */
+        set_numbers(c, m->plan->predicted.step_s, 0);
+    else /* a plan of the search's own kind may be faster than those it met, before the time limit came */
+        set_numbers(c, searched ? fmin(p.step_s, m->plan->predicted.step_s) : p.step_s, p.bound_s);
     status_text(m, &p, status, sizeof status);
-    c->plans = p.plans;
-    c->nodes = p.nodes;
+    c->plans = m->own.plans + m->outer.plans;
+    c->nodes = m->own.nodes + m->outer.nodes;
     c->seconds = ghp_now_s() - m->began_s;
     return ghp_making_text(&c->status, status);
 }
@@ -78,13 +89,11 @@ enum ghp_status ghp_making_note_shared(struct ghp_making *m)
     char text[256];
 
     if (!m->outer.found || m->outer.step_s >= m->plan->predicted.step_s) return GHP_OK;
-    c->step_s = m->outer.step_s;
-    c->bound_s = fmin(c->bound_s, c->step_s);
-    c->gap = (c->step_s - c->bound_s) / c->step_s;
+    set_numbers(c, fmin(c->step_s, m->outer.step_s), c->bound_s);
     if (c->preferred != NULL) return GHP_OK;
     snprintf(text, sizeof text,
              "shared roles: simpler, and the margin of %.3g ms by stages or micro-batches is "
              "within the prediction's error",
-             1e3 * (m->plan->predicted.step_s - c->step_s));
+             1e3 * (m->plan->predicted.step_s - m->outer.step_s));
     return ghp_making_text(&c->preferred, text);
 }

@@ -54,7 +54,7 @@ static enum ghp_status take_runner_up(struct ghp_making *m, bool *taken)
     how.bucket_bytes = plan->bucket_bytes;
     GHP_TRY(ghp_plan_predict(&how, plan->splits, m->wishes->profile, &plan->predicted));
     *taken = true;
-    return ghp_making_certify(m, plan->predicted.step_s);
+    return ghp_making_certify(m);
 }
 
 /* Until no runner-up is faster than the plan, so that those listed in the end are the plan's own: each is a change of the plan

@@ -40,6 +40,9 @@ static void take_trial(struct ghp_making *m, struct ghp_allocation *found, enum 
         ghp_allocation_release(found);
         return;
     }
+    if (m->trial == GHP_TRIAL_NONE) m->before_trial = ghp_making_proof(m);
+    m->own.plans += m->outer.plans;
+    m->own.nodes += m->outer.nodes;
     ghp_allocation_release(&m->outer);
     m->outer = *found;
     m->searches_outer = m->staged = true;

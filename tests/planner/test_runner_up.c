@@ -1,7 +1,7 @@
 /* ghp-test: timeout=240
  * tests/planner/test_runner_up.c - a plan's runners-up are those of the plan as it is in the end, also where one of them was
  * taken in its place: each costs what it says, and none is faster than the plan. */
-#include "planner/make.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/inception.h"
 #include "tests/planner/random_case.h"

@@ -1,8 +1,8 @@
 /* ghp-test: timeout=120
  * tests/planner/test_summary.c - the objects that ghp-plan prints are whole, or an error: whichever allocation fails. */
-#include "planner/summary.h"
+#include "inspect/summary.h"
 
-#include "planner/sweep.h"
+#include "planner/sweep/sweep.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
