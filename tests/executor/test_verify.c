@@ -76,6 +76,47 @@ static void check_precision(int precision, double noise, double one, double all)
     ghp_snapshot_release(&lone);
 }
 
+/* A tensor whose gradient is zero but for rounding passes however its rounding fell, and fails where it is not zero. */
+static void check_zero(int precision, double noise, double zero)
+{
+    struct ghp_snapshot plan, lone;
+    double all = 0;
+
+    fill(&lone, noise, 3);
+    fill(&plan, noise, 4);
+    for (int i = 0; i < lone.list.n_params; i++)
+        for (int64_t e = 0; e < lone.list.items[i].param->elements; e++)
+            all += lone.gradients[i][e] * lone.gradients[i][e];
+    for (int i = 0; i < lone.list.n_params; i++) {
+        int64_t n = lone.list.items[i].param->elements;
+        double each = zero * sqrt(all / (double)n); /* a norm of `zero` of all */
+        double *kept = ghp_alloc(2 * (size_t)n, sizeof(double));
+
+        if (lone.list.items[i].param->elements > 1000) { /* much of all: another whole */
+            free(kept);
+            continue;
+        }
+        memcpy(kept, lone.gradients[i], (size_t)n * sizeof(double));
+        memcpy(kept + n, plan.gradients[i], (size_t)n * sizeof(double));
+        for (int64_t e = 0; e < n; e++) {
+            lone.gradients[i][e] = 0.3 * each * (e % 2 == 0 ? 1 : -1);
+            plan.gradients[i][e] = 0.3 * each * (e % 3 == 0 ? 1 : -1);
+        }
+        if (!CHECK(passes(&plan, &lone, precision)))
+            fprintf(stderr, "  %s\n", plan.list.items[i].param->name);
+        for (int64_t e = 0; e < n; e++)
+            plan.gradients[i][e] = 3 * each;
+        CHECK(!passes(&plan, &lone, precision));
+        memset(lone.gradients[i], 0, (size_t)n * sizeof(double));
+        CHECK(!passes(&plan, &lone, precision));
+        memcpy(lone.gradients[i], kept, (size_t)n * sizeof(double));
+        memcpy(plan.gradients[i], kept + n, (size_t)n * sizeof(double));
+        free(kept);
+    }
+    ghp_snapshot_release(&plan);
+    ghp_snapshot_release(&lone);
+}
+
 int main(void)
 {
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK))
@@ -84,6 +125,10 @@ int main(void)
     check_precision(1, 1e-13, 2e-11, 2e-11);
     check_precision(2, 1e-3, 2e-2, 2e-2);
     check_precision(3, 0x1p-6, 0.5, 0.3);
+    check_zero(0, 1e-6, 1e-6);
+    check_zero(1, 1e-13, 1e-14);
+    check_zero(2, 1e-3, 1e-6);
+    check_zero(3, 0x1p-6, 1e-3);
     ghp_model_release(&model);
     return check_end();
 }
