@@ -90,6 +90,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (c->unfinished != NULL) ghp_table_note(t, "unfinished: %s", c->unfinished);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
     if (plan->what_if.n > 0)
         ghp_table_note(t, "what if: %s", ghp_edits_text(&plan->what_if, splits, sizeof splits));
@@ -221,6 +222,11 @@ static void put_prediction(json_t *object, const struct ghp_plan *plan,
     ghp_json_put(object, "sent_bytes", json_integer(p->sent_bytes), failed);
 }
 
+static void put_text(json_t *object, const char *key, const char *text, bool *failed)
+{
+    if (text != NULL) ghp_json_put(object, key, json_string(text), failed);
+}
+
 static void put_certificate(json_t *object, const struct ghp_certificate *c, bool *failed)
 {
     ghp_json_put(object, "best_step_s", json_real(c->step_s), failed);
@@ -231,12 +237,8 @@ static void put_certificate(json_t *object, const struct ghp_certificate *c, boo
     ghp_json_put(object, "nodes", json_integer(c->nodes), failed);
     ghp_json_put(object, "seconds", json_real(c->seconds), failed);
     if (c->preferred != NULL) ghp_json_put(object, "preferred", json_string(c->preferred), failed);
-    if (c->margin != NULL) ghp_json_put(object, "margin", json_string(c->margin), failed);
-}
-
-static void put_text(json_t *object, const char *key, const char *text, bool *failed)
-{
-    if (text != NULL) ghp_json_put(object, key, json_string(text), failed);
+    put_text(object, "margin", c->margin, failed);
+    put_text(object, "unfinished", c->unfinished, failed);
 }
 
 /* As in the plan file, but that a side without an end has no key. */

@@ -43,6 +43,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->certificate.status);
     free(plan->certificate.preferred);
     free(plan->certificate.margin);
+    free(plan->certificate.unfinished);
     *plan = (struct ghp_plan){0};
 }
 

@@ -33,6 +33,7 @@ struct ghp_certificate {
     int64_t nodes;   /* branch-and-bound nodes */
     double seconds;  /* spent searching */
     char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
+    char *unfinished; /* what the time limit kept from being done beside the search, or NULL */
     char *margin;    /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 

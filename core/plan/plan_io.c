@@ -75,6 +75,7 @@ static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
 
     put_text(object, "preferred", c->preferred, failed);
     put_text(object, "margin", c->margin, failed);
+    put_text(object, "unfinished", c->unfinished, failed);
     return object;
 }
 
@@ -232,7 +233,8 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
 static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
 {
     static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap",    "plans",
-                                       "nodes",  "search_s", "preferred", "margin", NULL};
+                                       "nodes",  "search_s", "preferred", "margin", "unfinished",
+                                       NULL};
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
@@ -245,7 +247,8 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     GHP_TRY(ghp_json_int(&at, "nodes", 0, INT64_MAX, &c->nodes));
     GHP_TRY(ghp_json_real(&at, "search_s", 0, MAX_SECONDS, &c->seconds));
     GHP_TRY(ghp_json_opt_text(&at, "preferred", &c->preferred));
-    return ghp_json_opt_text(&at, "margin", &c->margin);
+    GHP_TRY(ghp_json_opt_text(&at, "margin", &c->margin));
+    return ghp_json_opt_text(&at, "unfinished", &c->unfinished);
 }
 
 /* Workers, batch and groups, and what must hold among them. */

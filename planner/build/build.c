@@ -68,6 +68,8 @@ static enum ghp_status finish(struct ghp_making *m)
     GHP_TRY(set_groups(m));
     GHP_TRY(ghp_staged_subset(m->wishes->profile, plan));
     if (m->wishes->decision_only) return GHP_OK;
+    if (m->wishes->break_even && ghp_now_s() > ghp_making_deadline(m, 1))
+        return ghp_making_text(&plan->break_even_search, "none: the time limit came first");
     return m->wishes->break_even ? ghp_break_even_find(m->wishes->profile, plan)
                                  : ghp_making_text(&plan->break_even_search, "off, as asked");
 }

@@ -27,7 +27,7 @@ struct ghp_wishes {
     int groups;           /* 0: any */
     int64_t memory_bytes; /* 0: no limit */
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
-    double time_limit_s;  /* of all searches together */
+    double time_limit_s;  /* of all that makes the plan; what is begun then is finished */
     double gap;           /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify;   /* data parallelism where the best plan is not faster by more than its error */
     bool break_even; /* say at which values each layer's choice flips; planner/sweep/break_even.h */

@@ -5,6 +5,7 @@
 #include "planner/sweep/alternatives.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* of the time limit, for the runners-up of the plan and of each one that takes its place */
@@ -20,17 +21,18 @@ static void release_alternatives(struct ghp_plan *plan)
 }
 
 /* share   of the time limit that the searches may take */
-static enum ghp_status find_alternatives(struct ghp_making *m, double share)
+static enum ghp_status find_alternatives(struct ghp_making *m, double share, int *left_out)
 {
     struct ghp_alternatives_job job = {
         .instance = &m->instance,
         .bucket_bytes = m->plan->bucket_bytes,
         .limit_bytes = m->wishes->memory_bytes,
         .deadline_s =
-            fmin(ghp_making_deadline(m, 1), ghp_now_s() + share * m->wishes->time_limit_s)};
+            fmin(ghp_making_deadline(m, 1), ghp_now_s() + share * m->wishes->time_limit_s),
+        .end_s = ghp_making_deadline(m, 1)};
 
     release_alternatives(m->plan);
-    return ghp_alternatives_find(&job, m->plan);
+    return ghp_alternatives_find(&job, m->plan, left_out);
 }
 
 /* The proof is about layers reduced alone; with buckets a runner-up may be faster than the plan.  Whether one was taken
@@ -57,18 +59,34 @@ static enum ghp_status take_runner_up(struct ghp_making *m, bool *taken)
     return ghp_making_certify(m);
 }
 
+static enum ghp_status note_unfinished(struct ghp_making *m, int left_out, bool taken)
+{
+    char text[128];
+
+    if (taken) /* those found were the plan's that it has replaced */
+        snprintf(text, sizeof text,
+                 "the time limit came before the runners-up of the plan taken last");
+    else
+        snprintf(text, sizeof text, "the time limit came before the runners-up of %d layer%s",
+                 left_out, left_out == 1 ? "" : "s");
+    return ghp_making_text(&m->plan->certificate.unfinished, text);
+}
+
 /* Until no runner-up is faster than the plan, so that those listed in the end are the plan's own: each is a change of the plan
  * that it was found for. Every round makes the step shorter, so there is a last one. */
 enum ghp_status ghp_making_runners_up(struct ghp_making *m)
 {
     double share = first_share;
-    bool taken = true;
+    bool taken = true, late = false;
+    int left_out = 0;
 
-    while (taken) {
-        GHP_TRY(find_alternatives(m, share));
+    while (taken && !late) {
+        GHP_TRY(find_alternatives(m, share, &left_out));
         GHP_TRY(take_runner_up(m, &taken));
         if (taken) m->fastest = m->plan->predicted;
         share = next_share;
+        late = ghp_now_s() > ghp_making_deadline(m, 1);
     }
-    return GHP_OK;
+    if (taken) release_alternatives(m->plan);
+    return taken || left_out > 0 ? note_unfinished(m, left_out, taken) : GHP_OK;
 }

@@ -234,22 +234,46 @@ static void watch(glp_tree *tree, void *context)
     ghp_progress_tick("%" PRId64 " plans", m->result->plans);
 }
 
+static double left_of(const struct milp *m)
+{
+    return m->job->limits.deadline_s - ghp_now_s();
+}
+
+static int milliseconds(double left_s)
+{
+    return left_s < 1e6 ? (int)(1000 * left_s) + 1 : INT32_MAX;
+}
+
+/* Whether the linear program at the root can be solved before the deadline, as branch and cut will do again: GLPK's own limit
+ * is not looked at while it does. */
+static bool root_in_time(struct milp *m)
+{
+    double left_s = left_of(m);
+    glp_smcp how;
+
+    if (left_s <= 0) return false;
+    glp_init_smcp(&how);
+    how.msg_lev = GLP_MSG_OFF;
+    how.presolve = GLP_ON;
+    how.tm_lim = milliseconds(left_s);
+    return glp_simplex(m->lp, &how) != GLP_ETMLIM && left_of(m) > left_s / 2;
+}
+
 static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
 {
     glp_iocp how;
-    double left_s = m->job->limits.deadline_s - ghp_now_s();
     int code;
 
     *outcome = OUT_OF_TIME;
-    if (left_s <= 0) return GHP_OK;
     glp_init_iocp(&how);
     how.msg_lev = GLP_MSG_OFF;
     how.presolve = GLP_ON;
     how.cb_func = watch;
     how.cb_info = m;
-    how.tm_lim = left_s < 1e6 ? (int)(1000 * left_s) + 1 : INT32_MAX;
     if (m->result->value < INFINITY)
         glp_set_col_bnds(m->lp, 1, GLP_DB, 0, fmax(cutoff_of(m), 1e-300));
+    if (!root_in_time(m)) return GHP_OK;
+    how.tm_lim = milliseconds(left_of(m));
     code = glp_intopt(m->lp, &how);
     ++m->result->nodes;
     if (code == GLP_ETMLIM) return GHP_OK;

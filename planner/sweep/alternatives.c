@@ -35,6 +35,7 @@ struct runner_up {
     struct ghp_term *own_terms;
     double step_s;             /* of the runner-up */
     struct ghp_alternative *a; /* filled */
+    int left_out;              /* layers not done, or not to the end */
 };
 
 static struct ghp_split split_of(const struct runner_up *r, int v, int choice)
@@ -202,6 +203,10 @@ static enum ghp_status change_alone(struct runner_up *r)
         struct ghp_choice_cost *cost = &r->a->choices[k];
         int i = r->promises[k].choice;
 
+        if (ghp_now_s() > r->job->end_s) {
+            ++r->left_out;
+            return GHP_OK;
+        }
         GHP_TRY(cost_choice(r, i, cost));
         r->a->n_choices = k + 1;
         if (i != r->choice[r->layer] && fits(r, cost->peak_bytes)) keep(r, r->trial, cost->step_s);
@@ -316,13 +321,18 @@ static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
     if (left > 0) set_most(r, left);
     for (int v = 0; v < plan->model.n_layers; ++v) {
         if (!is_weighted(&plan->model, v) || r->job->instance->n_choices[v] < 2) continue;
+        if (ghp_now_s() > r->job->end_s) {
+            ++r->left_out;
+            continue;
+        }
         r->layer = v;
         GHP_TRY(find_one(r, left--, plan));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan)
+enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
+                                      int *left_out)
 {
     size_t layers = (size_t)plan->model.n_layers;
     struct runner_up r = {.job = job, .model = &plan->model};
@@ -347,6 +357,7 @@ enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, st
     for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v)
         choice[v] = ghp_instance_find(job->instance, v, plan->splits[v]);
     if (status == GHP_OK) status = find_all(&r, plan);
+    *left_out = r.left_out;
     free(choice);
     free(r.trial);
     free(r.best);

@@ -16,13 +16,16 @@
 struct ghp_alternatives_job {
     struct ghp_instance *instance;
     int64_t bucket_bytes, limit_bytes;
-    double deadline_s;
+    double deadline_s; /* of the searches; ghp_now_s's clock */
+    double end_s;      /* no further split is tried */
 };
 
 /* Fills plan->alternatives for plan->splits, but for the break-even values.
  *
+ * left_out   layers that end_s came before: they have no alternative, or not all of their choices
+ *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and pricing */
-enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job,
-                                      struct ghp_plan *plan);
+enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
+                                      int *left_out);
 
 #endif
