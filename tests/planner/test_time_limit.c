@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
  * tests/planner/test_time_limit.c - the time limit is for all that makes a plan: what is left after it is one step of each
  * search, and the plan says what was not done. Seconds are the processor's, so that a busy machine is no failure. */
-#include "planner/make.h"
+#include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/inception.h"
 #include "tests/planner/random_case.h"
