@@ -186,21 +186,17 @@ static enum ghp_status open_snapshots(struct parts *p)
     bool keeps = p->setup.rank == 0;
 
     if (p->options->verify_steps == GHP_NOT_SET) return GHP_OK;
-    GHP_TRY(ghp_snapshot_init(model, keeps, p->options->verify_steps, &p->lone));
-    return ghp_snapshot_init(model, keeps, p->options->verify_steps, &p->mine);
+    GHP_TRY(ghp_snapshot_init(model, keeps, &p->lone));
+    return ghp_snapshot_init(model, keeps, &p->mine);
 }
 
 static enum ghp_status prepare(struct parts *p)
 {
-    struct ghp_training *t = &p->training;
-
     GHP_TRY(ghp_entrant_open(&p->setup, p->entrant));
     GHP_TRY(ghp_setup_agree(&p->setup, open_snapshots(p), "allocating"));
     ghp_memory_begin(&p->memory);
     GHP_TRY(ghp_entrant_allocate(&p->setup, p->entrant));
-    GHP_TRY(ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint"));
-    t->losses = ghp_alloc((size_t)(t->steps - t->first_step), sizeof(*t->losses));
-    return ghp_setup_agree(&p->setup, t->losses != NULL ? GHP_OK : GHP_NO_MEMORY(), "allocating");
+    return ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint");
 }
 
 static enum ghp_status train(struct parts *p)
@@ -251,12 +247,11 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
 
     if (p->options->verify_steps != GHP_NOT_SET) {
         ghp_note("training one worker for comparison");
-        GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.n_losses,
+        GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.losses.steps,
                                 &p->lone));
         GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
         run->verification = &verification;
-        run->n_lone_losses = p->lone.n_losses;
-        run->lone_losses = p->lone.losses;
+        run->lone_losses = &p->lone.losses;
         s->session->verified = verification.passed && run->different < 0;
     }
     status = print_all(p, run);
@@ -282,7 +277,6 @@ static void parts_release(struct parts *p)
 {
     ghp_snapshot_release(&p->lone);
     ghp_snapshot_release(&p->mine);
-    free(p->training.losses);
     ghp_metrics_close(p->training.metrics);
     ghp_ab_release(&p->ab);
     ghp_setup_release(&p->setup);

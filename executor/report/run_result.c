@@ -47,8 +47,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->samples_loaded = ghp_worker_made_ahead(e->worker).taken;
     run->samples_made_ahead = ghp_worker_made_ahead(e->worker).made;
-    run->n_losses = t->n_losses;
-    run->losses = t->losses;
+    run->losses = &t->losses;
     run->has_accuracy = t->has_evaluation;
     run->test_accuracy = t->evaluation.accuracy;
     run->test_loss = t->evaluation.loss;

@@ -31,7 +31,7 @@ static void check_resume(void)
     after = case_splits(&b.model, b.work.extent, CASE_OUT, 0, b.work.extent.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
     step = ghp_recipe_step(&b.recipe, 0);
-    CHECK_STATUS(ghp_snapshot_init(&b.model, true, BENCH_STEPS, &resumed), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &resumed), GHP_OK);
     CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
     CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
     CHECK_STATUS(ghp_snapshot_gradients(&resumed, worker), GHP_OK);
