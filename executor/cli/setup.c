@@ -76,30 +76,6 @@ static enum ghp_status open_plans(struct ghp_setup *s)
 
 /* ---- where ---- */
 
-/* What mpirun says of this node, -1 where nothing. */
-static long launcher_says(const char *name)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtol(text, NULL, 10) : -1;
-}
-
-/* Workers of this node: what mpirun says, else all. */
-static int workers_here(const struct ghp_setup *s)
-{
-    long n = launcher_says("OMPI_COMM_WORLD_LOCAL_SIZE");
-
-    return n >= 1 && n <= s->size ? (int)n : s->size;
-}
-
-/* This worker's number among them. */
-static int seat_here(const struct ghp_setup *s)
-{
-    long n = launcher_says("OMPI_COMM_WORLD_LOCAL_RANK");
-
-    return n >= 0 && n < s->here ? (int)n : s->rank % s->here;
-}
-
 static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
 {
     if (a->nodes != b->nodes || a->cores != b->cores || a->n_pus != b->n_pus) return false;
@@ -304,8 +280,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     s->options = session->options;
     s->rank = ops->rank(session->transport);
     s->size = ops->size(session->transport);
-    s->here = workers_here(s);
-    s->seat = seat_here(s);
+    ops->place(session->transport, &s->here, &s->seat);
     GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1},
                        GHP_STREAM_COMPUTE, &s->world));
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));

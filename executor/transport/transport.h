@@ -50,6 +50,8 @@ struct ghp_transport_ops {
     void (*close)(struct ghp_transport *transport);
     int (*rank)(const struct ghp_transport *transport);
     int (*size)(const struct ghp_transport *transport);
+    /* How many ranks are on this one's node, and this one's place among them. NULL of what carries for another transport */
+    void (*place)(const struct ghp_transport *transport, int *here, int *place);
     /* Whether sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At first
      * false. All workers alike. */
     void (*sum_in_rank_order)(struct ghp_transport *transport, bool on);

@@ -290,6 +290,16 @@ static int mpi_size(const struct ghp_transport *t)
     return t->size;
 }
 
+static void mpi_place(const struct ghp_transport *t, int *here, int *place)
+{
+    *here = *place = 0;
+    for (int r = 0; r < t->size; r++) {
+        if (t->node_of[r] != t->node_of[t->rank]) continue;
+        *place += r < t->rank;
+        *here += 1;
+    }
+}
+
 static void mpi_sum_in_rank_order(struct ghp_transport *t, bool on)
 {
     t->in_rank_order = on;
@@ -317,6 +327,7 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .close = mpi_close,
     .rank = mpi_rank,
     .size = mpi_size,
+    .place = mpi_place,
     .sum_in_rank_order = mpi_sum_in_rank_order,
     .group = mpi_group,
     .label = mpi_label,
