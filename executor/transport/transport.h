@@ -41,6 +41,11 @@ struct ghp_reduction { /* sums; data and scratch where the transport's tensors l
     int64_t scratch_bytes; /* >= 3 * element_bytes * ranks; larger messages go in segments */
 };
 
+struct ghp_word { /* what one rank tells the others */
+    double value;
+    int64_t status; /* enum ghp_status */
+};
+
 struct ghp_transport_ops {
     const char *name;
     bool queues; /* collectives are enqueued on a device */
@@ -55,7 +60,8 @@ struct ghp_transport_ops {
     /* Whether sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At first
      * false. All workers alike. */
     void (*sum_in_rank_order)(struct ghp_transport *transport, bool on);
-    /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one kind. */
+    /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one kind. Where
+     * one of `ranks` lacks memory for it, all of them fail. */
     enum ghp_status (*group)(struct ghp_transport *transport, struct ghp_ranks ranks,
                              enum ghp_stream stream, struct ghp_comm **comm);
     /* What the watchdog says is being waited for; borrowed until the next call. */
@@ -65,11 +71,16 @@ struct ghp_transport_ops {
     /* all[i] = rank i's bytes; `mine` may lie in its place in `all`. */
     enum ghp_status (*all_gather)(struct ghp_comm *comm, const void *mine, void *all,
                                   int64_t bytes_each);
+    /* words[i] = what rank i told; borrowed until the next word or agreement. Needs no memory: so can a rank take part that has
+     * none. NULL of what carries for another transport. */
+    enum ghp_status (*tell)(struct ghp_comm *comm, struct ghp_word mine,
+                            const struct ghp_word **words);
     /* out[i] = what rank i had in in[own index]. */
     enum ghp_status (*all_to_all)(struct ghp_comm *comm, const void *in, void *out,
                                   int64_t bytes_each);
     enum ghp_status (*barrier)(struct ghp_comm *comm);
-    /* The worst status of all ranks, so that none is left in a collective; the failing rank keeps its message. */
+    /* The worst status of all ranks, so that none is left in a collective; the failing rank keeps its message.
+     * Needs no memory. */
     enum ghp_status (*agree)(struct ghp_comm *comm, enum ghp_status status);
     void (*abort)(struct ghp_transport *transport, int exit_code); /* ends all workers */
     /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.

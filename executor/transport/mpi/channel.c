@@ -17,23 +17,36 @@ static enum ghp_status open_channel(struct ghp_transport *t)
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_mail(struct ghp_transport *t, int slots, struct ghp_mailbox **mailbox)
+static struct ghp_mailbox *allocate(struct ghp_transport *t, int slots)
 {
     struct ghp_mailbox *box = ghp_alloc(1, sizeof(*box));
 
-    *mailbox = NULL;
-    if (box == NULL) return GHP_NO_MEMORY();
+    if (box == NULL) return NULL;
     box->transport = t;
     box->n = slots;
     box->requests = ghp_alloc((size_t)slots + 1, sizeof(*box->requests));
     if (box->requests == NULL) {
         free(box);
-        return GHP_NO_MEMORY();
+        return NULL;
     }
     for (int i = 0; i < slots; i++)
         box->requests[i] = MPI_REQUEST_NULL;
+    return box;
+}
+
+enum ghp_status ghp_mpi_mail(struct ghp_transport *t, int slots, struct ghp_mailbox **mailbox)
+{
+    struct ghp_mailbox *box = allocate(t, slots);
+    enum ghp_status status =
+        ghp_mpi_muster(t, t->world->ranks, t->world, box != NULL ? GHP_OK : GHP_NO_MEMORY());
+
+    if (status == GHP_OK) status = open_channel(t);
+    if (status != GHP_OK) {
+        ghp_mpi_empty(box);
+        box = NULL;
+    }
     *mailbox = box;
-    return open_channel(t);
+    return status;
 }
 
 enum ghp_status ghp_mpi_post(struct ghp_mailbox *box, int slot, const struct ghp_message *m)

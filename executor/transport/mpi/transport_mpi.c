@@ -72,38 +72,27 @@ static void comm_close(struct ghp_comm *comm)
         free(comm->posted[i].receives);
         free(comm->posted[i].peer);
     }
+    free(comm->words);
     free(comm);
 }
 
 /* An MPI communicator of exactly these ranks, made by its members alone. */
 static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
 {
-    enum ghp_status status = GHP_OK;
+    static const char doing[] = "making a communicator";
+    int range[1][3] = {{ranks.first, ghp_ranks_at(ranks, ranks.count - 1), ranks.stride}};
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-    int *members;
+    enum ghp_status status = GHP_OK;
 
     if (ranks.count == 1) return GHP_OK;
-    members = ghp_alloc((size_t)ranks.count, sizeof(*members));
-    if (members == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < ranks.count; i++)
-        members[i] = ghp_ranks_at(ranks, i);
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), doing), done);
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Group_range_incl(world, 1, range, &group), doing), done);
     GHP_TRY_GOTO(status,
-                 ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"),
+                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi), doing),
                  done);
-    GHP_TRY_GOTO(
-        status,
-        ghp_mpi_check(MPI_Group_incl(world, ranks.count, members, &group), "making a communicator"),
-        done);
-    GHP_TRY_GOTO(status,
-                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi),
-                               "making a communicator"),
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), doing),
                  done);
-    GHP_TRY_GOTO(
-        status,
-        ghp_mpi_check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"),
-        done);
 done:
-    free(members);
     if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
     if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
     return status;
@@ -156,38 +145,53 @@ static enum ghp_status open_board(struct ghp_comm *c)
     return GHP_OK;
 }
 
-static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
-                                 enum ghp_stream stream, struct ghp_comm **comm)
+/* All of it that is memory of ours; NULL without. */
+static struct ghp_comm *comm_allocate(struct ghp_transport *t, struct ghp_ranks ranks)
 {
-    enum ghp_status status = GHP_OK;
-    struct ghp_comm *c;
-    size_t slots;
+    struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
+    size_t slots = 2 * (size_t)ranks.count;
+    bool whole;
 
-    *comm = comm_find(t, ranks, stream);
-    if (*comm != NULL) return GHP_OK;
-    GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
-    c = ghp_alloc(1, sizeof(*c));
-    if (c == NULL) return GHP_NO_MEMORY();
-    slots = 2 * (size_t)ranks.count;
+    if (c == NULL) return NULL;
     c->mpi = MPI_COMM_NULL;
     c->transport = t;
     c->ranks = ranks;
-    c->stream = stream;
     c->count = ranks.count;
-    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
-    c->in_node = ranks_in_node(t, ranks);
-    c->label = "no instruction";
+    c->words = ghp_alloc((size_t)ranks.count, sizeof(*c->words));
+    whole = c->words != NULL;
     for (int i = 0; i < GHP_MPI_LANES; i++) {
         struct ghp_mpi_posted *posted = &c->posted[i];
 
         posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
         posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
         posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
-        if (posted->requests == NULL || posted->peer == NULL || posted->receives == NULL)
-            GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+        whole = whole && posted->requests != NULL && posted->peer != NULL &&
+                posted->receives != NULL;
     }
+    if (whole) return c;
+    comm_close(c);
+    return NULL;
+}
+
+static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
+                                 enum ghp_stream stream, struct ghp_comm **comm)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_comm *c;
+
+    *comm = comm_find(t, ranks, stream);
+    if (*comm != NULL) return GHP_OK;
+    GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
+    c = comm_allocate(t, ranks);
+    if (c == NULL) return ghp_mpi_muster(t, ranks, NULL, GHP_NO_MEMORY());
+    c->stream = stream;
+    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
+    c->in_node = ranks_in_node(t, ranks);
+    c->label = "making a communicator";
+    GHP_TRY_GOTO(status, ghp_mpi_muster(t, ranks, c, GHP_OK), fail);
     GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
     GHP_TRY_GOTO(status, open_board(c), fail);
+    c->label = "no instruction";
     c->next = t->comms;
     t->comms = c;
     *comm = c;
@@ -219,7 +223,8 @@ static enum ghp_status find_nodes(struct ghp_transport *t)
     char mine[HOST_BYTES] = "", *hosts = ghp_alloc((size_t)t->size, HOST_BYTES);
     int *node_of = ghp_alloc((size_t)t->size, sizeof(*node_of));
 
-    if (hosts == NULL || node_of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    if (hosts == NULL || node_of == NULL) status = GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, ghp_mpi_agree(t->world, status), done);
     if (gethostname(mine, sizeof(mine) - 1) != 0) mine[0] = '\0';
     GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, mine, hosts, HOST_BYTES), done);
     for (int r = 0; r < t->size; r++) {
@@ -337,6 +342,7 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .all_to_all = ghp_mpi_all_to_all,
     .barrier = ghp_mpi_barrier,
     .agree = ghp_mpi_agree,
+    .tell = ghp_mpi_tell,
     .abort = mpi_abort,
     .mail = ghp_mpi_mail,
     .post = ghp_mpi_post,

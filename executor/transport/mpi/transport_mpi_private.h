@@ -31,6 +31,7 @@ struct ghp_comm {
     struct ghp_mpi_posted posted[GHP_MPI_LANES];
     int lane;          /* where the next message is posted */
     const char *label; /* borrowed; what the watchdog names */
+    struct ghp_word *words; /* [count]: room for what the ranks tell each other */
 };
 
 struct ghp_mailbox {
@@ -102,10 +103,23 @@ enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
 enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
 void ghp_mpi_empty(struct ghp_mailbox *mailbox);
 
+/* In transport_mpi_muster.c.
+ *
+ * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them together
+ * can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the others.
+ *
+ * Returns   GHP_OK where all are well; the own status, or that of the first rank that is not, with its number; GHP_ERR_COMM
+ *           naming the ranks that have not come, after the watchdog's limit
+ * Collective over `ranks`, which may have no communicator yet */
+enum ghp_status ghp_mpi_muster(struct ghp_transport *transport, struct ghp_ranks ranks,
+                               struct ghp_comm *room, enum ghp_status status);
+
 /* GHP_ERR_COMM with MPI's own words where a call failed. */
 enum ghp_status ghp_mpi_check(int code, const char *what);
 
 enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
 enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
+enum ghp_status ghp_mpi_tell(struct ghp_comm *comm, struct ghp_word mine,
+                             const struct ghp_word **words);
 
 #endif
