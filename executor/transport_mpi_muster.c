@@ -47,10 +47,12 @@ enum ghp_status ghp_mpi_muster(struct ghp_transport *t, struct ghp_ranks ranks,
                                struct ghp_comm *room, enum ghp_status status)
 {
     int64_t mine = status;
+    bool failed = status != GHP_OK;
 
     if (ranks.count == 1) return status;
     if (room == NULL) {
         GHP_TRY(tell_one_by_one(ranks, t->rank, mine));
+        t->settled = ranks.count == t->size;
         return status;
     }
     for (int i = 1; i < ranks.count; i++) {
@@ -61,6 +63,9 @@ enum ghp_status ghp_mpi_muster(struct ghp_transport *t, struct ghp_ranks ranks,
     for (int i = 1; i < ranks.count; i++)
         GHP_TRY(post(room, &mine, (room->index + i) % ranks.count, false));
     GHP_TRY(ghp_mpi_wait(room, 0));
+    for (int i = 0; i < ranks.count; i++)
+        failed = failed || (i != room->index && room->words[i].status != GHP_OK);
+    t->settled = failed && ranks.count == t->size;
     for (int i = 0; status == GHP_OK && i < ranks.count; i++)
         if (i != room->index && room->words[i].status != GHP_OK)
             return GHP_FAIL((enum ghp_status)room->words[i].status, "worker %d: %s",

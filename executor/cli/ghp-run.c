@@ -205,7 +205,8 @@ static const struct ghp_opt options[] = {
      .argument = "SECONDS",
      .min = 0.1,
      .max = 1e6,
-     .help = "end the run where an exchange takes longer than this"},
+     .help = "end the run where an exchange, the start or the end of all workers takes longer than "
+             "this"},
     {.name = "model",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.model_path,
@@ -247,7 +248,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.fault,
      .choices = ghp_fault_names,
-     .help = "make one mistake on purpose, to see --verify find it"},
+     .help = "make one mistake on purpose, to see --verify find it, or stop one worker, to see the "
+             "others end"},
 };
 
 static const struct ghp_tool tool = {
@@ -271,7 +273,8 @@ static const struct ghp_tool tool = {
              "loss by a group's batch;\n"
              "bias-times-k adds a bias once a member; rank-masks keys dropout by rank; "
              "local-statistics keeps batch norm's\n"
-             "sums to one worker.",
+             "sums to one worker; stop-at-start, stop-before-comparison and stop-before-end stop the "
+             "last worker there.",
 };
 
 /* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy when
@@ -386,7 +389,10 @@ static int run(struct ghp_session *session, enum ghp_status status)
     if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
     status = agree_on_options(session, status);
     if (status == GHP_OK) status = do_work(session, speaks);
-    if (status != GHP_OK && session->in_loop) return abort_all(session, status);
+    if (status != GHP_OK && (session->in_loop || !ops->settled(session->transport)))
+        return abort_all(session, status);
+    ghp_fault_stop(GHP_FAULT_STOP_BEFORE_END, (enum ghp_fault)chosen.fault,
+                   ops->rank(session->transport), ops->size(session->transport));
     if (status != GHP_OK)
         result = report_failure(status, speaks);
     else if (!session->verified)

@@ -259,16 +259,31 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
     return status;
 }
 
+/* The others wait for rank 0's part, which may take long: a verification trains by one worker. */
+static enum ghp_status conclude_first(struct parts *p, struct ghp_outcome *outcome)
+{
+    struct ghp_session *session = p->setup.session;
+    enum ghp_status status = GHP_OK;
+
+    if (p->setup.rank == 0) {
+        session->transport_ops->alone(session->transport, true);
+        status = conclude(p, &outcome->run);
+        session->transport_ops->alone(session->transport, false);
+    }
+    if (status == GHP_OK && outcome->different != NULL &&
+        !ghp_fault_mistakes((enum ghp_fault)p->options->fault))
+        status = GHP_FAIL(GHP_ERR_INTERNAL,
+                          "replicas of '%s' differ between workers; report this with the plan",
+                          outcome->different);
+    return ghp_setup_agree(&p->setup, status, "reporting");
+}
+
 static enum ghp_status finish(struct parts *p)
 {
     struct ghp_outcome outcome = {0};
     enum ghp_status status = ghp_outcome_init(&p->setup, p->entrant, &p->training, &outcome);
 
-    if (status == GHP_OK && p->setup.rank == 0) status = conclude(p, &outcome.run);
-    if (status == GHP_OK && outcome.different != NULL && p->options->fault == GHP_FAULT_NONE)
-        status = GHP_FAIL(GHP_ERR_INTERNAL,
-                          "replicas of '%s' differ between workers; report this with the plan",
-                          outcome.different);
+    if (status == GHP_OK) status = conclude_first(p, &outcome);
     ghp_outcome_release(&outcome);
     return status;
 }
@@ -295,6 +310,8 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     GHP_TRY_GOTO(status, train(&p), done);
     GHP_TRY_GOTO(status, finish(&p), done);
 done:
-    if (!session->in_loop) parts_release(&p); /* a thread may hang in there: abort follows */
+    if (!session->in_loop &&
+        (status == GHP_OK || session->transport_ops->settled(session->transport)))
+        parts_release(&p); /* else a thread may hang in there, and abort follows */
     return status;
 }

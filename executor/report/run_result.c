@@ -115,6 +115,8 @@ enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *
     GHP_TRY_GOTO(status,
                  greatest_of(s, ghp_worker_program(e->worker)->peak_bytes, &run->peak_bytes), done);
     if (e->comparable) run->peak_bytes = e->plan.predicted.peak_bytes;
+    ghp_fault_stop(GHP_FAULT_STOP_BEFORE_COMPARISON, (enum ghp_fault)s->options->fault, s->rank,
+                   s->size);
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);
     if (run->different >= 0) outcome->different = list.items[run->different].param->name;

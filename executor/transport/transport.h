@@ -52,7 +52,15 @@ struct ghp_transport_ops {
     /* argc, argv as main got them; watchdog_s: limit of one wait. */
     enum ghp_status (*open)(int *argc, char ***argv, double watchdog_s,
                             struct ghp_transport **transport);
+    /* Waits for all workers, who must be closing it as well, but no longer than the watchdog allows: then the process ends
+     * with a message. */
     void (*close)(struct ghp_transport *transport);
+    /* Whether the last failure is known to all workers, who then all close the transport; else abort is what is left. NULL
+     * of what carries for another transport, as the next one. */
+    bool (*settled)(const struct ghp_transport *transport);
+    /* Between true and false this worker works alone and the others wait for it: longer than the watchdog allows, but only
+     * as long as it gives signs of life. Local. */
+    void (*alone)(struct ghp_transport *transport, bool alone);
     int (*rank)(const struct ghp_transport *transport);
     int (*size)(const struct ghp_transport *transport);
     /* How many ranks are on this one's node, and this one's place among them. NULL of what carries for another transport */

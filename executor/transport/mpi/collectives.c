@@ -97,6 +97,7 @@ enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
     while (from < comm->count && words[from].status == GHP_OK)
         from++;
     if (from == comm->count) return GHP_OK;
+    comm->transport->settled = comm->count == comm->transport->size;
     if (status == GHP_OK) all = (enum ghp_status)words[from].status;
     GHP_TRY(tell_text(comm, from, text));
     return status != GHP_OK

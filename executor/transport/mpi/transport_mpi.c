@@ -77,20 +77,22 @@ static void comm_close(struct ghp_comm *comm)
 }
 
 /* An MPI communicator of exactly these ranks, made by its members alone. */
-static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
+static enum ghp_status comm_make(struct ghp_comm *c)
 {
     static const char doing[] = "making a communicator";
-    int range[1][3] = {{ranks.first, ghp_ranks_at(ranks, ranks.count - 1), ranks.stride}};
+    int n = c->count, *members = c->posted[0].peer; /* not used yet, and long enough */
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
     enum ghp_status status = GHP_OK;
 
-    if (ranks.count == 1) return GHP_OK;
+    if (n == 1) return GHP_OK;
+    for (int i = 0; i < n; i++)
+        members[i] = ghp_ranks_at(c->ranks, i);
     GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), doing), done);
-    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Group_range_incl(world, 1, range, &group), doing), done);
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Group_incl(world, n, members, &group), doing), done);
     GHP_TRY_GOTO(status,
-                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi), doing),
+                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, &c->mpi), doing),
                  done);
-    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), doing),
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_set_errhandler(c->mpi, MPI_ERRORS_RETURN), doing),
                  done);
 done:
     if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
@@ -189,7 +191,10 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
     c->in_node = ranks_in_node(t, ranks);
     c->label = "making a communicator";
     GHP_TRY_GOTO(status, ghp_mpi_muster(t, ranks, c, GHP_OK), fail);
-    GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
+    ghp_mpi_guard_begin(c->label, t->watchdog_s);
+    status = comm_make(c);
+    ghp_mpi_guard_end();
+    GHP_TRY_GOTO(status, status, fail);
     GHP_TRY_GOTO(status, open_board(c), fail);
     c->label = "no instruction";
     c->next = t->comms;
@@ -201,19 +206,33 @@ fail:
     return status;
 }
 
-static void mpi_close(struct ghp_transport *t)
+static void release(struct ghp_transport *t)
 {
-    if (t == NULL) return;
     while (t->comms != NULL) {
         struct ghp_comm *c = t->comms;
 
         t->comms = c->next;
         comm_close(c);
     }
+    comm_close(t->last);
     if (t->mail != MPI_COMM_NULL) MPI_Comm_free(&t->mail);
     free(t->node_of);
     free(t);
+}
+
+/* MPI's own end would wait for a missing worker for ever, and not say for whom. */
+static void mpi_close(struct ghp_transport *t)
+{
+    if (t == NULL) return;
+    if (ghp_mpi_muster(t, t->last->ranks, t->last, GHP_OK) != GHP_OK) {
+        if (t->rank > 0) sleep(1); /* rank 0 speaks first */
+        ghp_log_failure("%s", ghp_status_message());
+        ghp_mpi_abort(ghp_status_exit_code(GHP_ERR_COMM));
+    }
+    ghp_mpi_guard_begin("ending MPI", t->watchdog_s);
+    release(t);
     MPI_Finalize();
+    ghp_mpi_guard_close();
 }
 
 /* Who is where: ranks whose hosts have one name share a node. */
@@ -244,44 +263,57 @@ done:
     return status;
 }
 
+static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
+{
+    int provided = 0, error;
+
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
+    GHP_TRY(ghp_mpi_guard_open(watchdog_s));
+    ghp_mpi_guard_begin("starting MPI", watchdog_s);
+    error = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    ghp_mpi_guard_end();
+    if (error != MPI_SUCCESS)
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+    if (provided < MPI_THREAD_MULTIPLE)
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
+                        "use one built with thread support, such as Debian's Open MPI");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    return GHP_OK;
+}
+
+/* A transport of all workers; where it cannot be, the process ends without waiting for others: main says why. */
 static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
                                 struct ghp_transport **transport)
 {
     struct ghp_transport *t;
-    int provided = 0;
+    struct ghp_ranks all = {.stride = 1};
     enum ghp_status status = GHP_OK;
 
     *transport = NULL;
-    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
-        return GHP_FAIL(GHP_ERR_COMM,
-                        "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+    GHP_TRY(start_mpi(argc, argv, watchdog_s));
     t = ghp_alloc(1, sizeof(*t));
     if (t == NULL) return GHP_NO_MEMORY();
     t->mail = MPI_COMM_NULL;
-    if (provided < MPI_THREAD_MULTIPLE)
-        GHP_TRY_GOTO(
-            status,
-            GHP_FAIL(GHP_ERR_COMM,
-                     "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
-                     "use one built with thread support, such as Debian's Open MPI"),
-            fail);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
+    ghp_mpi_guard_know(t->rank, t->size);
     t->watchdog_s = watchdog_s;
     t->shares_memory = true;
-    GHP_TRY_GOTO(status,
-                 mpi_group(t, (struct ghp_ranks){.count = t->size, .stride = 1}, GHP_STREAM_COMPUTE,
-                           &t->world),
-                 fail);
+    all.count = t->size;
+    t->last = comm_allocate(t, all);
+    if (t->last == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    t->last->index = t->rank;
+    t->last->label = "ending";
+    GHP_TRY_GOTO(status, mpi_group(t, all, GHP_STREAM_COMPUTE, &t->world), fail);
     t->world->label = "start";
     GHP_TRY_GOTO(status, find_nodes(t), fail);
     *transport = t;
     return GHP_OK;
 fail:
-    mpi_close(t);
+    if (t->rank > 0) sleep(1); /* rank 0 speaks first: its end ends the others */
     return status;
 }
 
@@ -323,7 +355,12 @@ static double mpi_watchdog_s(const struct ghp_transport *t)
 static void mpi_abort(struct ghp_transport *t, int exit_code)
 {
     (void)t;
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    ghp_mpi_abort(exit_code);
+}
+
+static bool mpi_settled(const struct ghp_transport *t)
+{
+    return t->settled || t->size == 1;
 }
 
 const struct ghp_transport_ops ghp_transport_mpi = {
@@ -344,6 +381,8 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .agree = ghp_mpi_agree,
     .tell = ghp_mpi_tell,
     .abort = mpi_abort,
+    .settled = mpi_settled,
+    .alone = ghp_mpi_alone,
     .mail = ghp_mpi_mail,
     .post = ghp_mpi_post,
     .poll = ghp_mpi_poll,

@@ -51,6 +51,8 @@ struct ghp_transport {
     double watchdog_s;
     struct ghp_comm *comms; /* owned */
     struct ghp_comm *world; /* in comms */
+    struct ghp_comm *last; /* owned: of all workers, without MPI's part; for the end */
+    bool settled;          /* the last failure is known to all workers */
 };
 
 /* In mpi/wait.c.
@@ -102,6 +104,20 @@ enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
                              const struct ghp_message *message);
 enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
 void ghp_mpi_empty(struct ghp_mailbox *mailbox);
+
+/* In transport_mpi_guard.c.
+ *
+ * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts longer than
+ * limit_s > 0 the process says so and ends. know: once MPI has said it. */
+enum ghp_status ghp_mpi_guard_open(double watchdog_s);
+void ghp_mpi_guard_know(int rank, int size);
+void ghp_mpi_guard_begin(const char *what, double limit_s);
+void ghp_mpi_guard_end(void);
+void ghp_mpi_guard_close(void); /* harmless where none is open */
+_Noreturn void ghp_mpi_abort(int exit_code);
+/* Signs of life go to all others from now on, or no more. */
+void ghp_mpi_alone(struct ghp_transport *transport, bool alone);
+bool ghp_mpi_heard_beat(void); /* whether there is a new one, of any other */
 
 /* In transport_mpi_muster.c.
  *
