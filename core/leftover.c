@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +34,7 @@ void ghp_leftover_hold(int file)
     (void)flock(file, LOCK_EX | LOCK_NB); /* where files cannot be locked nothing is ever removed */
 }
 
-/* Whether there is such a process, other than one that has ended and is only waited for. */
-static bool lives(long number)
+bool ghp_leftover_lives(long number)
 {
     char path[64], text[512] = "";
     const char *state;
@@ -60,7 +58,7 @@ static bool is_dead(int folder, const char *name, long number)
     int file;
     bool dead;
 
-    if (number <= 0 || lives(number)) return false;
+    if (number <= 0 || ghp_leftover_lives(number)) return false;
     file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return false;
     dead = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&

@@ -5,7 +5,11 @@
 #ifndef GHP_CORE_LEFTOVER_H
 #define GHP_CORE_LEFTOVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Whether there may be a process of this number on this host, other than one that has ended and is only waited for. */
+bool ghp_leftover_lives(long number);
 
 /* The temporary name of this process for `path`: PATH.tmp-HOST-NUMBER. Returns its length, as snprintf. */
 int ghp_leftover_name(const char *path, char *name, size_t n);

@@ -310,6 +310,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
     GHP_TRY_GOTO(status, mpi_group(t, all, GHP_STREAM_COMPUTE, &t->world), fail);
     t->world->label = "start";
     GHP_TRY_GOTO(status, find_nodes(t), fail);
+    if (t->node_of[t->rank] == t->rank) ghp_mpi_clean(); /* one of each node */
     *transport = t;
     return GHP_OK;
 fail:

@@ -119,6 +119,9 @@ _Noreturn void ghp_mpi_abort(int exit_code);
 void ghp_mpi_alone(struct ghp_transport *transport, bool alone);
 bool ghp_mpi_heard_beat(void); /* whether there is a new one, of any other */
 
+/* In transport_mpi_leftover.c: removes shared memory of runs on this host that are certainly over. Local. */
+void ghp_mpi_clean(void);
+
 /* In transport_mpi_muster.c.
  *
  * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them together
