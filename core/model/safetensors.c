@@ -3,7 +3,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/leftover.h"
+#include "core/base/leftover.h"
 
 #include <errno.h>
 #include <inttypes.h>

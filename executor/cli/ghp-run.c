@@ -4,7 +4,7 @@
 #include "executor/compare/candidates.h"
 #include "executor/backend/libraries.h"
 #include "executor/cli/session.h"
-#include "executor/launch.h"
+#include "executor/platform/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "executor/train/metrics.h"
 #include "executor/train/training_config.h"
 #include "executor/train/verify.h"
-#include "executor/losses.h"
+#include "executor/train/losses.h"
 
 struct ghp_training {
     /* given */

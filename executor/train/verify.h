@@ -13,7 +13,7 @@
 
 #include "executor/train/training_config.h"
 #include "executor/state/tensors.h"
-#include "executor/losses.h"
+#include "executor/train/losses.h"
 
 struct ghp_snapshot { /* whole tensors, as double */
     struct ghp_tensors_list list;

@@ -12,7 +12,7 @@
 #include "profiler/cli/show.h"
 #include "profiler/run/topology.h"
 #include "onnx/network.h"
-#include "executor/launch.h"
+#include "executor/platform/launch.h"
 
 #include <errno.h>
 #include <stdio.h>

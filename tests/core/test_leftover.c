@@ -1,5 +1,5 @@
 /* Temporary files of writers that were killed go; those of living ones, of other hosts, and what is no such file stay. */
-#include "core/safetensors.h"
+#include "core/model/safetensors.h"
 #include "tests/check.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* What is kept of a training's losses: all while it is short, evenly spaced ones of any length, never more than the limit. */
-#include "executor/losses.h"
+#include "executor/train/losses.h"
 #include "tests/check.h"
 
 static struct ghp_losses losses;

@@ -4,7 +4,7 @@
  * last rank is refused, all ranks learn of it, well before the watchdog, and the transport can be used again.
  *
  * The linker gives this program's ghp_alloc to all of ghp. */
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "tests/check.h"
 
 #include <time.h>

@@ -3,8 +3,8 @@
  * tests/profiler/test_shortage.c - ranks hear each other's times without memory: none leaves the others in an exchange.
  *
  * The linker gives this program's ghp_alloc to all of ghp. */
-#include "profiler/measure.h"
-#include "profiler/muster.h"
+#include "profiler/measure/measure.h"
+#include "profiler/run/participants.h"
 #include "tests/check.h"
 
 enum { WATCHDOG_S = 10 };

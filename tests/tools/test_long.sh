@@ -4,7 +4,7 @@
 # that the metrics file has for that step; the first, the last and the number of steps are true however long it is.
 set -u
 . "$(dirname "$0")/scratch.sh"
-steps=5000 most=2048 # GHP_LOSSES_KEPT of executor/losses.h
+steps=5000 most=2048 # GHP_LOSSES_KEPT of executor/train/losses.h
 
 cat >model.json <<'JSON'
 {"format": "ghp.model/1", "name": "tiny", "input": {"channels": 4}, "layers": [

@@ -105,7 +105,7 @@ enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
 enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
 void ghp_mpi_empty(struct ghp_mailbox *mailbox);
 
-/* In transport_mpi_guard.c.
+/* In guard.c.
  *
  * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts longer than
  * limit_s > 0 the process says so and ends. know: once MPI has said it. */
@@ -119,10 +119,10 @@ _Noreturn void ghp_mpi_abort(int exit_code);
 void ghp_mpi_alone(struct ghp_transport *transport, bool alone);
 bool ghp_mpi_heard_beat(void); /* whether there is a new one, of any other */
 
-/* In transport_mpi_leftover.c: removes shared memory of runs on this host that are certainly over. Local. */
+/* In leftover.c: removes shared memory of runs on this host that are certainly over. Local. */
 void ghp_mpi_clean(void);
 
-/* In transport_mpi_muster.c.
+/* In muster.c.
  *
  * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them together
  * can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the others.

@@ -1,5 +1,5 @@
-/* executor/launch.c - see launch.h. */
-#include "executor/launch.h"
+/* executor/platform/launch.c - see launch.h. */
+#include "executor/platform/launch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* executor/losses.c - see losses.h. */
-#include "executor/losses.h"
+/* executor/train/losses.c - see losses.h. */
+#include "executor/train/losses.h"
 
 /* Drops every second value that is kept. */
 static void thin(struct ghp_losses *l)

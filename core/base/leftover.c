@@ -1,5 +1,5 @@
-/* core/leftover.c - see leftover.h. */
-#include "core/leftover.h"
+/* core/base/leftover.c - see leftover.h. */
+#include "core/base/leftover.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
-/* executor/transport_mpi_guard.c - a thread that ends this process where MPI itself does not return, and that says for a
+/* executor/transport/mpi/guard.c - a thread that ends this process where MPI itself does not return, and that says for a
  * thread at work alone that this process lives.
  *
- * Most waits are ghp's own and end with a failure (transport_mpi_wait.c). MPI's start, its communicators, its end and its
+ * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its
  * abort cannot be left, so there no failure can reach main: this is the one place below it that says a failure itself. */
-#include "executor/transport_mpi_private.h"
+#include "executor/transport/mpi/transport_mpi_private.h"
 
-#include "core/log.h"
-#include "executor/stopwatch.h"
+#include "core/base/log.h"
+#include "executor/engine/step_timer.h"
 
 #include <errno.h>
 #include <pthread.h>
