@@ -1,19 +1,22 @@
 /* executor/platform/launch.h - what a process knows of its launch before MPI is started.
  *
- * Not its rank: that is MPI's to say, whose ranks differ where two launchers' variables do.  An MPI library learns of its
+ * Not its rank: that is MPI's to say, whose ranks differ where two launchers' variables do.  An MPI library learns of
+ * its
  * launcher by PMI or PMIx, whoever the launcher is, and both of them leave variables whose names begin with PMI. */
 #ifndef GHP_EXECUTOR_PLATFORM_LAUNCH_H
 #define GHP_EXECUTOR_PLATFORM_LAUNCH_H
 
 #include <stdbool.h>
 
-/* Whether a launcher (mpirun, srun ...) started this process: then even --help waits for MPI, so that rank 0 alone answers.
+/* Whether a launcher (mpirun, srun ...) started this process: then even --help waits for MPI, so that rank 0 alone
+ * answers.
  *
  * Local
  * Tested   tests/tools/test_speaks.sh */
 bool ghp_launched(void);
 
-/* Whether this node may have fewer cores than its workers have threads, as far as can be known before MPI is started; where
+/* Whether this node may have fewer cores than its workers have threads, as far as can be known before MPI is started;
+ * where
  * a launcher does not say how many workers are here, it may. */
 bool ghp_launch_crowded(long threads);
 

@@ -1,4 +1,5 @@
-/* What is kept of a training's losses: all while it is short, evenly spaced ones of any length, never more than the limit. */
+/* What is kept of a training's losses: all while it is short, evenly spaced ones of any length, never more than the
+ * limit. */
 #include "executor/train/losses.h"
 #include "tests/check.h"
 

@@ -1,4 +1,5 @@
-/* executor/transport/mpi/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere else. */
+/* executor/transport/mpi/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere
+ * else. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
 
@@ -78,7 +79,8 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 /* The watchdog's failure. */
 enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the order
+/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the
+ * order
  * in which they were posted, whatever their lanes. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
@@ -107,7 +109,8 @@ void ghp_mpi_empty(struct ghp_mailbox *mailbox);
 
 /* In guard.c.
  *
- * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts longer than
+ * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts
+ * longer than
  * limit_s > 0 the process says so and ends. know: once MPI has said it. */
 enum ghp_status ghp_mpi_guard_open(double watchdog_s);
 void ghp_mpi_guard_know(int rank, int size);
@@ -124,10 +127,12 @@ void ghp_mpi_clean(void);
 
 /* In muster.c.
  *
- * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them together
+ * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them
+ * together
  * can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the others.
  *
- * Returns   GHP_OK where all are well; the own status, or that of the first rank that is not, with its number; GHP_ERR_COMM
+ * Returns   GHP_OK where all are well; the own status, or that of the first rank that is not, with its number;
+ * GHP_ERR_COMM
  *           naming the ranks that have not come, after the watchdog's limit
  * Collective over `ranks`, which may have no communicator yet */
 enum ghp_status ghp_mpi_muster(struct ghp_transport *transport, struct ghp_ranks ranks,
