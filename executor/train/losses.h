@@ -1,11 +1,9 @@
 /* executor/train/losses.h - the losses of a training of any length in bounded memory.
  *
  * Keeps the loss of every step until GHP_LOSSES_KEPT are there; then every second one is dropped, and from there on
- * every
- * second step is kept, and so on. So what is kept is evenly spaced over the whole training, begins with its first
- * step, and
- * each value is one step's own loss: no mean, no sample by chance. Metrics files have every step's
- * (executor/metrics.h). */
+ * every second step is kept, and so on. So what is kept is evenly spaced over the whole training, begins with its first
+ * step, and each value is one step's own loss: no mean, no sample by chance. Metrics files have every step's
+ * (executor/train/metrics.h). */
 #ifndef GHP_EXECUTOR_TRAIN_LOSSES_H
 #define GHP_EXECUTOR_TRAIN_LOSSES_H
 

@@ -1,5 +1,4 @@
-/* Temporary files of writers that were killed go; those of living ones, of other hosts, and what is no such file stay.
- * */
+/* Temporary files of writers that were killed go; those of living ones, of other hosts, and what is no such file stay. */
 #include "core/model/safetensors.h"
 #include "tests/check.h"
 

@@ -1,10 +1,8 @@
 /* executor/transport/mpi/guard.c - a thread that ends this process where MPI itself does not return, and that says for
- * a
- * thread at work alone that this process lives.
+ * a thread at work alone that this process lives.
  *
  * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its
- * abort cannot be left, so there no failure can reach main: this is the one place below it that says a failure itself.
- * */
+ * abort cannot be left, so there no failure can reach main: this is the one place below it that says it itself. */
 #include "executor/transport/mpi/transport_mpi_private.h"
 
 #include "core/base/log.h"
