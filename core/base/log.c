@@ -77,6 +77,17 @@ void ghp_warn(const char *fmt, ...)
     va_end(arguments);
 }
 
+void ghp_log_failure(const char *fmt, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, fmt);
+    fprintf(stderr, "%s: ", tool_name);
+    vfprintf(stderr, fmt, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
 void ghp_progress_begin(const char *label, int64_t total)
 {
     ghp_progress_end();

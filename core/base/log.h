@@ -1,6 +1,6 @@
 /* core/base/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
  *
- * Not for results (stdout) and not for failures (status.h).  Silent unless ghp_log_open said that this process
+ * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that this process
  * speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR is set or the
  * terminal is dumb.
  * One bar at a time; call all of these from one thread. */
@@ -20,6 +20,9 @@ void ghp_note(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Prints one line on stderr: `tool: warning: text`. */
 void ghp_warn(const char *fmt, ...) GHP_PRINTF(1, 2);
+
+/* Prints one line on stderr: `tool: text`, whether or not this process speaks: for a failure that cannot reach main. */
+void ghp_log_failure(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Starts a bar of `total` steps (> 0); label is copied. */
 void ghp_progress_begin(const char *label, int64_t total);

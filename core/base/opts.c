@@ -15,6 +15,8 @@
 enum { NAMES_SIZE = 512, FIRST_LONG = 256 }; /* getopt_long's value of option i is FIRST_LONG + i */
 
 static bool done;
+static bool wants_version; /* else help, in this form: */
+static const char *help_form;
 
 bool ghp_opts_done(void)
 {
@@ -254,7 +256,9 @@ static enum ghp_status parse_options(const struct ghp_tool *tool, struct forms *
         GHP_ASSERT(i >= 0);
         if (i >= tool->n_opts) {
             done = true;
-            return i == tool->n_opts ? print_help(tool, optarg) : ghp_opts_print_version(tool);
+            wants_version = i != tool->n_opts;
+            help_form = optarg;
+            return GHP_OK;
         }
         GHP_TRY(set_target(&tool->opts[i], optarg, &forms->seen[i]));
     }
@@ -274,8 +278,8 @@ static enum ghp_status take_positional(const struct ghp_tool *tool, int argc, ch
     return GHP_OK;
 }
 
-enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **argv,
-                               const char **positional, int max_positional, int *n_positional)
+enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv,
+                              const char **positional, int max_positional, int *n_positional)
 {
     enum ghp_status status;
     struct forms forms = {0};
@@ -290,4 +294,17 @@ enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **arg
 out:
     forms_release(&forms);
     return status;
+}
+
+enum ghp_status ghp_opts_answer(const struct ghp_tool *tool)
+{
+    GHP_ASSERT(done);
+    return wants_version ? ghp_opts_print_version(tool) : print_help(tool, help_form);
+}
+
+enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **argv,
+                               const char **positional, int max_positional, int *n_positional)
+{
+    GHP_TRY(ghp_opts_read(tool, argc, argv, positional, max_positional, n_positional));
+    return done ? ghp_opts_answer(tool) : GHP_OK;
 }

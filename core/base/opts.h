@@ -88,6 +88,14 @@ enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **arg
 /* Whether the last ghp_opts_parse answered --help or --version: main then returns 0. */
 bool ghp_opts_done(void);
 
+/* The two halves of ghp_opts_parse, for a tool of which one process of several answers: read says nothing, and where
+ * ghp_opts_done() holds after it, answer prints what was asked for. argv is still needed then.
+ *
+ * Returns   as ghp_opts_parse */
+enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv,
+                              const char **positional, int max_positional, int *n_positional);
+enum ghp_status ghp_opts_answer(const struct ghp_tool *tool);
+
 /* Calls fn for every option with its present value as text: numbers so that they read back alike, flags "true" and
  * "false", a list's items separated by commas; value_text is NULL where a TEXT is NULL. */
 void ghp_opts_each(const struct ghp_tool *tool,

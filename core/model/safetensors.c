@@ -3,10 +3,9 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/leftover.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 #include <unistd.h>
 
 enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
-
-static const char temporary_suffix[] = ".tmp-"; /* and the writing process's number */
 
 /* ---- writing ---- */
 
@@ -122,7 +119,7 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
 {
     enum ghp_status status = GHP_OK;
     struct ghp_safetensors_writer *w = ghp_alloc(1, sizeof(*w));
-    size_t room = strlen(path) + 32;
+    size_t room = (size_t)ghp_leftover_name(path, NULL, 0) + 1;
 
     *writer = NULL;
     if (w == NULL) return GHP_NO_MEMORY();
@@ -132,9 +129,10 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
     w->bytes = ghp_alloc((size_t)list->n + 1, sizeof(*w->bytes));
     if (w->path == NULL || w->temporary == NULL || w->bytes == NULL)
         GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    snprintf(w->temporary, room, "%s%s%ld", path, temporary_suffix, (long)getpid());
+    ghp_leftover_name(path, w->temporary, room);
     w->file = fopen(w->temporary, "wb");
     if (w->file == NULL) GHP_TRY_GOTO(status, fail_write(w), fail);
+    ghp_leftover_hold(fileno(w->file));
     GHP_TRY_GOTO(status, write_header(w, list), fail);
     for (int i = 0; i < list->n; i++)
         w->bytes[i] = list->tensors[i].bytes;
@@ -171,23 +169,7 @@ enum ghp_status ghp_safetensors_finish(struct ghp_safetensors_writer *w)
 
 void ghp_safetensors_clean(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    size_t n = strlen(name), n_suffix = strlen(temporary_suffix);
-    char *folder_path = slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    DIR *folder = folder_path != NULL ? opendir(folder_path) : NULL;
-    struct dirent *file;
-
-    while (folder != NULL && (file = readdir(folder)) != NULL) {
-        const char *number = file->d_name + n + n_suffix;
-
-        if (strlen(file->d_name) <= n + n_suffix || strncmp(file->d_name, name, n) != 0 ||
-            strncmp(file->d_name + n, temporary_suffix, n_suffix) != 0 ||
-            strspn(number, "0123456789") != strlen(number))
-            continue;
-        unlinkat(dirfd(folder), file->d_name, 0);
-    }
-    if (folder != NULL) closedir(folder);
-    free(folder_path);
+    ghp_leftover_clean(path);
 }
 
 /* ---- reading ---- */

@@ -57,7 +57,7 @@ enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *writer, co
 enum ghp_status ghp_safetensors_finish(struct ghp_safetensors_writer *writer);
 /* Drops the file and frees the writer; accepts NULL. */
 void ghp_safetensors_abandon(struct ghp_safetensors_writer *writer);
-/* Removes the temporary files of this path that killed processes left; no other process may be writing it. */
+/* Removes the temporary files of this path that killed processes of this host left (core/base/leftover.h). */
 void ghp_safetensors_clean(const char *path);
 
 /* ---- reading ---- */

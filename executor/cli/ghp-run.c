@@ -4,9 +4,9 @@
 #include "executor/compare/candidates.h"
 #include "executor/backend/libraries.h"
 #include "executor/cli/session.h"
+#include "executor/platform/launch.h"
 #include "executor/platform/processors.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -206,7 +206,8 @@ static const struct ghp_opt options[] = {
      .argument = "SECONDS",
      .min = 0.1,
      .max = 1e6,
-     .help = "end the run where an exchange takes longer than this"},
+     .help = "end the run where an exchange, the start or the end of all workers takes longer than "
+             "this"},
     {.name = "model",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.model_path,
@@ -248,7 +249,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.fault,
      .choices = ghp_fault_names,
-     .help = "make one mistake on purpose, to see --verify find it"},
+     .help = "make one mistake on purpose, to see --verify find it, or stop one worker, to see the "
+             "others end"},
 };
 
 static const struct ghp_tool tool = {
@@ -272,30 +274,23 @@ static const struct ghp_tool tool = {
              "loss by a group's batch;\n"
              "bias-times-k adds a bias once a member; rank-masks keys dropout by rank; "
              "local-statistics keeps batch norm's\n"
-             "sums to one worker.",
+             "sums to one worker; stop-at-start, stop-before-comparison and stop-before-end stop the "
+             "last worker there.",
 };
-
-/* Rank as the launcher says, before MPI is started; 0 without launcher. */
-static long launcher_number(const char *name, long otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtol(text, NULL, 10) : otherwise;
-}
 
 /* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy when
  * it is loaded, so the program starts itself once more with the policy set. */
 static void wait_passively(char **argv)
 {
     struct ghp_processors ours = ghp_processors_of(0), launchers = ghp_processors_of(getppid());
-    long here = launcher_number("OMPI_COMM_WORLD_LOCAL_SIZE", 0);
+    long here = ghp_launched() ? ghp_launched_here() : 1;
     long threads = chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads;
     char path[4096] = "";
     ssize_t n;
 
-    if (here > 0) ghp_processors_join(&ours, &launchers); /* it binds workers, not itself */
-    if (here > 0) threads *= here;
-    if (threads <= ghp_processors_count(&ours) || getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (ghp_launched()) ghp_processors_join(&ours, &launchers); /* it binds workers, not itself */
+    if (here > 0 && here * threads <= ghp_processors_count(&ours)) return;
+    if (getenv("OMP_WAIT_POLICY") != NULL) return;
     n = readlink("/proc/self/exe", path, sizeof(path) - 1);
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }
@@ -354,6 +349,18 @@ static int report_failure(enum ghp_status status, bool speaks)
     return ghp_status_exit_code(status);
 }
 
+/* A mistake in any worker's command line ends all. */
+static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_status status)
+{
+    const struct ghp_transport_ops *ops = session->transport_ops;
+    struct ghp_ranks all = {.count = ops->size(session->transport), .stride = 1};
+    struct ghp_comm *world = NULL;
+
+    GHP_TRY(ops->group(session->transport, all, GHP_STREAM_COMPUTE, &world));
+    ops->label(world, "reading the command line");
+    return ops->agree(world, status);
+}
+
 /* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may have
  * seen the same. */
 static int abort_all(struct ghp_session *session, enum ghp_status status)
@@ -368,35 +375,52 @@ static int abort_all(struct ghp_session *session, enum ghp_status status)
     return code;
 }
 
-int main(int argc, char **argv)
+/* What a command line without a mistake asks for. */
+static enum ghp_status do_work(struct ghp_session *session, bool speaks)
 {
-    bool speaks = launcher_number("OMPI_COMM_WORLD_RANK", 0) == 0;
-    struct ghp_session session = {
-        .tool = &tool, .options = &chosen, .transport_ops = &ghp_transport_mpi};
+    if (!ghp_opts_done()) return ghp_session_run(session);
+    return speaks ? ghp_opts_answer(&tool) : GHP_OK;
+}
+
+/* All workers have started; status is what this one found in its command line. */
+static int run(struct ghp_session *session, enum ghp_status status)
+{
+    const struct ghp_transport_ops *ops = session->transport_ops;
+    bool speaks = ops->rank(session->transport) == 0;
     int result = 0;
-    enum ghp_status status;
 
     ghp_log_open(tool.name, speaks);
     if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
-    status =
-        ghp_opts_parse(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
-    if (status == GHP_OK && ghp_opts_done()) return 0;
-    if (status == GHP_OK) status = check_options();
-    if (status !=
-        GHP_OK) { /* the others leave quietly: mpirun ends all at the first failure, perhaps before rank 0 spoke */
-        int code = report_failure(status, speaks);
-
-        return speaks ? code : 0;
-    }
-    wait_passively(argv);
-    status = session.transport_ops->open(&argc, &argv, chosen.watchdog_s, &session.transport);
-    if (status != GHP_OK) return report_failure(status, speaks);
-    status = ghp_session_run(&session);
-    if (status != GHP_OK && session.in_loop) return abort_all(&session, status);
+    status = agree_on_options(session, status);
+    if (status == GHP_OK) status = do_work(session, speaks);
+    if (status != GHP_OK && (session->in_loop || !ops->settled(session->transport)))
+        return abort_all(session, status);
+    ghp_fault_stop(GHP_FAULT_STOP_BEFORE_END, (enum ghp_fault)chosen.fault,
+                   ops->rank(session->transport), ops->size(session->transport));
     if (status != GHP_OK)
         result = report_failure(status, speaks);
-    else if (!session.verified)
+    else if (!session->verified)
         result = 1;
-    session.transport_ops->close(session.transport);
+    ops->close(session->transport);
     return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct ghp_session session = {.tool = &tool,
+                                  .options = &chosen,
+                                  .transport_ops = &ghp_transport_mpi,
+                                  .verified = true};
+    enum ghp_status started, status;
+
+    ghp_log_open(tool.name, false); /* nobody knows yet who speaks */
+    status =
+        ghp_opts_read(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
+    if (status == GHP_OK && !ghp_opts_done()) status = check_options();
+    if (!ghp_launched() && status == GHP_OK && ghp_opts_done()) status = ghp_opts_answer(&tool);
+    if (!ghp_launched() && status != GHP_OK) return report_failure(status, true);
+    if (!ghp_launched() && ghp_opts_done()) return 0;
+    if (status == GHP_OK && !ghp_opts_done()) wait_passively(argv);
+    started = session.transport_ops->open(&argc, &argv, chosen.watchdog_s, &session.transport);
+    return started == GHP_OK ? run(&session, status) : report_failure(started, true);
 }

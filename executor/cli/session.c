@@ -186,21 +186,17 @@ static enum ghp_status open_snapshots(struct parts *p)
     bool keeps = p->setup.rank == 0;
 
     if (p->options->verify_steps == GHP_NOT_SET) return GHP_OK;
-    GHP_TRY(ghp_snapshot_init(model, keeps, p->options->verify_steps, &p->lone));
-    return ghp_snapshot_init(model, keeps, p->options->verify_steps, &p->mine);
+    GHP_TRY(ghp_snapshot_init(model, keeps, &p->lone));
+    return ghp_snapshot_init(model, keeps, &p->mine);
 }
 
 static enum ghp_status prepare(struct parts *p)
 {
-    struct ghp_training *t = &p->training;
-
     GHP_TRY(ghp_entrant_open(&p->setup, p->entrant));
     GHP_TRY(ghp_setup_agree(&p->setup, open_snapshots(p), "allocating"));
     ghp_memory_begin(&p->memory);
     GHP_TRY(ghp_entrant_allocate(&p->setup, p->entrant));
-    GHP_TRY(ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint"));
-    t->losses = ghp_alloc((size_t)(t->steps - t->first_step), sizeof(*t->losses));
-    return ghp_setup_agree(&p->setup, t->losses != NULL ? GHP_OK : GHP_NO_MEMORY(), "allocating");
+    return ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint");
 }
 
 static enum ghp_status train(struct parts *p)
@@ -251,12 +247,11 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
 
     if (p->options->verify_steps != GHP_NOT_SET) {
         ghp_note("training one worker for comparison");
-        GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.n_losses,
+        GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.losses.steps,
                                 &p->lone));
         GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
         run->verification = &verification;
-        run->n_lone_losses = p->lone.n_losses;
-        run->lone_losses = p->lone.losses;
+        run->lone_losses = &p->lone.losses;
         s->session->verified = verification.passed && run->different < 0;
     }
     status = print_all(p, run);
@@ -264,16 +259,31 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
     return status;
 }
 
+/* The others wait for rank 0's part, which may take long: a verification trains by one worker. */
+static enum ghp_status conclude_first(struct parts *p, struct ghp_outcome *outcome)
+{
+    struct ghp_session *session = p->setup.session;
+    enum ghp_status status = GHP_OK;
+
+    if (p->setup.rank == 0) {
+        session->transport_ops->alone(session->transport, true);
+        status = conclude(p, &outcome->run);
+        session->transport_ops->alone(session->transport, false);
+    }
+    if (status == GHP_OK && outcome->different != NULL &&
+        !ghp_fault_mistakes((enum ghp_fault)p->options->fault))
+        status = GHP_FAIL(GHP_ERR_INTERNAL,
+                          "replicas of '%s' differ between workers; report this with the plan",
+                          outcome->different);
+    return ghp_setup_agree(&p->setup, status, "reporting");
+}
+
 static enum ghp_status finish(struct parts *p)
 {
     struct ghp_outcome outcome = {0};
     enum ghp_status status = ghp_outcome_init(&p->setup, p->entrant, &p->training, &outcome);
 
-    if (status == GHP_OK && p->setup.rank == 0) status = conclude(p, &outcome.run);
-    if (status == GHP_OK && outcome.different != NULL && p->options->fault == GHP_FAULT_NONE)
-        status = GHP_FAIL(GHP_ERR_INTERNAL,
-                          "replicas of '%s' differ between workers; report this with the plan",
-                          outcome.different);
+    if (status == GHP_OK) status = conclude_first(p, &outcome);
     ghp_outcome_release(&outcome);
     return status;
 }
@@ -282,7 +292,6 @@ static void parts_release(struct parts *p)
 {
     ghp_snapshot_release(&p->lone);
     ghp_snapshot_release(&p->mine);
-    free(p->training.losses);
     ghp_metrics_close(p->training.metrics);
     ghp_ab_release(&p->ab);
     ghp_setup_release(&p->setup);
@@ -301,6 +310,8 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     GHP_TRY_GOTO(status, train(&p), done);
     GHP_TRY_GOTO(status, finish(&p), done);
 done:
-    if (!session->in_loop) parts_release(&p); /* a thread may hang in there: abort follows */
+    if (!session->in_loop &&
+        (status == GHP_OK || session->transport_ops->settled(session->transport)))
+        parts_release(&p); /* else a thread may hang in there, and abort follows */
     return status;
 }

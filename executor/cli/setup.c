@@ -76,30 +76,6 @@ static enum ghp_status open_plans(struct ghp_setup *s)
 
 /* ---- where ---- */
 
-/* What mpirun says of this node, -1 where nothing. */
-static long launcher_says(const char *name)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtol(text, NULL, 10) : -1;
-}
-
-/* Workers of this node: what mpirun says, else all. */
-static int workers_here(const struct ghp_setup *s)
-{
-    long n = launcher_says("OMPI_COMM_WORLD_LOCAL_SIZE");
-
-    return n >= 1 && n <= s->size ? (int)n : s->size;
-}
-
-/* This worker's number among them. */
-static int seat_here(const struct ghp_setup *s)
-{
-    long n = launcher_says("OMPI_COMM_WORLD_LOCAL_RANK");
-
-    return n >= 0 && n < s->here ? (int)n : s->rank % s->here;
-}
-
 static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
 {
     if (a->nodes != b->nodes || a->cores != b->cores || a->n_pus != b->n_pus) return false;
@@ -256,11 +232,12 @@ static enum ghp_status choose_init(struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, sum.scratch != NULL ? GHP_OK : GHP_NO_MEMORY(), "first weights"));
     status = s->session->transport_ops->all_reduce(s->world, &sum);
     free(sum.scratch);
-    if (status != GHP_OK || here == 0 || here == (float)s->size) return status;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s' has weights for %d of %d workers only; copy it to the same place on "
-                    "every node, or give --init random:SEED",
-                    path, (int)here, s->size);
+    if (status == GHP_OK && here != 0 && here != (float)s->size)
+        status = GHP_FAIL(GHP_ERR_INPUT,
+                          "'%s' has weights for %d of %d workers only; copy it to the same place on "
+                          "every node, or give --init random:SEED",
+                          path, (int)here, s->size);
+    return ghp_setup_agree(s, status, "first weights");
 }
 
 /* A stage that reduces late waits for others that wait for what it sends later. */
@@ -295,7 +272,7 @@ static void say_setup(const struct ghp_setup *s)
                  s->entrants[0].plan.model_path);
     if (s->binding.oversubscribed)
         ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
-    if (s->options->fault != GHP_FAULT_NONE)
+    if (ghp_fault_mistakes((enum ghp_fault)s->options->fault))
         ghp_warn("the fault '%s' is on: this training is wrong on purpose",
                  ghp_fault_names[s->options->fault]);
 }
@@ -308,10 +285,10 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     s->options = session->options;
     s->rank = ops->rank(session->transport);
     s->size = ops->size(session->transport);
-    s->here = workers_here(s);
-    s->seat = seat_here(s);
+    ops->place(session->transport, &s->here, &s->seat);
     GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1},
                        GHP_STREAM_COMPUTE, &s->world));
+    ghp_fault_stop(GHP_FAULT_STOP_AT_START, (enum ghp_fault)s->options->fault, s->rank, s->size);
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));

@@ -20,7 +20,7 @@ struct bout { /* a comparison while it lasts */
     struct ghp_neighbours *neighbours;
     struct ghp_pacer *pacer;
     double *pace[PACE_JOBS]; /* [rounds] seconds of each job, the workers' mean */
-    struct ghp_training trainings[GHP_SESSION_PLANS]; /* one an entrant; losses owned */
+    struct ghp_training trainings[GHP_SESSION_PLANS]; /* one an entrant */
     int64_t next[GHP_SESSION_PLANS];                  /* step to run */
     double *all;                                      /* [workers][plans] */
 };
@@ -55,9 +55,6 @@ static enum ghp_status make_tables(struct bout *b)
         return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; i++) {
         b->trainings[i].steps = ghp_ab_steps(o);
-        b->trainings[i].losses =
-            ghp_alloc((size_t)b->trainings[i].steps, sizeof(*b->trainings[i].losses));
-        if (b->trainings[i].losses == NULL) return GHP_NO_MEMORY();
     }
     return GHP_OK;
 }
@@ -115,8 +112,8 @@ static enum ghp_status note_loss(struct bout *b, int i)
     struct ghp_training *t = &b->trainings[i];
     struct ghp_result r;
 
-    if (!ghp_worker_result(e->worker, &r) || (int64_t)r.step != t->n_losses) return GHP_OK;
-    t->losses[t->n_losses++] = r.loss;
+    if (!ghp_worker_result(e->worker, &r) || (int64_t)r.step != t->losses.steps) return GHP_OK;
+    ghp_losses_add(&t->losses, r.loss);
     if (isfinite(r.loss)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the loss of '%s' is no finite number after step %lld: the training diverged; "
@@ -336,8 +333,6 @@ done:
         free(b.pace[job]);
     ghp_neighbours_close(b.neighbours);
     free(b.all);
-    for (int i = 0; i < s->n_entrants; i++)
-        free(b.trainings[i].losses);
     return status;
 }
 

@@ -181,9 +181,9 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     print_where(run, out);
     fprintf(out, "step %s, %.1f images/s; %" PRId64 " steps in %.2f s",
             ghp_seconds_text(run->residuals->step.measured_s, step, sizeof(step)),
-            run->images_per_s, run->n_losses, run->seconds);
-    if (run->n_losses > 0)
-        fprintf(out, "; loss %.6f -> %.6f", run->losses[0], run->losses[run->n_losses - 1]);
+            run->images_per_s, run->losses->steps, run->seconds);
+    if (run->losses->steps > 0)
+        fprintf(out, "; loss %.6f -> %.6f", run->losses->kept[0], run->losses->last);
     fprintf(out, "\n");
     print_input(run, out);
     print_memory(run, out);
@@ -203,7 +203,7 @@ static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
     ghp_table_note(t,
                    "%" PRId64 " steps by the plan and by one worker, numerics %s; e_w after the "
                    "last step, e_g of the first",
-                   run->n_losses, run->numerics);
+                   run->losses->steps, run->numerics);
     ghp_table_column(t, "tensor", NULL, 'l');
     ghp_table_column(t, "e_w", NULL, 'r');
     ghp_table_column(t, "e_g", NULL, 'r');
@@ -229,11 +229,11 @@ static enum ghp_status print_losses(const struct ghp_run *run, FILE *out)
     ghp_table_column(t, "step", NULL, 'r');
     ghp_table_column(t, "loss by plan", NULL, 'r');
     ghp_table_column(t, "by one worker", NULL, 'r');
-    for (int64_t i = 0; i < run->n_losses && i < run->n_lone_losses && i < FIRST_LOSSES; i++) {
+    for (int i = 0; i < run->losses->n && i < run->lone_losses->n && i < FIRST_LOSSES; i++) {
         ghp_table_row(t);
-        ghp_table_cell(t, "%" PRId64, i + 1);
-        ghp_table_cell(t, "%.9f", run->losses[i]);
-        ghp_table_cell(t, "%.9f", run->lone_losses[i]);
+        ghp_table_cell(t, "%" PRId64, i * run->losses->every + 1);
+        ghp_table_cell(t, "%.9f", run->losses->kept[i]);
+        ghp_table_cell(t, "%.9f", run->lone_losses->kept[i]);
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);

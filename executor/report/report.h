@@ -27,16 +27,14 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     bool resident_exact;
     /* by worker 0, and of them made while a step ran; 0: none were to be made ahead */
     int64_t samples_loaded, samples_made_ahead;
-    int64_t n_losses;
-    const double *losses; /* of steps first_step ... */
+    const struct ghp_losses *losses; /* of steps first_step ... */
     bool has_accuracy;
     double test_accuracy, test_loss;
     int64_t test_samples;
     uint64_t weights_hash;
     int different;                               /* tensor whose replicas differ, -1: none */
     const struct ghp_verification *verification; /* NULL: none was asked for */
-    int64_t n_lone_losses;
-    const double *lone_losses; /* of the lone worker */
+    const struct ghp_losses *lone_losses; /* of the lone worker; NULL: none */
 };
 
 /* Phase table, per-layer table, memory, losses; and where most of the error sits. */

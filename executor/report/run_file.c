@@ -31,13 +31,13 @@ static void put_option(const char *name, const char *value, void *context)
     put(context, name, value != NULL ? json_string(value) : json_null());
 }
 
-static json_t *reals(const double *values, int64_t n)
+static void put_losses(json_t *o, const char *key, const struct ghp_losses *losses)
 {
     json_t *array = json_array();
 
-    for (int64_t i = 0; i < n; i++)
-        json_array_append_new(array, real(values[i]));
-    return array;
+    for (int i = 0; i < losses->n; i++)
+        json_array_append_new(array, real(losses->kept[i]));
+    put(o, key, array);
 }
 
 static void put_what(json_t *o, const struct ghp_run *run)
@@ -65,7 +65,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "fault", json_string(run->fault));
     put(o, "seed", json_integer((json_int_t)run->seed));
     put(o, "first_step", json_integer(run->first_step));
-    put(o, "steps", json_integer(run->n_losses));
+    put(o, "steps", json_integer(run->losses->steps));
 }
 
 static void put_results(json_t *o, const struct ghp_run *run)
@@ -84,13 +84,14 @@ static void put_results(json_t *o, const struct ghp_run *run)
         put(o, "samples_loaded", json_integer(run->samples_loaded));
         put(o, "samples_made_ahead", json_integer(run->samples_made_ahead));
     }
-    put(o, "final_loss", run->n_losses > 0 ? real(run->losses[run->n_losses - 1]) : json_null());
+    put(o, "final_loss", run->losses->steps > 0 ? real(run->losses->last) : json_null());
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
     put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
     put(o, "test_samples", run->has_accuracy ? json_integer(run->test_samples) : json_null());
     put(o, "weights_hash", hash(run->weights_hash));
     put(o, "replicas_equal", json_boolean(run->different < 0));
-    put(o, "losses", reals(run->losses, run->n_losses));
+    put_losses(o, "losses", run->losses);
+    if (run->losses->every > 1) put(o, "losses_every", json_integer(run->losses->every));
 }
 
 static void put_verification(json_t *o, const struct ghp_run *run)
@@ -102,7 +103,7 @@ static void put_verification(json_t *o, const struct ghp_run *run)
         v != NULL ? real(v->gradient_difference) : json_null());
     if (v != NULL) put(o, "rms_relative_gradient_difference", real(v->gradient_rms));
     put(o, "verified", v != NULL ? json_boolean(v->passed && run->different < 0) : json_null());
-    if (v != NULL) put(o, "losses_of_one_worker", reals(run->lone_losses, run->n_lone_losses));
+    if (v != NULL) put_losses(o, "losses_of_one_worker", run->lone_losses);
 }
 
 json_t *ghp_run_summary(const struct ghp_run *run, const struct ghp_tool *tool)

@@ -47,8 +47,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->samples_loaded = ghp_worker_made_ahead(e->worker).taken;
     run->samples_made_ahead = ghp_worker_made_ahead(e->worker).made;
-    run->n_losses = t->n_losses;
-    run->losses = t->losses;
+    run->losses = &t->losses;
     run->has_accuracy = t->has_evaluation;
     run->test_accuracy = t->evaluation.accuracy;
     run->test_loss = t->evaluation.loss;
@@ -116,6 +115,8 @@ enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *
     GHP_TRY_GOTO(status,
                  greatest_of(s, ghp_worker_program(e->worker)->peak_bytes, &run->peak_bytes), done);
     if (e->comparable) run->peak_bytes = e->plan.predicted.peak_bytes;
+    ghp_fault_stop(GHP_FAULT_STOP_BEFORE_COMPARISON, (enum ghp_fault)s->options->fault, s->rank,
+                   s->size);
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);
     if (run->different >= 0) outcome->different = list.items[run->different].param->name;

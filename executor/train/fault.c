@@ -1,6 +1,8 @@
 /* executor/train/fault.c - see fault.h. */
 #include "executor/train/fault.h"
 
+#include <signal.h>
+
 const char *const ghp_fault_names[GHP_FAULT_COUNT + 1] = {
 #define GHP_FAULT_NAME(id, text, needs) text,
     GHP_FAULT_LIST(GHP_FAULT_NAME)
@@ -40,6 +42,9 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
                 !(splits[i].kind == GHP_SPLIT_FULL && splits[i].degree == program->extent.workers))
                 return true;
         return false;
+    case GHP_FAULT_STOP_AT_START:
+    case GHP_FAULT_STOP_BEFORE_COMPARISON:
+    case GHP_FAULT_STOP_BEFORE_END: return program->extent.workers > 1;
     case GHP_FAULT_NONE:
     case GHP_FAULT_GROUP_SCALE:
     case GHP_FAULT_COUNT: break;
@@ -59,4 +64,14 @@ enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *mo
         GHP_ERR_INPUT,
         "the fault '%s' changes nothing in this plan: it needs %s; use another plan or fault",
         ghp_fault_names[fault], needs_texts[fault]);
+}
+
+bool ghp_fault_mistakes(enum ghp_fault fault)
+{
+    return fault != GHP_FAULT_NONE && fault < GHP_FAULT_STOP_AT_START;
+}
+
+void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size)
+{
+    if (now == asked && size > 1 && rank == size - 1) raise(SIGSTOP);
 }

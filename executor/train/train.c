@@ -23,9 +23,9 @@ static enum ghp_status note_result(struct ghp_training *t)
     struct ghp_result r;
     struct ghp_metrics_step line;
 
-    if (!ghp_worker_result(t->worker, &r) || (int64_t)r.step != t->first_step + t->n_losses)
+    if (!ghp_worker_result(t->worker, &r) || (int64_t)r.step != t->first_step + t->losses.steps)
         return GHP_OK;
-    t->losses[t->n_losses++] = r.loss;
+    ghp_losses_add(&t->losses, r.loss);
     if (!isfinite(r.loss))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the loss is no finite number after step %lld: the training diverged; "
@@ -38,7 +38,7 @@ static enum ghp_status note_result(struct ghp_training *t)
                                      .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
                                      .learning_rate =
                                          ghp_schedule_rate(t->recipe->schedule, (int64_t)r.step)};
-    ghp_progress_step(t->n_losses, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
+    ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
     return t->metrics != NULL ? ghp_metrics_step(t->metrics, &line) : GHP_OK;
 }
 
@@ -130,8 +130,6 @@ enum ghp_status ghp_train(struct ghp_training *t)
     GHP_TRY(note_result(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);
-    t->snapshot->n_losses = t->n_losses;
-    for (int64_t i = 0; i < t->n_losses; i++)
-        t->snapshot->losses[i] = t->losses[i];
+    t->snapshot->losses = t->losses;
     return ghp_snapshot_weights(t->snapshot, t->worker);
 }

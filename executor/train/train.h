@@ -10,6 +10,7 @@
 #include "executor/train/metrics.h"
 #include "executor/train/training_config.h"
 #include "executor/train/verify.h"
+#include "executor/train/losses.h"
 
 struct ghp_training {
     /* given */
@@ -24,8 +25,7 @@ struct ghp_training {
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
     /* found */
-    double *losses; /* [steps - first_step]; owned by the caller */
-    int64_t n_losses;
+    struct ghp_losses losses; /* of steps first_step ... */
     double seconds; /* of steps, without evaluations and checkpoints */
     bool has_evaluation;
     struct ghp_evaluation evaluation; /* the last one */

@@ -24,15 +24,13 @@ static enum ghp_status keep_values(int n, const struct ghp_tensors_list *list, d
     return GHP_OK;
 }
 
-enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps,
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps,
                                   struct ghp_snapshot *s)
 {
     enum ghp_status status = GHP_OK;
 
     *s = (struct ghp_snapshot){.keeps = keeps};
     GHP_TRY_GOTO(status, ghp_tensors_list(model, &s->list), fail);
-    s->losses = ghp_alloc((size_t)steps + 1, sizeof(*s->losses));
-    if (s->losses == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (!keeps) return GHP_OK;
     GHP_TRY_GOTO(status, keep_values(s->list.n, &s->list, &s->weights), fail);
     GHP_TRY_GOTO(status, keep_values(s->list.n_params, &s->list, &s->gradients), fail);
@@ -51,7 +49,6 @@ void ghp_snapshot_release(struct ghp_snapshot *s)
         free(s->gradients[i]);
     free(s->weights);
     free(s->gradients);
-    free(s->losses);
     ghp_tensors_release(&s->list);
     *s = (struct ghp_snapshot){0};
 }
@@ -107,13 +104,12 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *r
             GHP_TRY(ghp_worker_settle(worker));
             GHP_TRY(ghp_snapshot_gradients(s, worker));
         }
-        if (t > 0 && ghp_worker_result(worker, &result)) s->losses[result.step] = result.loss;
+        if (t > 0 && ghp_worker_result(worker, &result)) ghp_losses_add(&s->losses, result.loss);
         ghp_progress_step(t + 1, "%s", "");
     }
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(worker));
-    if (ghp_worker_result(worker, &result)) s->losses[result.step] = result.loss;
-    s->n_losses = steps;
+    if (ghp_worker_result(worker, &result)) ghp_losses_add(&s->losses, result.loss);
     return ghp_snapshot_weights(s, worker);
 }
 

@@ -14,18 +14,17 @@
 
 #include "executor/train/training_config.h"
 #include "executor/state/tensors.h"
+#include "executor/train/losses.h"
 
 struct ghp_snapshot { /* whole tensors, as double */
     struct ghp_tensors_list list;
     bool keeps;         /* this process keeps values; others only take part in gathering */
     double **weights;   /* one a tensor, owned */
     double **gradients; /* one a parameter, owned */
-    int64_t n_losses;
-    double *losses; /* of each step, owned */
+    struct ghp_losses losses;
 };
 
-/* steps: room for losses. */
-enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, int64_t steps,
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps,
                                   struct ghp_snapshot *snapshot);
 void ghp_snapshot_release(struct ghp_snapshot *snapshot); /* accepts a zeroed one */
 /* Gradients of the last step (settle first), weights and statistics (flush first). Collective over all workers. */

@@ -12,6 +12,7 @@
 #include "profiler/cli/show.h"
 #include "profiler/run/topology.h"
 #include "onnx/network.h"
+#include "executor/platform/launch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -314,7 +315,7 @@ static enum ghp_status parse(int argc, char **argv, int *way)
     enum ghp_status status = GHP_OK;
 
     ghp_opts_each(&tool, take_value, &snapshot);
-    status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
+    status = ghp_opts_read(&tool, argc, argv, NULL, 0, NULL);
     *way = set.machine_only       ? MACHINE_ONLY
            : set.analytic != NULL ? ANALYTIC
            : set.held_out != NULL ? HELD_OUT
@@ -514,36 +515,39 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
     return code;
 }
 
-static int run_measuring(int argc, char **argv, int way)
+/* What a command line without a mistake asks for, with all ranks. */
+static enum ghp_status do_work(struct ghp_transport *transport, int way)
+{
+    if (!ghp_opts_done()) return way == HELD_OUT ? try_held_out(transport) : measure(transport);
+    return ghp_transport_mpi.rank(transport) == 0 ? ghp_opts_answer(&tool) : GHP_OK;
+}
+
+/* status: what this rank found in its command line. */
+static int run_together(int argc, char **argv, int way, enum ghp_status status)
 {
     struct ghp_transport *transport = NULL;
-    enum ghp_status status = ghp_transport_mpi.open(&argc, &argv, set.watchdog_s, &transport);
+    enum ghp_status started = ghp_transport_mpi.open(&argc, &argv, set.watchdog_s, &transport);
 
-    if (status != GHP_OK) return fail(status);
+    if (started != GHP_OK) return fail(started);
     ghp_log_open(tool.name, ghp_transport_mpi.rank(transport) == 0);
-    status = way == HELD_OUT ? try_held_out(transport) : measure(transport);
+    status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+    if (status == GHP_OK) status = do_work(transport, way);
     if (status != GHP_OK) return fail_together(transport, status);
     ghp_transport_mpi.close(transport);
     return 0;
-}
-
-/* Whether mpirun started this process as another rank than 0: its usage errors are said by rank 0. */
-static bool is_echo(void)
-{
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-
-    return rank != NULL && strcmp(rank, "0") != 0;
 }
 
 int main(int argc, char **argv)
 {
     int way = MEASURING;
     enum ghp_status status = parse(argc, argv, &way);
+    bool ends = status != GHP_OK || ghp_opts_done(), measures = way == MEASURING || way == HELD_OUT;
 
-    if (status != GHP_OK) return is_echo() ? ghp_status_exit_code(status) : fail(status);
-    if (ghp_opts_done()) return 0;
-    if (way == MEASURING || way == HELD_OUT) return run_measuring(argc, argv, way);
+    if (ends ? ghp_launched() : measures) return run_together(argc, argv, way, status);
     ghp_log_open(tool.name, true);
-    status = way == ANALYTIC ? write_law() : describe_machine();
+    if (status == GHP_OK)
+        status = ghp_opts_done()   ? ghp_opts_answer(&tool)
+                 : way == ANALYTIC ? write_law()
+                                   : describe_machine();
     return status == GHP_OK ? 0 : fail(status);
 }

@@ -68,22 +68,15 @@ bool ghp_measure_is_echo(void)
     return strstr(ghp_status_message(), echo) != NULL;
 }
 
-/* What each rank tells the others. */
-struct word {
-    double value;
-    int64_t status;
-};
-
-/* All ranks' words, or the failure of any of them. */
+/* All ranks' words, or the failure of any of them. Takes no memory, of which a rank may be short. */
 static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status, double value,
-                            struct word *all)
+                            const struct ghp_word **all)
 {
-    struct word mine = {.value = value, .status = status};
-    enum ghp_status result =
-        m->transport_ops->all_gather(m->world, &mine, all, (int64_t)sizeof mine);
+    struct ghp_word mine = {.value = value, .status = status};
+    enum ghp_status result = m->transport_ops->tell(m->world, mine, all);
 
     for (int r = 0; r < m->size && result == GHP_OK; ++r)
-        if (all[r].status != GHP_OK)
+        if ((*all)[r].status != GHP_OK)
             result =
                 status != GHP_OK ? status : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
     return result;
@@ -91,31 +84,24 @@ static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status,
 
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value)
 {
-    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
-    enum ghp_status result = GHP_OK;
+    const struct ghp_word *all;
 
-    /* without this memory a rank cannot take part: all others learn it from the watchdog */
-    if (all == NULL) return GHP_NO_MEMORY();
-    result = hear(m, status, *value, all);
-    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+    GHP_TRY(hear(m, status, *value, &all));
+    for (int r = 0; r < m->size; ++r)
         if (all[r].value > *value) *value = all[r].value;
-    free(all);
-    return result;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value)
 {
-    struct word *all = ghp_alloc((size_t)m->size, sizeof *all);
-    enum ghp_status result = GHP_OK;
+    const struct ghp_word *all;
     double sum = 0;
 
-    if (all == NULL) return GHP_NO_MEMORY();
-    result = hear(m, status, *value, all);
-    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+    GHP_TRY(hear(m, status, *value, &all));
+    for (int r = 0; r < m->size; ++r)
         sum += all[r].value;
-    if (result == GHP_OK) *value = sum / m->size;
-    free(all);
-    return result;
+    *value = sum / m->size;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,

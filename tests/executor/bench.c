@@ -62,7 +62,7 @@ void bench_close(struct bench *b)
 
 enum ghp_status bench_train_lone(struct bench *b)
 {
-    GHP_TRY(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &b->lone));
+    GHP_TRY(ghp_snapshot_init(&b->model, true, &b->lone));
     return ghp_verify_lone(&b->team, &b->work, &b->recipe, BENCH_STEPS, &b->lone);
 }
 

@@ -32,12 +32,12 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &b->lone,
                                     (struct ghp_precision){work.element_bytes, false}, v), GHP_OK);
     for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
-        CHECK_NEAR(plan.losses[t], b->lone.losses[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
     *hash = 0;

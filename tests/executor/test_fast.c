@@ -37,7 +37,7 @@ static void check_gradients(struct bench *b, const struct bench *exact,
     int different = 0;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &exact->lone, (struct ghp_precision){4, false}, &v),
                  GHP_OK);

@@ -158,8 +158,8 @@ static void check_checkpoint(void)
     after = case_splits(&b.model, b.work.extent, CASE_OUT, 0, b.work.extent.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
     CHECK_STATUS(bench_steps(&b, worker, 0, 1), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b.model, true, 1, &saved), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b.model, true, 1, &fresh), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &saved), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &fresh), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&saved, worker), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_save(folder, worker, (struct ghp_checkpoint){.step = 1}), GHP_OK);
     ghp_worker_close(worker);

@@ -161,13 +161,13 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
     CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(
         ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
         GHP_OK);
     for (int t = 0; t < BENCH_STEPS; t++)
-        CHECK_NEAR(plan.losses[t], b->lone.losses[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     ghp_parameters_hash(worker, &plan.list, hashes);
     for (int i = 0; i < plan.list.n; i++)

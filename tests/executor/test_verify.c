@@ -11,7 +11,7 @@ static struct ghp_model model;
 /* Normal numbers, each off by `noise` times another one. */
 static void fill(struct ghp_snapshot *s, double noise, uint64_t seed)
 {
-    if (!CHECK_STATUS(ghp_snapshot_init(&model, true, 1, s), GHP_OK)) exit(check_end());
+    if (!CHECK_STATUS(ghp_snapshot_init(&model, true, s), GHP_OK)) exit(check_end());
     for (int i = 0; i < 2 * s->list.n; i++) {
         int tensor = i / 2;
         int64_t n = s->list.items[tensor].param->elements;

@@ -3,37 +3,53 @@
 
 #include <stdlib.h>
 
-/* A communicator of all workers for messages, made with the first mailbox. */
-static enum ghp_status open_channel(struct ghp_transport *t)
+/* A communicator of all workers for messages, made with the first mailbox: then all are there, or learn who cannot. */
+static enum ghp_status open_channel(struct ghp_transport *t, enum ghp_status status)
 {
+    static const char doing[] = "making a communicator";
     int *most = NULL, found = 0;
 
-    if (t->mail != MPI_COMM_NULL) return GHP_OK;
-    GHP_TRY(ghp_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &t->mail), "making a communicator"));
-    GHP_TRY(ghp_mpi_check(MPI_Comm_set_errhandler(t->mail, MPI_ERRORS_RETURN),
-                          "making a communicator"));
+    if (t->mail != MPI_COMM_NULL) return status;
+    t->world->label = doing;
+    GHP_TRY(ghp_mpi_muster(t, t->world->ranks, t->world, status));
+    ghp_mpi_guard_begin(doing, t->watchdog_s);
+    status = ghp_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &t->mail), doing);
+    ghp_mpi_guard_end();
+    GHP_TRY(status);
+    GHP_TRY(ghp_mpi_check(MPI_Comm_set_errhandler(t->mail, MPI_ERRORS_RETURN), doing));
     MPI_Comm_get_attr(t->mail, MPI_TAG_UB, &most, &found);
     t->most_tag = found ? *most : 32767;
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_mail(struct ghp_transport *t, int slots, struct ghp_mailbox **mailbox)
+static struct ghp_mailbox *allocate(struct ghp_transport *t, int slots)
 {
     struct ghp_mailbox *box = ghp_alloc(1, sizeof(*box));
 
-    *mailbox = NULL;
-    if (box == NULL) return GHP_NO_MEMORY();
+    if (box == NULL) return NULL;
     box->transport = t;
     box->n = slots;
     box->requests = ghp_alloc((size_t)slots + 1, sizeof(*box->requests));
     if (box->requests == NULL) {
         free(box);
-        return GHP_NO_MEMORY();
+        return NULL;
     }
     for (int i = 0; i < slots; i++)
         box->requests[i] = MPI_REQUEST_NULL;
+    return box;
+}
+
+enum ghp_status ghp_mpi_mail(struct ghp_transport *t, int slots, struct ghp_mailbox **mailbox)
+{
+    struct ghp_mailbox *box = allocate(t, slots);
+    enum ghp_status status = open_channel(t, box != NULL ? GHP_OK : GHP_NO_MEMORY());
+
+    if (status != GHP_OK) {
+        ghp_mpi_empty(box);
+        box = NULL;
+    }
     *mailbox = box;
-    return open_channel(t);
+    return status;
 }
 
 enum ghp_status ghp_mpi_post(struct ghp_mailbox *box, int slot, const struct ghp_message *m)

@@ -4,7 +4,7 @@
  * after itself, so that no rank is everybody's first target.  Sums: mpi/reduce.c; gathers: mpi/gather.c. */
 #include "executor/transport/mpi/transport_mpi_private.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { AGREE_TEXT_BYTES = 512 }; /* of a failing rank's message */
@@ -65,35 +65,42 @@ enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm)
     return GHP_OK;
 }
 
-struct verdict { /* what one rank says in an agreement */
-    int32_t status;
-    char text[AGREE_TEXT_BYTES];
-};
+enum ghp_status ghp_mpi_tell(struct ghp_comm *comm, struct ghp_word mine,
+                             const struct ghp_word **words)
+{
+    *words = comm->words;
+    return ghp_mpi_all_gather(comm, &mine, comm->words, (int64_t)sizeof(mine));
+}
+
+/* The message of the failing rank `from`, told to all others. */
+static enum ghp_status tell_text(struct ghp_comm *comm, int from, char text[AGREE_TEXT_BYTES])
+{
+    if (comm->index != from) {
+        GHP_TRY(ghp_mpi_receive(comm, text, AGREE_TEXT_BYTES, from));
+        return ghp_mpi_wait(comm, comm->lane);
+    }
+    snprintf(text, AGREE_TEXT_BYTES, "%s", ghp_status_message());
+    for (int i = 1; i < comm->count; i++)
+        GHP_TRY(ghp_mpi_send(comm, text, AGREE_TEXT_BYTES, (from + i) % comm->count));
+    return ghp_mpi_wait(comm, comm->lane);
+}
 
 enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
 {
-    enum ghp_status result = status;
-    struct verdict mine = {.status = (int32_t)status};
-    struct verdict *all;
+    const struct ghp_word *words;
+    enum ghp_status all = status;
+    char text[AGREE_TEXT_BYTES] = "";
+    int from = 0;
 
     if (comm->count == 1) return status;
-    all = ghp_alloc((size_t)comm->count, sizeof(*all));
-    if (all == NULL) return GHP_NO_MEMORY();
-    if (status != GHP_OK) {
-        size_t n = strlen(ghp_status_message());
-
-        if (n > AGREE_TEXT_BYTES - 1) n = AGREE_TEXT_BYTES - 1;
-        memcpy(mine.text, ghp_status_message(), n);
-    }
-    GHP_TRY_GOTO(result, ghp_mpi_all_gather(comm, &mine, all, (int64_t)sizeof(mine)), done);
-    result = status;
-    for (int r = 0; status == GHP_OK && r < comm->count; r++) {
-        if (all[r].status == GHP_OK) continue;
-        result = GHP_FAIL((enum ghp_status)all[r].status, "worker %d: %s",
-                          ghp_ranks_at(comm->ranks, r), all[r].text);
-        break;
-    }
-done:
-    free(all);
-    return result;
+    GHP_TRY(ghp_mpi_tell(comm, (struct ghp_word){.status = status}, &words));
+    while (from < comm->count && words[from].status == GHP_OK)
+        from++;
+    if (from == comm->count) return GHP_OK;
+    comm->transport->settled = comm->count == comm->transport->size;
+    if (status == GHP_OK) all = (enum ghp_status)words[from].status;
+    GHP_TRY(tell_text(comm, from, text));
+    return status != GHP_OK
+               ? status
+               : GHP_FAIL(all, "worker %d: %s", ghp_ranks_at(comm->ranks, from), text);
 }

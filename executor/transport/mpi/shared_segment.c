@@ -256,7 +256,8 @@ enum ghp_status ghp_board_open(struct ghp_comm *comm, struct ghp_board **board)
     bool all = false;
 
     *board = NULL;
-    if (b == NULL || offers == NULL || shared == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    if (b == NULL || offers == NULL || shared == NULL) status = GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, ghp_mpi_agree(comm, status), done);
     GHP_TRY_GOTO(status, share(b, offers, shared, &all), done);
     if (all) {
         *board = b;

@@ -42,7 +42,7 @@ enum { GHP_BOARD_UNIT_BYTES = 4096 };
 /* The board of comm->in_node ranks, > 1; *board is NULL where they, or those of another node of the communicator, cannot
  * share memory.
  *
- * Returns   GHP_OK; GHP_ERR_COMM
+ * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY on all ranks alike where one of them has none
  * Collective over the communicator */
 enum ghp_status ghp_board_open(struct ghp_comm *comm, struct ghp_board **board);
 void ghp_board_close(struct ghp_board *board); /* accepts NULL */

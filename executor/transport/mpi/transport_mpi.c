@@ -71,38 +71,29 @@ static void comm_close(struct ghp_comm *comm)
         free(comm->posted[i].receives);
         free(comm->posted[i].peer);
     }
+    free(comm->words);
     free(comm);
 }
 
 /* An MPI communicator of exactly these ranks, made by its members alone. */
-static enum ghp_status comm_make(struct ghp_ranks ranks, MPI_Comm *mpi)
+static enum ghp_status comm_make(struct ghp_comm *c)
 {
-    enum ghp_status status = GHP_OK;
+    static const char doing[] = "making a communicator";
+    int n = c->count, *members = c->posted[0].peer; /* not used yet, and long enough */
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-    int *members;
+    enum ghp_status status = GHP_OK;
 
-    if (ranks.count == 1) return GHP_OK;
-    members = ghp_alloc((size_t)ranks.count, sizeof(*members));
-    if (members == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < ranks.count; i++)
-        members[i] = ghp_ranks_at(ranks, i);
+    if (n == 1) return GHP_OK;
+    for (int i = 0; i < n; i++)
+        members[i] = ghp_ranks_at(c->ranks, i);
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), doing), done);
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Group_incl(world, n, members, &group), doing), done);
     GHP_TRY_GOTO(status,
-                 ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), "making a communicator"),
+                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, &c->mpi), doing),
                  done);
-    GHP_TRY_GOTO(
-        status,
-        ghp_mpi_check(MPI_Group_incl(world, ranks.count, members, &group), "making a communicator"),
-        done);
-    GHP_TRY_GOTO(status,
-                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, mpi),
-                               "making a communicator"),
+    GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_set_errhandler(c->mpi, MPI_ERRORS_RETURN), doing),
                  done);
-    GHP_TRY_GOTO(
-        status,
-        ghp_mpi_check(MPI_Comm_set_errhandler(*mpi, MPI_ERRORS_RETURN), "making a communicator"),
-        done);
 done:
-    free(members);
     if (group != MPI_GROUP_NULL) MPI_Group_free(&group);
     if (world != MPI_GROUP_NULL) MPI_Group_free(&world);
     return status;
@@ -155,38 +146,56 @@ static enum ghp_status open_board(struct ghp_comm *c)
     return GHP_OK;
 }
 
-static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
-                                 enum ghp_stream stream, struct ghp_comm **comm)
+/* All of it that is memory of ours; NULL without. */
+static struct ghp_comm *comm_allocate(struct ghp_transport *t, struct ghp_ranks ranks)
 {
-    enum ghp_status status = GHP_OK;
-    struct ghp_comm *c;
-    size_t slots;
+    struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
+    size_t slots = 2 * (size_t)ranks.count;
+    bool whole;
 
-    *comm = comm_find(t, ranks, stream);
-    if (*comm != NULL) return GHP_OK;
-    GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
-    c = ghp_alloc(1, sizeof(*c));
-    if (c == NULL) return GHP_NO_MEMORY();
-    slots = 2 * (size_t)ranks.count;
+    if (c == NULL) return NULL;
     c->mpi = MPI_COMM_NULL;
     c->transport = t;
     c->ranks = ranks;
-    c->stream = stream;
     c->count = ranks.count;
-    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
-    c->in_node = ranks_in_node(t, ranks);
-    c->label = "no instruction";
+    c->words = ghp_alloc((size_t)ranks.count, sizeof(*c->words));
+    whole = c->words != NULL;
     for (int i = 0; i < GHP_MPI_LANES; i++) {
         struct ghp_mpi_posted *posted = &c->posted[i];
 
         posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
         posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
         posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
-        if (posted->requests == NULL || posted->peer == NULL || posted->receives == NULL)
-            GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+        whole = whole && posted->requests != NULL && posted->peer != NULL &&
+                posted->receives != NULL;
     }
-    GHP_TRY_GOTO(status, comm_make(ranks, &c->mpi), fail);
+    if (whole) return c;
+    comm_close(c);
+    return NULL;
+}
+
+static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
+                                 enum ghp_stream stream, struct ghp_comm **comm)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_comm *c;
+
+    *comm = comm_find(t, ranks, stream);
+    if (*comm != NULL) return GHP_OK;
+    GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
+    c = comm_allocate(t, ranks);
+    if (c == NULL) return ghp_mpi_muster(t, ranks, NULL, GHP_NO_MEMORY());
+    c->stream = stream;
+    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
+    c->in_node = ranks_in_node(t, ranks);
+    c->label = "making a communicator";
+    GHP_TRY_GOTO(status, ghp_mpi_muster(t, ranks, c, GHP_OK), fail);
+    ghp_mpi_guard_begin(c->label, t->watchdog_s);
+    status = comm_make(c);
+    ghp_mpi_guard_end();
+    GHP_TRY_GOTO(status, status, fail);
     GHP_TRY_GOTO(status, open_board(c), fail);
+    c->label = "no instruction";
     c->next = t->comms;
     t->comms = c;
     *comm = c;
@@ -196,19 +205,33 @@ fail:
     return status;
 }
 
-static void mpi_close(struct ghp_transport *t)
+static void release(struct ghp_transport *t)
 {
-    if (t == NULL) return;
     while (t->comms != NULL) {
         struct ghp_comm *c = t->comms;
 
         t->comms = c->next;
         comm_close(c);
     }
+    comm_close(t->last);
     if (t->mail != MPI_COMM_NULL) MPI_Comm_free(&t->mail);
     free(t->node_of);
     free(t);
+}
+
+/* MPI's own end would wait for a missing worker for ever, and not say for whom. */
+static void mpi_close(struct ghp_transport *t)
+{
+    if (t == NULL) return;
+    if (ghp_mpi_muster(t, t->last->ranks, t->last, GHP_OK) != GHP_OK) {
+        if (t->rank > 0) sleep(1); /* rank 0 speaks first */
+        ghp_log_failure("%s", ghp_status_message());
+        ghp_mpi_abort(ghp_status_exit_code(GHP_ERR_COMM));
+    }
+    ghp_mpi_guard_begin("ending MPI", t->watchdog_s);
+    release(t);
     MPI_Finalize();
+    ghp_mpi_guard_close();
 }
 
 struct whereabouts { /* of a rank */
@@ -224,7 +247,8 @@ static enum ghp_status find_nodes(struct ghp_transport *t)
     struct whereabouts *all = ghp_alloc((size_t)t->size, sizeof(*all));
     int *node_of = ghp_alloc((size_t)t->size, sizeof(*node_of));
 
-    if (all == NULL || node_of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
+    if (all == NULL || node_of == NULL) status = GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, ghp_mpi_agree(t->world, status), done);
     if (gethostname(mine.host, sizeof(mine.host) - 1) != 0) mine.host[0] = '\0';
     GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, &mine, all, (int64_t)sizeof(mine)), done);
     for (int r = 0; r < t->size; r++) {
@@ -247,44 +271,58 @@ done:
     return status;
 }
 
+static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
+{
+    int provided = 0, error;
+
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
+    GHP_TRY(ghp_mpi_guard_open(watchdog_s));
+    ghp_mpi_guard_begin("starting MPI", watchdog_s);
+    error = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    ghp_mpi_guard_end();
+    if (error != MPI_SUCCESS)
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+    if (provided < MPI_THREAD_MULTIPLE)
+        return GHP_FAIL(GHP_ERR_COMM,
+                        "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
+                        "use one built with thread support, such as Debian's Open MPI");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    return GHP_OK;
+}
+
+/* A transport of all workers; where it cannot be, the process ends without waiting for others: main says why. */
 static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
                                 struct ghp_transport **transport)
 {
     struct ghp_transport *t;
-    int provided = 0;
+    struct ghp_ranks all = {.stride = 1};
     enum ghp_status status = GHP_OK;
 
     *transport = NULL;
-    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
-        return GHP_FAIL(GHP_ERR_COMM,
-                        "cannot start MPI; start with 'mpirun -n N', or alone for one worker");
+    GHP_TRY(start_mpi(argc, argv, watchdog_s));
     t = ghp_alloc(1, sizeof(*t));
     if (t == NULL) return GHP_NO_MEMORY();
     t->mail = MPI_COMM_NULL;
-    if (provided < MPI_THREAD_MULTIPLE)
-        GHP_TRY_GOTO(
-            status,
-            GHP_FAIL(GHP_ERR_COMM,
-                     "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
-                     "use one built with thread support, such as Debian's Open MPI"),
-            fail);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
+    ghp_mpi_guard_know(t->rank, t->size);
     t->watchdog_s = watchdog_s;
     t->shares_memory = true;
-    GHP_TRY_GOTO(status,
-                 mpi_group(t, (struct ghp_ranks){.count = t->size, .stride = 1}, GHP_STREAM_COMPUTE,
-                           &t->world),
-                 fail);
+    all.count = t->size;
+    t->last = comm_allocate(t, all);
+    if (t->last == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    t->last->index = t->rank;
+    t->last->label = "ending";
+    GHP_TRY_GOTO(status, mpi_group(t, all, GHP_STREAM_COMPUTE, &t->world), fail);
     t->world->label = "start";
     GHP_TRY_GOTO(status, find_nodes(t), fail);
+    if (t->node_of[t->rank] == t->rank) ghp_mpi_clean(); /* one of each node */
     *transport = t;
     return GHP_OK;
 fail:
-    mpi_close(t);
+    if (t->rank > 0) sleep(1); /* rank 0 speaks first: its end ends the others */
     return status;
 }
 
@@ -301,6 +339,16 @@ static int mpi_size(const struct ghp_transport *t)
 static const struct ghp_processors *mpi_processors(const struct ghp_transport *t)
 {
     return &t->processors;
+}
+
+static void mpi_place(const struct ghp_transport *t, int *here, int *place)
+{
+    *here = *place = 0;
+    for (int r = 0; r < t->size; r++) {
+        if (t->node_of[r] != t->node_of[t->rank]) continue;
+        *place += r < t->rank;
+        *here += 1;
+    }
 }
 
 static void mpi_sum_in_rank_order(struct ghp_transport *t, bool on)
@@ -321,7 +369,12 @@ static double mpi_watchdog_s(const struct ghp_transport *t)
 static void mpi_abort(struct ghp_transport *t, int exit_code)
 {
     (void)t;
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    ghp_mpi_abort(exit_code);
+}
+
+static bool mpi_settled(const struct ghp_transport *t)
+{
+    return t->settled || t->size == 1;
 }
 
 const struct ghp_transport_ops ghp_transport_mpi = {
@@ -331,6 +384,7 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .rank = mpi_rank,
     .size = mpi_size,
     .processors = mpi_processors,
+    .place = mpi_place,
     .sum_in_rank_order = mpi_sum_in_rank_order,
     .group = mpi_group,
     .label = mpi_label,
@@ -340,7 +394,10 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .all_to_all = ghp_mpi_all_to_all,
     .barrier = ghp_mpi_barrier,
     .agree = ghp_mpi_agree,
+    .tell = ghp_mpi_tell,
     .abort = mpi_abort,
+    .settled = mpi_settled,
+    .alone = ghp_mpi_alone,
     .mail = ghp_mpi_mail,
     .post = ghp_mpi_post,
     .poll = ghp_mpi_poll,

@@ -1,4 +1,5 @@
-/* executor/transport/mpi/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere else. */
+/* executor/transport/mpi/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere
+ * else. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
 
@@ -32,6 +33,7 @@ struct ghp_comm {
     struct ghp_mpi_posted posted[GHP_MPI_LANES];
     int lane;          /* where the next message is posted */
     const char *label; /* borrowed; what the watchdog names */
+    struct ghp_word *words; /* [count]: room for what the ranks tell each other */
 };
 
 struct ghp_mailbox {
@@ -52,6 +54,8 @@ struct ghp_transport {
     double watchdog_s;
     struct ghp_comm *comms; /* owned */
     struct ghp_comm *world; /* in comms */
+    struct ghp_comm *last; /* owned: of all workers, without MPI's part; for the end */
+    bool settled;          /* the last failure is known to all workers */
 };
 
 /* In mpi/wait.c.
@@ -77,7 +81,8 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 /* The watchdog's failure. */
 enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the order
+/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the
+ * order
  * in which they were posted, whatever their lanes. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
@@ -104,10 +109,43 @@ enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
 enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
 void ghp_mpi_empty(struct ghp_mailbox *mailbox);
 
+/* In guard.c.
+ *
+ * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts
+ * longer than
+ * limit_s > 0 the process says so and ends. know: once MPI has said it. */
+enum ghp_status ghp_mpi_guard_open(double watchdog_s);
+void ghp_mpi_guard_know(int rank, int size);
+void ghp_mpi_guard_begin(const char *what, double limit_s);
+void ghp_mpi_guard_end(void);
+void ghp_mpi_guard_close(void); /* harmless where none is open */
+_Noreturn void ghp_mpi_abort(int exit_code);
+/* Signs of life go to all others from now on, or no more. */
+void ghp_mpi_alone(struct ghp_transport *transport, bool alone);
+bool ghp_mpi_heard_beat(void); /* whether there is a new one, of any other */
+
+/* In leftover.c: removes shared memory of runs on this host that are certainly over. Local. */
+void ghp_mpi_clean(void);
+
+/* In muster.c.
+ *
+ * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them
+ * together
+ * can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the others.
+ *
+ * Returns   GHP_OK where all are well; the own status, or that of the first rank that is not, with its number;
+ * GHP_ERR_COMM
+ *           naming the ranks that have not come, after the watchdog's limit
+ * Collective over `ranks`, which may have no communicator yet */
+enum ghp_status ghp_mpi_muster(struct ghp_transport *transport, struct ghp_ranks ranks,
+                               struct ghp_comm *room, enum ghp_status status);
+
 /* GHP_ERR_COMM with MPI's own words where a call failed. */
 enum ghp_status ghp_mpi_check(int code, const char *what);
 
 enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
 enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
+enum ghp_status ghp_mpi_tell(struct ghp_comm *comm, struct ghp_word mine,
+                             const struct ghp_word **words);
 
 #endif

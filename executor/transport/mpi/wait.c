@@ -90,6 +90,7 @@ enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
         sleep_ns = ghp_mpi_pause_ns(comm, sleep_ns);
         nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
         now = ghp_stopwatch_now_s();
+        if (now - begin > comm->transport->watchdog_s / 8 && ghp_mpi_heard_beat()) begin = now;
         if (now - begin > comm->transport->watchdog_s) return fail_stalled(comm, posted);
     }
     posted->n = 0;

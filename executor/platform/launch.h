@@ -1,0 +1,20 @@
+/* executor/platform/launch.h - what a process knows of its launch before MPI is started.
+ *
+ * Not its rank: that is MPI's to say, whose ranks differ where two launchers' variables do.  An MPI library learns of
+ * its launcher by PMI or PMIx, whoever the launcher is, and both leave variables whose names begin with PMI. */
+#ifndef GHP_EXECUTOR_PLATFORM_LAUNCH_H
+#define GHP_EXECUTOR_PLATFORM_LAUNCH_H
+
+#include <stdbool.h>
+
+/* Whether a launcher (mpirun, srun ...) started this process: then even --help waits for MPI, so that rank 0 alone
+ * answers.
+ *
+ * Local
+ * Tested   tests/tools/test_speaks.sh */
+bool ghp_launched(void);
+
+/* How many processes the launcher started on this node; 0 where it does not say. */
+long ghp_launched_here(void);
+
+#endif

@@ -1,0 +1,183 @@
+/* executor/transport/mpi/guard.c - a thread that ends this process where MPI itself does not return, and that says for
+ * a thread at work alone that this process lives.
+ *
+ * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its
+ * abort cannot be left, so there no failure can reach main: this is the one place below it that says it itself. */
+#include "executor/transport/mpi/transport_mpi_private.h"
+
+#include "core/base/log.h"
+#include "executor/engine/step_timer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BEAT_TAG = 12 };
+static const double most_beat_s = 1; /* between two signs of life */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool runs;
+    const char *what; /* MPI is in it, NULL: in nothing */
+    double limit_s, until_s;
+    int exit_code, rank, size; /* rank -1: not known yet */
+    double beat_s, next_beat_s;
+    bool beats;
+} guard = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = -1};
+
+/* Rank 0 speaks first, as elsewhere: its end ends the others. */
+static _Noreturn void end(void)
+{
+    char who[32] = "a worker";
+
+    if (guard.rank > 0) sleep(1);
+    if (guard.rank >= 0) snprintf(who, sizeof(who), "worker %d", guard.rank);
+    if (guard.limit_s > 0)
+        ghp_log_failure("%s waited %.0f s in '%s': MPI does not return; see whether all workers and "
+                        "their launcher are still alive, or raise --watchdog if they are only slow",
+                        who, guard.limit_s, guard.what);
+    _exit(guard.exit_code);
+}
+
+static void beat(void)
+{
+    for (int r = 0; r < guard.size; r++) {
+        MPI_Request request;
+
+        if (r == guard.rank) continue;
+        if (MPI_Isend(NULL, 0, MPI_BYTE, r, BEAT_TAG, MPI_COMM_WORLD, &request) == MPI_SUCCESS)
+            MPI_Request_free(&request);
+    }
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&guard.mutex);
+    while (guard.runs) {
+        double now_s = ghp_stopwatch_now_s(), wake_s = now_s + 3600;
+        struct timespec wake;
+
+        if (guard.what != NULL && now_s >= guard.until_s) end();
+        if (guard.what != NULL) wake_s = guard.until_s;
+        if (guard.beats && now_s >= guard.next_beat_s) {
+            beat();
+            guard.next_beat_s = now_s + guard.beat_s;
+        }
+        if (guard.beats && guard.next_beat_s < wake_s) wake_s = guard.next_beat_s;
+        wake = (struct timespec){.tv_sec = (time_t)wake_s,
+                                 .tv_nsec = (long)((wake_s - (double)(time_t)wake_s) * 1e9)};
+        pthread_cond_timedwait(&guard.changed, &guard.mutex, &wake);
+    }
+    pthread_mutex_unlock(&guard.mutex);
+    return NULL;
+}
+
+enum ghp_status ghp_mpi_guard_open(double watchdog_s)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+    int error;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&guard.changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    guard.runs = true;
+    guard.exit_code = ghp_status_exit_code(GHP_ERR_COMM);
+    guard.beat_s = watchdog_s / 4 < most_beat_s ? watchdog_s / 4 : most_beat_s;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the others */
+    error = pthread_create(&guard.thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0) return GHP_OK;
+    guard.runs = false;
+    return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot start a thread; raise the limit of processes");
+}
+
+static void change(const char *what, double limit_s)
+{
+    pthread_mutex_lock(&guard.mutex);
+    guard.what = what;
+    guard.limit_s = limit_s;
+    guard.until_s = ghp_stopwatch_now_s() + limit_s;
+    pthread_cond_signal(&guard.changed);
+    pthread_mutex_unlock(&guard.mutex);
+}
+
+void ghp_mpi_guard_begin(const char *what, double limit_s)
+{
+    change(what, limit_s);
+}
+
+void ghp_mpi_guard_end(void)
+{
+    change(NULL, 0);
+}
+
+void ghp_mpi_guard_know(int rank, int size)
+{
+    pthread_mutex_lock(&guard.mutex);
+    guard.rank = rank;
+    guard.size = size;
+    pthread_mutex_unlock(&guard.mutex);
+}
+
+void ghp_mpi_guard_close(void)
+{
+    if (!guard.runs) return;
+    pthread_mutex_lock(&guard.mutex);
+    guard.runs = false;
+    pthread_cond_signal(&guard.changed);
+    pthread_mutex_unlock(&guard.mutex);
+    pthread_join(guard.thread, NULL);
+    pthread_cond_destroy(&guard.changed);
+}
+
+void ghp_mpi_alone(struct ghp_transport *t, bool alone)
+{
+    (void)t;
+    pthread_mutex_lock(&guard.mutex);
+    guard.beats = alone;
+    guard.next_beat_s = 0;
+    pthread_cond_signal(&guard.changed);
+    pthread_mutex_unlock(&guard.mutex);
+}
+
+bool ghp_mpi_heard_beat(void)
+{
+    bool heard = false;
+
+    for (;;) {
+        int found = 0;
+        MPI_Message message;
+
+        if (MPI_Improbe(MPI_ANY_SOURCE, BEAT_TAG, MPI_COMM_WORLD, &found, &message,
+                        MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+            !found)
+            return heard;
+        MPI_Mrecv(NULL, 0, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+        heard = true;
+    }
+}
+
+void ghp_mpi_abort(int exit_code)
+{
+    static const double abort_s = 5;
+
+    pthread_mutex_lock(&guard.mutex);
+    guard.exit_code = exit_code;
+    guard.what = "aborting"; /* the failure is said already */
+    guard.limit_s = 0;
+    guard.until_s = ghp_stopwatch_now_s() + abort_s;
+    pthread_cond_signal(&guard.changed);
+    pthread_mutex_unlock(&guard.mutex);
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    _exit(exit_code);
+}
