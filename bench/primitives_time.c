@@ -2,8 +2,8 @@
 #include "bench/primitives.h"
 #include "executor/backend/backend.h"
 #include "executor/backend/onednn/onednn.h"
-#include "executor/opbench/operands.h"
-#include "executor/backend/cpu/parallel.h"
+#include "executor/backend/operands.h"
+#include "executor/platform/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

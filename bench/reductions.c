@@ -8,7 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/table.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 #include "executor/transport/mpi/transport_mpi_private.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* inspect/plan.c - tables of one plan: splits, predictions beside the baselines, phases, memory, certificate. */
 #include "inspect/inspect.h"
 
-#include "core/cost/embed.h"
+#include "core/base/embed.h"
 #include "core/base/file.h"
 #include "core/base/units.h"
 #include "core/plan/staging_text.h"

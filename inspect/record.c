@@ -1,7 +1,8 @@
 /* inspect/record.c - see record.h. */
 #include "inspect/record.h"
 
-#include "core/cost/embed.h"
+#include "core/base/embed.h"
+#include "core/program/program.h"
 
 #include <math.h>
 #include <stdlib.h>

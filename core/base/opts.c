@@ -23,20 +23,6 @@ bool ghp_opts_done(void)
     return done;
 }
 
-const char *ghp_opts_label(const struct ghp_opt *opt, char *out, size_t n)
-{
-    if (opt->name != NULL)
-        snprintf(out, n, "--%s", opt->name);
-    else
-        snprintf(out, n, "-%c", opt->letter);
-    return out;
-}
-
-bool ghp_opts_bounded(const struct ghp_opt *opt)
-{
-    return opt->min < 0.0 || opt->min > 0.0 || opt->max < 0.0 || opt->max > 0.0;
-}
-
 /* The allowed range of an option, for messages. */
 static const char *range_of(const struct ghp_opt *opt, char *out, size_t n)
 {

@@ -27,6 +27,20 @@ const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL] = {
      .help = "print the version, and those of the libraries as linked, and end"}};
 
 /* A list's items, separated by commas. */
+const char *ghp_opts_label(const struct ghp_opt *opt, char *out, size_t n)
+{
+    if (opt->name != NULL)
+        snprintf(out, n, "--%s", opt->name);
+    else
+        snprintf(out, n, "-%c", opt->letter);
+    return out;
+}
+
+bool ghp_opts_bounded(const struct ghp_opt *opt)
+{
+    return opt->min < 0.0 || opt->min > 0.0 || opt->max < 0.0 || opt->max > 0.0;
+}
+
 static const char *list_value(const struct ghp_opt_list *list, char *out, size_t n)
 {
     size_t used = 0;

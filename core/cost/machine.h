@@ -5,7 +5,7 @@
 #ifndef GHP_CORE_COST_MACHINE_H
 #define GHP_CORE_COST_MACHINE_H
 
-#include "core/base/status.h"
+#include "core/base/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +51,17 @@ void ghp_machine_release(struct ghp_machine *machine);
 int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers);
 /* Cores are dealt in blocks; more workers than cores share round robin. */
 struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank);
+
+/* As a JSON value, which the caller owns; NULL when out of memory. */
+json_t *ghp_machine_json(const struct ghp_machine *machine);
+/* Reads one from a place in a document; filled on success, zeroed on failure.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT (with line and column); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_machine_read(const struct ghp_node *at, struct ghp_machine *machine);
+
+/* The hash of the machine's canonical text: struct ghp_plan's machine_hash.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_machine_hash(const struct ghp_machine *machine, uint64_t *hash);
 
 #endif

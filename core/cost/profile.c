@@ -1,9 +1,8 @@
 /* core/cost/profile.c - the table of measurements: adding, replacing, sorting, finding.
  *
- * Knows no price (cost/profile_cost.c, profile_comm.c) and no file (profile_io.c). */
+ * Knows no price (cost/profile_cost.c, profile_comm.c) and no file (profile_io.c, which seals). */
 #include "core/cost/profile.h"
 
-#include "core/cost/embed.h"
 #include "core/cost/profile_private.h"
 
 #include <math.h>
@@ -139,16 +138,6 @@ const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, c
     return NULL;
 }
 
-const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile,
-                                               const struct ghp_local *local, enum ghp_pass pass)
-{
-    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
-
-    if (pick.n < 2) return pick.entry[0];
-    return llabs(pick.samples[1] - local->n) < llabs(pick.samples[0] - local->n) ? pick.entry[1]
-                                                                                 : pick.entry[0];
-}
-
 /* Room for one more item of `size` bytes in a growing array. */
 static bool make_room(void **items, int n, int *max, size_t size)
 {
@@ -225,7 +214,7 @@ enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
     return GHP_OK;
 }
 
-enum ghp_status ghp_profile_seal(struct ghp_profile *profile)
+enum ghp_status ghp_profile_sort(struct ghp_profile *profile)
 {
     if (profile->n_ops > 0)
         qsort(profile->ops, (size_t)profile->n_ops, sizeof *profile->ops, compare_ops);
@@ -242,7 +231,5 @@ enum ghp_status ghp_profile_seal(struct ghp_profile *profile)
                             "%lld bytes; remove one",
                             ghp_comm_name(profile->comms[i].op), profile->comms[i].count,
                             profile->comms[i].stride, (long long)profile->comms[i].bytes);
-    GHP_TRY(ghp_embed_hash_of(ghp_profile_json(profile), &profile->hash));
-    profile->sealed = true;
     return GHP_OK;
 }

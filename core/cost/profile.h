@@ -141,6 +141,9 @@ double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *pri
 
 enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile);
 enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile);
+/* As ghp_machine_json and ghp_machine_read; what is read is sealed. */
+json_t *ghp_profile_json(const struct ghp_profile *profile);
+enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile);
 void ghp_profile_release(struct ghp_profile *profile);
 
 /* Zeroed profile with the given names (copied). */

@@ -1,9 +1,9 @@
 /* core/cost/profile_io.c - the profile file: one measurement a line, every number with its spread and source.
  *
  * The hash of a profile is that of this file's canonical text (no spaces), with entries in sorted order. */
-#include "core/cost/profile.h"
+#include "core/cost/profile_private.h"
 
-#include "core/cost/embed.h"
+#include "core/base/embed.h"
 #include "core/base/json_lines.h"
 
 #include <stdio.h>
@@ -461,6 +461,14 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(read_rates(at, profile));
     GHP_TRY(read_ops(at, profile));
     return read_comms(at, profile);
+}
+
+enum ghp_status ghp_profile_seal(struct ghp_profile *profile)
+{
+    GHP_TRY(ghp_profile_sort(profile));
+    GHP_TRY(ghp_embed_hash_of(ghp_profile_json(profile), &profile->hash));
+    profile->sealed = true;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile)

@@ -36,6 +36,9 @@ enum ghp_status ghp_profile_pick_transfer(const struct ghp_profile *profile,
                                           const struct ghp_transfer *transfer,
                                           struct ghp_pick_comm *pick);
 
+/* Sorts the entries.  Returns   GHP_OK; GHP_ERR_INPUT: two are of the same thing */
+enum ghp_status ghp_profile_sort(struct ghp_profile *profile);
+
 /* Everything of a profile but its entries; not sealed.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
 enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to);
 

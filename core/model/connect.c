@@ -151,3 +151,10 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (status == GHP_OK) model->classes = (int)model->layers[model->n_layers - 1].in.c;
     return status;
 }
+
+enum ghp_status ghp_model_complete(struct ghp_model *model)
+{
+    for (int i = 0; i < model->n_layers; ++i)
+        GHP_TRY(ghp_model_complete_layer(model, i));
+    return ghp_model_connect(model, NULL);
+}

@@ -119,13 +119,6 @@ void ghp_model_drop_derived(struct ghp_layer *layer)
     layer->n_params = layer->n_states = layer->n_consumers = 0;
 }
 
-enum ghp_status ghp_model_complete(struct ghp_model *model)
-{
-    for (int i = 0; i < model->n_layers; ++i)
-        GHP_TRY(ghp_model_complete_layer(model, i));
-    return ghp_model_connect(model, NULL);
-}
-
 void ghp_model_release(struct ghp_model *model)
 {
     if (model == NULL) return;

@@ -1,9 +1,9 @@
 /* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its runner-up, and when the choice flips.
  *
  * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile.  They are filled by
- * planner/sweep/alternatives.h, planner/sweep/break_even.h and planner/sweep/sensitivity.h; nothing here computes.
+ * planner/alternatives/alternatives.h, planner/alternatives/break_even.h and planner/sweep/sensitivity.h; nothing here computes.
  *
- * To add a quantity: a row in GHP_QUANTITY_LIST, and its scaling in planner/sweep/quantity.c.
+ * To add a quantity: a row in GHP_QUANTITY_LIST, and its scaling in planner/alternatives/quantity.c.
  *
  * Tested  tests/core/test_plan.c */
 #ifndef GHP_CORE_PLAN_ALTERNATIVE_H

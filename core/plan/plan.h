@@ -47,7 +47,7 @@ struct ghp_plan {
     struct ghp_staging staging;
     int64_t *shares; /* one a worker, or NULL; owned */
     bool *recompute; /* one a layer, or NULL; owned */
-    /* one a layer: whether its output lies blocked (core/program/memory_format.h), or NULL: nobody says; owned */
+    /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
     bool *blocked;
     int64_t bucket_bytes;
     int64_t memory_limit_bytes; /* 0: none */

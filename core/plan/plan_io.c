@@ -4,7 +4,7 @@
  * machine are made from what is embedded and checked when loading; the profile's is that of the whole file. */
 #include "core/plan/plan.h"
 
-#include "core/cost/embed.h"
+#include "core/base/embed.h"
 #include "core/base/file.h"
 #include "core/base/json_lines.h"
 #include "core/model/model_private.h"

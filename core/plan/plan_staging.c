@@ -2,7 +2,7 @@
  * has none of the keys. */
 #include "core/plan/plan_private.h"
 
-#include "core/program/memory_format.h"
+#include "core/plan/memory_format.h"
 
 #include <stdlib.h>
 #include <string.h>

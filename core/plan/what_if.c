@@ -1,7 +1,7 @@
 /* core/plan/what_if.c - the table of keys, and how each edit reaches the prices; the rules are in what_if.h. */
 #include "core/plan/what_if.h"
 
-#include "core/cost/embed.h"
+#include "core/base/embed.h"
 #include "core/plan/profile_edit.h"
 #include "core/base/text.h"
 #include "core/base/units.h"

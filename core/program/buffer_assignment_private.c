@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t ghp_align(int64_t bytes)
-{
-    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
-}
-
 static int add_buffer(struct ghp_linker *k, struct ghp_buffer buffer)
 {
     struct ghp_program *program = k->program;

@@ -4,7 +4,7 @@
  * stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became ready,
  * data gradient, then in-edge layout changes and sends to earlier stages. Receives of a slot are posted at the start of
  * the slot before, sends waited for at the end of a later slot. */
-#include "core/program/lower_emitter.h"
+#include "core/program/lower_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -30,7 +30,7 @@ struct ghp_lowering {
     bool samples_ahead;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
-    /* one a layer: whether its output lies blocked (core/program/memory_format.h); NULL: nobody says; outlives the program */
+    /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the program */
     const bool *blocked;
 };
 

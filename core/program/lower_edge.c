@@ -1,5 +1,5 @@
 /* core/program/lower_edge.c - the instructions of one edge: layout changes both ways, and the addition of further gradients. */
-#include "core/program/lower_emitter.h"
+#include "core/program/lower_private.h"
 
 /* Bytes exchanged and copied by one step; docs/time-model.md has the table. */
 static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struct ghp_instr *instr)

@@ -1,5 +1,5 @@
-/* core/program/lower_emitter.c - see lower_emitter.h. */
-#include "core/program/lower_emitter.h"
+/* core/program/lower_emitter.c - the emitter of program/lower_private.h. */
+#include "core/program/lower_private.h"
 
 #include <stdlib.h>
 #include <string.h>

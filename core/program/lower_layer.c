@@ -1,5 +1,5 @@
 /* core/program/lower_layer.c - the instructions of one layer under its split: load, update, statistics, passes, reductions. */
-#include "core/program/lower_emitter.h"
+#include "core/program/lower_private.h"
 #include "core/model/precision.h"
 
 /* What a plan says of a layer holds wherever the tensor lies in whole blocks, whatever its layout. */

@@ -1,4 +1,9 @@
-/* core/program/lower_private.h - private to core/program/lower*.c: what the emitting and the linking half share. */
+/* core/program/lower_private.h - private to core/program/lower*.c: what the emitting and the linking half share.
+ *
+ * The emitter appends instructions to a program, for a whole one or for a piece. It knows where it is: which slot and
+ * micro-batch of the worker's schedule, and whether something is being made again. What a layer, an edge and a transfer
+ * consist of is in lower_layer.c, lower_edge.c and lower_transfer.c; lower.c strings them together. Every function that
+ * emits returns GHP_OK, GHP_ERR_NO_MEMORY, or what its comment says. */
 #ifndef GHP_CORE_PROGRAM_LOWER_PRIVATE_H
 #define GHP_CORE_PROGRAM_LOWER_PRIVATE_H
 
@@ -24,7 +29,6 @@ int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, stru
 /* 0: nothing to reduce, else the degree whose replicas sum. */
 int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split);
 int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
-int64_t ghp_align(int64_t bytes);
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
@@ -43,5 +47,83 @@ bool ghp_lower_remakes(const struct ghp_lowering *how, int layer);
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
 enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
                          const struct ghp_bucket_plan *buckets, struct ghp_program *program);
+
+/* ---- the emitter ---- */
+
+struct ghp_emitter {
+    const struct ghp_lowering *how;
+    const struct ghp_split *splits;        /* NULL: a piece */
+    const struct ghp_bucket_plan *buckets; /* NULL: a piece, whose bucket is its own layer */
+    struct ghp_program *program;
+    int rank;
+    struct ghp_seat seat;
+    int half;                        /* points of a slot */
+    int forward_base, backward_base; /* points before the slot's */
+    int micro;
+    bool first, last; /* micro-batch of the step */
+    bool *remade;     /* a layer: made again in this slot; NULL: no layer ever is */
+    int again_at;     /* point of what is made again, -1: nothing is now */
+};
+
+/* At the first forward and the last backward slot, as pieces are emitted. */
+struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
+                                  struct ghp_program *piece);
+
+/* Points (program.h) in the emitter's slot. */
+int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward);
+int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward);
+
+/* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
+struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_kind kind, int point);
+
+/* The holders of this worker's shard, over `degree`. */
+struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int degree);
+
+/* ---- a layer ---- */
+
+/* Returns also GHP_ERR_INPUT: a split that the layer, or the worker's stage, cannot take. */
+enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split);
+enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
+                                        struct ghp_split split);
+/* The labels alone, in a last stage that does not load the samples. */
+enum ghp_status ghp_emit_labels(const struct ghp_emitter *e);
+
+/* ---- an edge ---- */
+
+/* `from`: the producer's layouts as this stage sees them. */
+enum ghp_status ghp_emit_edge_forward(const struct ghp_emitter *e, int edge,
+                                      struct ghp_layouts from, struct ghp_split to);
+enum ghp_status ghp_emit_edge_backward(const struct ghp_emitter *e, int edge,
+                                       struct ghp_layouts from, struct ghp_split to);
+/* `dy` of the edge's producer += this edge's gradient. */
+enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct ghp_layout dy,
+                                  int point);
+
+/* ---- between stages ---- */
+
+/* Whether the edge brings a tensor from another stage, for itself and all later readers in its own. */
+bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage, int *to_stage);
+
+/* The transfer of the edge's tensor, or gradient. `producer` and `image`: layouts on both sides. */
+struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
+                                         struct ghp_layouts producer, struct ghp_layouts image);
+
+/* kind: SEND or RECEIVE. */
+enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind, int edge,
+                                  const struct ghp_transfer *transfer, int point);
+enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                       int edge, bool backward, int point);
+
+/* The wait for the edge's receive. */
+enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool backward, int point);
+
+/* Receives of a slot, posted at `point`: forward the images of this stage, backward the gradients of what it sent. */
+enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_slot slot, int point);
+
+/* Waits at the end of slot `slot` for the sends whose time it is, in the last slot for all that are left. `begins`: first
+ * instruction of each slot so far, and one past the last. */
+enum ghp_status ghp_emit_send_waits(const struct ghp_emitter *e, const int *begins, int slot,
+                                    bool last, int point);
 
 #endif

@@ -50,7 +50,7 @@ int64_t ghp_receive_bytes(int64_t bytes, int ranks)
 
     segment = (segment + row - 1) / row * row;
     if (segment < least) segment = least;
-    return (segment + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+    return ghp_align(segment);
 }
 
 static bool overlap_in_time(const struct ghp_buffer *a, const struct ghp_buffer *b)
@@ -299,7 +299,7 @@ int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr)
     if (instr->kind != GHP_INSTR_COMPUTE || instr->pass != GHP_PASS_BACKWARD_WEIGHT ||
         instr->local.repeat < 2)
         return 0;
-    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+    return ghp_align(bytes);
 }
 
 const char *ghp_instr_name(const struct ghp_instr *instr)

@@ -72,6 +72,12 @@ enum {
     GHP_MAX_STEP_SCRATCH = 2
 };
 
+/* Rounded up to GHP_ALIGN_BYTES. */
+static inline int64_t ghp_align(int64_t bytes)
+{
+    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+}
+
 struct ghp_buffer {
     enum ghp_role role;
     /* slot: which parameter, state, or reshard step; -1 where it does not apply */

@@ -1,6 +1,6 @@
 /* core/sharding/local.c - local shapes, their keys, and what they cost in operations and bytes. */
 #include "core/sharding/local.h"
-#include "core/model/index_map.h"
+#include "core/base/file.h"
 #include "core/model/precision.h"
 
 #include <inttypes.h>
@@ -70,6 +70,22 @@ static int put_window(char *text, size_t n, const struct ghp_window *w)
                     w->pad_right);
 }
 
+/* Of the attributes of a view or a pad. */
+static uint64_t attributes_hash(const struct ghp_local *local)
+{
+    const struct ghp_border *b = &local->border;
+    uint64_t hash = GHP_HASH_SEED;
+
+    if (local->op == GHP_OP_PAD) {
+        hash = ghp_hash(b->before, sizeof b->before, hash);
+        hash = ghp_hash(b->after, sizeof b->after, hash);
+        return ghp_hash(&b->fill, sizeof b->fill, hash);
+    }
+    hash = ghp_hash(&local->view.offset, sizeof local->view.offset, hash);
+    hash = ghp_hash(local->view.sizes, (size_t)local->view.n * sizeof(int64_t), hash);
+    return ghp_hash(local->view.strides, (size_t)local->view.n * sizeof(int64_t), hash);
+}
+
 void ghp_local_key(const struct ghp_local *local, char key[GHP_KEY_BYTES])
 {
     int used = snprintf(key, GHP_KEY_BYTES, "%s n%" PRId64 " c%" PRId64 " h%" PRId64 " w%" PRId64,
@@ -102,7 +118,7 @@ void ghp_local_key(const struct ghp_local *local, char key[GHP_KEY_BYTES])
     case GHP_OP_VIEW:
     case GHP_OP_PAD:
         snprintf(key + at, left, " k%" PRId64 " o%" PRId64 "x%" PRId64 " x%016" PRIx64, local->k,
-                 local->p, local->q, ghp_gather_hash(local));
+                 local->p, local->q, attributes_hash(local));
         break;
     case GHP_OP_CONCAT:
         for (int i = 0; i < local->n_inputs && at < GHP_KEY_BYTES; i++)

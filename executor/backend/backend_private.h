@@ -11,7 +11,7 @@
 #define GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 
 #include "executor/backend/backend.h"
-#include "executor/backend/cpu/parallel.h"
+#include "executor/platform/parallel.h"
 
 enum ghp_loop_precision {
     GHP_PRECISION_FLOAT,
@@ -84,6 +84,7 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     int parts;
     int64_t scratch_bytes;
     const char *algorithm; /* static, or owned by the backend's own kernel */
+    bool reorders;         /* activations, into and out of another memory format */
 };
 
 /* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
@@ -96,6 +97,7 @@ void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call);
 /* The vtable entries that are the same for every CPU backend. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
+bool ghp_kernel_reorders(const struct ghp_kernel *kernel);
 enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                     struct ghp_numbers numbers);
@@ -106,11 +108,5 @@ enum ghp_status ghp_loop_accumulate_gated(struct ghp_backend *backend,
 void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
                           struct ghp_share share);
 void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range range);
-
-/* Rows of `bytes` each, every row starting on a cache line of its own: per-part scratch. */
-static inline int64_t ghp_loop_row_bytes(int64_t bytes)
-{
-    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
-}
 
 #endif

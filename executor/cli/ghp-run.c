@@ -1,8 +1,8 @@
 /* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the rest. */
 #include "core/base/log.h"
-#include "executor/transport/device_transport.h"
+#include "executor/transport/device/device_transport.h"
 #include "executor/compare/candidates.h"
-#include "executor/backend/libraries.h"
+#include "executor/cli/libraries.h"
 #include "executor/cli/session.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/processors.h"

@@ -11,7 +11,7 @@
 
 #include "executor/compare/candidates.h"
 #include "executor/compare/host_load.h"
-#include "executor/cli/setup.h"
+#include "executor/train/setup.h"
 
 struct ghp_ab {
     int64_t steps, warmup_steps; /* of a turn, at most */

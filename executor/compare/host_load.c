@@ -1,7 +1,7 @@
 /* executor/compare/host_load.c - see compare/host_load.h. */
 #include "executor/compare/host_load.h"
 
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define GHP_EXECUTOR_DATA_SAMPLES_H
 
 #include "executor/data/data.h"
-#include "executor/backend/cpu/parallel.h"
+#include "executor/platform/parallel.h"
 
 /* What of a batch a worker loads; of a stage without the input, or without the loss, the one part or the other means nothing. */
 struct ghp_load {

@@ -10,7 +10,7 @@
 #define GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 
 #include "executor/engine/loader.h"
-#include "executor/backend/team.h"
+#include "executor/transport/team.h"
 
 struct ghp_flight;
 

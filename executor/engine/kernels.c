@@ -1,7 +1,7 @@
 /* executor/engine/kernels.c - see kernels.h. */
 #include "executor/engine/kernels.h"
 
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #define GHP_EXECUTOR_ENGINE_LANE_H
 
 #include "executor/engine/stream.h"
-#include "executor/backend/team.h"
+#include "executor/transport/team.h"
 
 struct ghp_lane;
 

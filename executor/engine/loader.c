@@ -161,7 +161,7 @@ enum ghp_status ghp_loader_open(struct ghp_device device, const struct ghp_load 
     if (loader == NULL) return GHP_NO_MEMORY();
     loader->device = device;
     loader->load = *load;
-    loader->labels_at = (images + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+    loader->labels_at = ghp_align(images);
     loader->bytes = loader->labels_at + load->labels * (int64_t)sizeof(int32_t);
     for (int i = 0; i < GHP_BANKS; i++)
         GHP_TRY_GOTO(status, open_bank(loader, &loader->banks[i]), fail);

@@ -119,10 +119,11 @@ static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
 {
     const struct sides sides = sides_of(c->program, instr);
     struct ghp_kernel *kernel = NULL;
-    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D) return GHP_OK;
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D || c->ops->reorders == NULL)
+        return GHP_OK;
     const struct ghp_formats plain = {.w = ghp_formats_weights(c->ops, c->backend, &instr->local)};
     GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, plain, &kernel));
-    if (strstr(c->ops->algorithm(kernel), "+reorder") == NULL) return GHP_OK;
+    if (!c->ops->reorders(kernel)) return GHP_OK;
     for (int i = 0; i < sides.n_x; i++)
         c->wants[sides.x[i]] = true;
     for (int i = 0; i < sides.n_y; i++)
@@ -223,12 +224,6 @@ enum ghp_status ghp_formats_possible(const struct ghp_program *program,
     return status;
 }
 
-bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
-                         const struct ghp_local *local)
-{
-    return ops->can_block != NULL && ops->blocks_weights(backend, local);
-}
-
 struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
                                      const struct ghp_instr *instr, const bool *blocked)
 {
@@ -236,14 +231,6 @@ struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
     return (struct ghp_blocked){.said = true,
                                 .x = sides.n_x > 0 && blocked[sides.x[0]],
                                 .y = sides.n_y > 0 && blocked[sides.y[0]]};
-}
-
-const char *ghp_formats_algorithm(const struct ghp_op_entry *entry, struct ghp_formats formats)
-{
-    const struct ghp_op_format *in =
-        entry == NULL ? NULL
-                      : ghp_op_entry_in(entry, (struct ghp_blocked){true, formats.x, formats.y});
-    return in != NULL ? in->algorithm : entry != NULL ? entry->algorithm : NULL;
 }
 
 struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
@@ -254,65 +241,4 @@ struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struc
         .x = sides.x,
         .y = sides.y,
         .w = ghp_formats_weights(kernels->ops, kernels->backend, &instr->local)};
-}
-
-struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
-                                      const struct ghp_backend *backend,
-                                      const struct ghp_local *local)
-{
-    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D) return (struct ghp_formats){0};
-    bool can = ops->can_block(backend, local);
-    return (struct ghp_formats){.x = can && local->h * local->w > 1 && ghp_whole_blocks(local->c),
-                                .y = can && local->p * local->q > 1 && ghp_whole_blocks(local->k),
-                                .w = ghp_formats_weights(ops, backend, local)};
-}
-
-struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
-{
-    bool fused = (i & 4) != 0;
-    return (struct ghp_formats){.x = likely.x && (i & 1) != 0,
-                                .y = likely.y && (i & 2) != 0,
-                                .w = likely.w,
-                                .bias = fused,
-                                .relu = fused};
-}
-
-bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
-                       enum ghp_op op, enum ghp_pass pass)
-{
-    return ops->fuses != NULL && ops->fuses(backend, op, pass);
-}
-
-static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                               const struct ghp_opbench_task *task, const char *algorithm,
-                               struct ghp_formats formats, struct ghp_kernel **kernel)
-{
-    if (ops->prepare_blocked != NULL)
-        return ops->prepare_blocked(backend, &task->local, task->pass, algorithm, formats, kernel);
-    if (ops->prepare_as != NULL && algorithm != NULL)
-        return ops->prepare_as(backend, &task->local, task->pass, algorithm, kernel);
-    return ops->prepare(backend, &task->local, task->pass, kernel);
-}
-
-enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                                    const struct ghp_opbench_task *task,
-                                    const struct ghp_op_entry *entry, int64_t *bytes)
-{
-    struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
-    bool fuses = ghp_formats_fuses(ops, backend, task->local.op, task->pass);
-    *bytes = 0;
-    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
-        struct ghp_formats formats = ghp_formats_variant(likely, i);
-        struct ghp_kernel *kernel = NULL;
-        bool known = (formats.x ? 1 : 0) + (formats.y ? 2 : 0) != (i & 3);
-        if (ghp_formats_fused(formats) && !fuses) break;
-        if (known) continue; /* with blocks where there can be none: as an earlier one */
-        GHP_TRY(
-            prepare(ops, backend, task, ghp_formats_algorithm(entry, formats), formats, &kernel));
-        if (kernel == NULL) continue;
-        int64_t own = ops->scratch_bytes(kernel);
-        if (own > *bytes) *bytes = own;
-        ops->release(kernel);
-    }
-    return GHP_OK;
 }

@@ -1,7 +1,7 @@
 /* executor/engine/p2p_thread.c - see engine/p2p_thread.h. */
 #include "executor/engine/p2p_thread.h"
 
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "core/program/program.h"
 #include "executor/backend/device.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 enum { GHP_BANKS = 2 };
 

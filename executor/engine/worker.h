@@ -16,9 +16,9 @@
 #include "executor/data/prefetch.h"
 #include "executor/engine/arena.h"
 #include "executor/data/data.h"
-#include "executor/train/fault.h"
-#include "executor/engine/step_timer.h"
-#include "executor/backend/team.h"
+#include "executor/engine/fault.h"
+#include "executor/platform/step_timer.h"
+#include "executor/transport/team.h"
 
 struct ghp_worker;
 

@@ -2,7 +2,7 @@
 #include "executor/opbench/opbench.h"
 #include "core/model/precision.h"
 #include "executor/backend/backend_private.h"
-#include "executor/opbench/operands.h"
+#include "executor/backend/operands.h"
 
 #include <stdlib.h>
 #include <string.h>

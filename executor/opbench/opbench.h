@@ -8,7 +8,7 @@
  * passes that read what earlier passes wrote (indices, means) get it from those passes, run once at opening. Operations
  * that may overwrite their input do so, as in training.
  *
- * Call order: open -> run ... run -> close. Tests that look at tensors use executor/opbench/operands.h. */
+ * Call order: open -> run ... run -> close. Tests that look at tensors use executor/backend/operands.h. */
 #ifndef GHP_EXECUTOR_OPBENCH_OPBENCH_H
 #define GHP_EXECUTOR_OPBENCH_OPBENCH_H
 

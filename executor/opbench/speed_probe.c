@@ -3,7 +3,7 @@
 
 #include "executor/backend/backend_private.h"
 #include "executor/opbench/opbench.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #define GHP_EXECUTOR_REPORT_PREDICTION_ERROR_H
 
 #include "core/cost/simulate.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 struct ghp_term {
     double predicted_s, measured_s;

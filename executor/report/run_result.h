@@ -6,7 +6,7 @@
 #define GHP_EXECUTOR_REPORT_RUN_RESULT_H
 
 #include "executor/report/report.h"
-#include "executor/cli/setup.h"
+#include "executor/train/setup.h"
 #include "executor/train/train.h"
 
 struct ghp_outcome {

@@ -9,7 +9,7 @@
  *     anything else:       own = mean over steps; the median over the workers; waiting = 0
  *
  * Medians, so that one slow worker is seen as its partners' waiting, not as a slower operation.  The steps are those of
- * middling length on worker 0 (executor/engine/step_timer.h).
+ * middling length on worker 0 (executor/platform/step_timer.h).
  *
  * Tested  tests/executor/test_partners.c */
 #ifndef GHP_EXECUTOR_REPORT_STRAGGLER_WAIT_H

@@ -3,7 +3,7 @@
 
 #include "core/base/file.h"
 #include "executor/platform/random.h"
-#include "executor/transport/broadcast.h"
+#include "executor/state/broadcast.h"
 #include "executor/state/shard.h"
 #include "executor/state/weight_blocks.h"
 

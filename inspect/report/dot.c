@@ -1,5 +1,5 @@
 /* inspect/report/dot.c - the network in Graphviz's language, its splits as colours. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 /* Fill and border of each kind of split: light enough for black text. */
 static const char *const colours[][2] = {{"#d9e8f7", "#2667a8"},

@@ -1,5 +1,5 @@
 /* inspect/report/html.c - the page: its head and figures, the strategies beside each other, the certificate. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "core/plan/staging_text.h"
 

@@ -1,5 +1,5 @@
 /* inspect/report/layers.c - the table of layers: what each costs by which term, and its runner-up. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "inspect/inspect.h"
 

@@ -1,7 +1,7 @@
 /* inspect/report/limits.c - when another plan would be better: break-even values by layer, ranges of the whole plan.
  *
  * Only what the plan file carries; nothing where it carries nothing. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* inspect/report/machine.c - the machine's section: which node and cores each worker has, coloured by group. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "core/base/units.h"
 

@@ -1,5 +1,5 @@
 /* inspect/report/memory.c - a worker's live bytes over the points of a step, by what they hold, under the limit. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "core/base/units.h"
 

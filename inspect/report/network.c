@@ -1,7 +1,7 @@
 /* inspect/report/network.c - the network's section: blocks coloured by split, tensors between them, a legend.
  *
  * Drawn twice: in columns for wide windows, in one column for narrow ones; the style sheet shows one of them. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "core/base/units.h"
 #include "inspect/report/blocks.h"

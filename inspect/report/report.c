@@ -1,5 +1,5 @@
 /* inspect/report/report.c - what every form of a report is made of; the forms are in report/html.c, _trace.c and _dot.c. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include <math.h>
 #include <stdlib.h>

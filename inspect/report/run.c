@@ -2,7 +2,7 @@
  *
  * Both list the same instructions in the same order, so the join is by index; each is compared by name, layer and
  * stream, so that a run of another plan is refused. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "core/base/json.h"
 

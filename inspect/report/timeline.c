@@ -2,7 +2,7 @@
  *
  * Drawings stretch to the window (or to the zoom), so their texts stand beside them.  What is too short to be seen is
  * drawn together with its neighbours of the same phase. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include <math.h>
 #include <stdlib.h>

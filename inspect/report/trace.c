@@ -2,7 +2,7 @@
  *
  * Processes for the prediction (one a stage) and the run, each with a lane a stream.  Times
  * are in microseconds from the step's start, as the format wants. */
-#include "inspect/report/private.h"
+#include "inspect/report/report_private.h"
 
 #include "core/base/json_lines.h"
 

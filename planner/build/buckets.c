@@ -1,9 +1,7 @@
 /* planner/build/buckets.c - bucket sizes of gradient reductions, tried on plans that a search kept. */
 #include "planner/build/build_private.h"
 
-const int64_t ghp_making_bucket_sizes[GHP_MAKING_BUCKET_SIZES] = {
-    0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
-    1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
+#include "planner/build/staged.h"
 
 static bool fits(const struct ghp_making *m, int64_t peak_bytes)
 {

@@ -2,7 +2,7 @@
 #include "planner/build/build_private.h"
 
 #include "core/base/log.h"
-#include "planner/sweep/break_even.h"
+#include "planner/alternatives/break_even.h"
 #include "planner/build/staged.h"
 #include "onnx/network.h"
 
@@ -11,13 +11,6 @@
 #include <string.h>
 
 static const double least_share = 0.05; /* of the time limit, for a plan made again */
-
-enum ghp_status ghp_making_text(char **to, const char *text)
-{
-    free(*to);
-    *to = strdup(text);
-    return *to == NULL ? GHP_NO_MEMORY() : GHP_OK;
-}
 
 /* ---- from a finished search to the plan ---- */
 

@@ -11,38 +11,7 @@
 #ifndef GHP_PLANNER_BUILD_BUILD_H
 #define GHP_PLANNER_BUILD_BUILD_H
 
-#include "core/plan/plan.h"
-#include "planner/pipeline/partition.h"
-#include "planner/search/baselines.h"
-#include "planner/search/search.h"
-
-enum { GHP_BUCKET_AUTO = -1 };
-
-struct ghp_wishes {
-    const char *model_path, *profile_path; /* as given */
-    const struct ghp_profile *profile;     /* sealed; borrowed */
-    struct ghp_extent extent;
-    enum ghp_strategy strategy;
-    const char *force;    /* planner/search/baselines.h; NULL: nothing */
-    int groups;           /* 0: any */
-    int64_t memory_bytes; /* 0: no limit */
-    int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
-    double time_limit_s;  /* of all that makes the plan; what is begun then is finished */
-    double gap;           /* relative; a plan this near to the bound will do; 0: the best */
-    bool simplify;   /* data parallelism where the best plan is not faster by more than its error */
-    bool break_even; /* say at which values each layer's choice flips; planner/sweep/break_even.h */
-    bool decision_only; /* splits, buckets and what they cost: no alternatives */
-    enum ghp_solver solver;
-    bool heuristic; /* the plan by rules (planner/pipeline/heuristic.h), and how far it is from the best */
-    bool all_roles; /* stages and micro-batches are searched too */
-    struct ghp_allocate_space space; /* of that search */
-    const char *stages;         /* the stages as planner/pipeline/partition.h reads them; NULL: not given */
-    int micro_batches;          /* with `stages`, or alone; 0: not given */
-    enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
-    bool keep_layers; /* no layer is made again going backward, however the memory binds */
-    bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
-    const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
-};
+#include "planner/build/request.h"
 
 /* Makes the plan.
  *

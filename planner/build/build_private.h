@@ -6,7 +6,7 @@
 
 #include "planner/build/build.h"
 
-enum { GHP_MAKING_BASELINES = 3, GHP_MAKING_BUCKET_SIZES = 11 };
+enum { GHP_MAKING_BASELINES = 3 };
 
 /* What a plan has that was found by trial, so that no proof is about it. */
 enum ghp_trial { GHP_TRIAL_NONE, GHP_TRIAL_REMADE, GHP_TRIAL_UNEVEN };
@@ -49,6 +49,10 @@ static inline double ghp_making_deadline(const struct ghp_making *m, double shar
 
 /* A copy of a text in place of what is there.  GHP_OK; GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_making_text(char **to, const char *text);
+/* Whether anything may be found by trial: only where no splits or groups were asked for, and not on GPUs. */
+bool ghp_making_may_try(const struct ghp_wishes *w);
+/* Whether layers made again going backward are looked for. */
+bool ghp_making_may_remake(const struct ghp_making *m);
 
 /* ---- build/memory_format.c ---- */
 
@@ -74,9 +78,6 @@ enum ghp_status ghp_making_take_faster_baseline(struct ghp_making *m);
 
 /* ---- build/buckets.c ---- */
 
-/* Tried where the wishes leave it open [bytes]; the first: each layer alone. */
-extern const int64_t ghp_making_bucket_sizes[GHP_MAKING_BUCKET_SIZES];
-
 /* The fastest (plan, bucket size) among the plans that a search kept; each layer alone where that is as fast. */
 enum ghp_status ghp_making_tune_bucket(const struct ghp_making *m,
                                        const struct ghp_search_result *result, int *kept,
@@ -96,8 +97,6 @@ enum ghp_status ghp_making_search_roles(struct ghp_making *m);
 
 /* ---- build/trials.c ---- */
 
-/* Whether layers made again going backward are looked for. */
-bool ghp_making_may_remake(const struct ghp_making *m);
 /* Layers made again, where the memory keeps a faster plan away. */
 enum ghp_status ghp_making_search_remade(struct ghp_making *m);
 /* Unequal shares for workers that are not equally fast; taken where they are surely faster than what was found before. */

@@ -2,7 +2,7 @@
 #include "planner/build/build_private.h"
 
 #include "core/base/log.h"
-#include "planner/sweep/alternatives.h"
+#include "planner/alternatives/alternatives.h"
 
 #include <math.h>
 #include <stdio.h>

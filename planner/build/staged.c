@@ -1,11 +1,14 @@
 /* planner/build/staged.c - see build/staged.h. */
 #include "planner/build/staged.h"
 
-#include "planner/build/build_private.h"
 #include "core/plan/staging_text.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+const int64_t ghp_making_bucket_sizes[GHP_MAKING_BUCKET_SIZES] = {
+    0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
+    1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
 
 enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
                                  struct ghp_staging *staging)

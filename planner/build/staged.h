@@ -4,7 +4,12 @@
 #ifndef GHP_PLANNER_BUILD_STAGED_H
 #define GHP_PLANNER_BUILD_STAGED_H
 
-#include "planner/build/build.h"
+#include "planner/build/request.h"
+
+enum { GHP_MAKING_BUCKET_SIZES = 11 };
+
+/* Tried where the wishes leave it open [bytes]; the first: each layer alone. */
+extern const int64_t ghp_making_bucket_sizes[GHP_MAKING_BUCKET_SIZES];
 
 /* The staging that the wishes give; n and micro_batches 0: none.
  *

@@ -7,20 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Only where no splits or groups were asked for, and not on GPUs. */
-static bool may_try(const struct ghp_wishes *w)
-{
-    return !w->heuristic && w->force == NULL && w->groups == 0 &&
-           strcmp(w->profile->backend, "cuda") != 0;
-}
-
-bool ghp_making_may_remake(const struct ghp_making *m)
-{
-    const struct ghp_wishes *w = m->wishes;
-
-    return w->memory_bytes > 0 && !w->keep_layers && may_try(w);
-}
-
 static double best_so_far(const struct ghp_making *m)
 {
     if (m->staged) return m->outer.step_s;
@@ -74,7 +60,7 @@ enum ghp_status ghp_making_search_uneven(struct ghp_making *m)
     struct ghp_allocate_job job = ghp_making_job(m, 0.95);
     struct ghp_allocation found = {0};
 
-    if (speed == NULL || w->even_shares || !may_try(w)) return GHP_OK;
+    if (speed == NULL || w->even_shares || !ghp_making_may_try(w)) return GHP_OK;
     job.best_s = best_so_far(m);
     GHP_TRY(ghp_uneven_find(&job, speed, &found));
     take_trial(m, &found, GHP_TRIAL_UNEVEN);

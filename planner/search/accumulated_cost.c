@@ -1,6 +1,7 @@
 /* planner/search/accumulated_cost.c - loads: a plan's work as prefix sums. */
 #include "planner/search/constraints_private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,4 +139,20 @@ void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_l
     add_up_both(load->work[0], load->work[1], in->n_slots + 1);
     add_up(load->reduce, in->n_items + 1);
     if (in->has_memory) add_up(load->live, in->n_points);
+}
+
+double ghp_rows_most_between(const struct ghp_instance *in, int from_item, int to_item)
+{
+    double sum = 0;
+
+    for (int i = from_item; i <= to_item; ++i)
+        if (i < in->n_layers) sum += in->most_reduce_s[in->n_layers - 1 - i];
+    if (to_item == in->n_layers) {
+        double most = 0;
+
+        for (int i = 0; i < in->n_choices[in->n_layers - 1]; ++i)
+            most = fmax(most, in->metric_s[i]);
+        sum += most;
+    }
+    return sum;
 }

@@ -64,22 +64,6 @@ double ghp_row_value(const struct ghp_charges *charges, const struct ghp_row *ro
     return sum;
 }
 
-double ghp_rows_most_between(const struct ghp_instance *in, int from_item, int to_item)
-{
-    double sum = 0;
-
-    for (int i = from_item; i <= to_item; ++i)
-        if (i < in->n_layers) sum += in->most_reduce_s[in->n_layers - 1 - i];
-    if (to_item == in->n_layers) {
-        double most = 0;
-
-        for (int i = 0; i < in->n_choices[in->n_layers - 1]; ++i)
-            most = fmax(most, in->metric_s[i]);
-        sum += most;
-    }
-    return sum;
-}
-
 static struct ghp_row path_row(const struct ghp_instance *in, const struct ghp_charge *c,
                                int variant, int source, int waiter)
 {

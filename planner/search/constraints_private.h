@@ -33,7 +33,7 @@ static inline int ghp_rows_backward_begin(const struct ghp_instance *in, int sta
     return in->ready_slot[in->n_layers - in->route[stage].end_layer];
 }
 
-/* ---- search/constraints.c ---- */
+/* ---- search/accumulated_cost.c ---- */
 
 /* The most that reductions of these items can take. */
 double ghp_rows_most_between(const struct ghp_instance *in, int from_item, int to_item);

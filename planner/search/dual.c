@@ -1,5 +1,5 @@
-/* planner/search/dual.c - column generation for the bound of dual.h; its linear program is dual_master.h's. */
-#include "planner/search/dual_master.h"
+/* planner/search/dual.c - column generation for the bound of dual.h; its linear program is dual_private.h's. */
+#include "planner/search/dual_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,16 +51,6 @@ void ghp_dual_close(struct ghp_dual *dual)
 }
 
 /* ---- rows and columns ---- */
-
-int ghp_dual_find_row(struct ghp_dual *dual, const struct ghp_row *row)
-{
-    for (int k = 0; k < dual->n_rows; ++k)
-        if (ghp_row_same(&dual->rows[k], row)) return k;
-    if (dual->n_rows == GHP_DUAL_ROWS) return -1;
-    dual->rows[dual->n_rows] = *row;
-    dual->weight[dual->n_rows] = 0;
-    return dual->n_rows++;
-}
 
 double ghp_dual_value(struct ghp_dual *dual, const struct ghp_load *load, struct ghp_row *row)
 {

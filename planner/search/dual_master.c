@@ -1,9 +1,19 @@
-/* planner/search/dual_master.c - see dual_master.h; the linear program is GLPK's. */
-#include "planner/search/dual_master.h"
+/* planner/search/dual_master.c - see dual_private.h; the linear program is GLPK's. */
+#include "planner/search/dual_private.h"
 
 #include <glpk.h>
 #include <math.h>
 #include <stdlib.h>
+
+int ghp_dual_find_row(struct ghp_dual *dual, const struct ghp_row *row)
+{
+    for (int k = 0; k < dual->n_rows; ++k)
+        if (ghp_row_same(&dual->rows[k], row)) return k;
+    if (dual->n_rows == GHP_DUAL_ROWS) return -1;
+    dual->rows[dual->n_rows] = *row;
+    dual->weight[dual->n_rows] = 0;
+    return dual->n_rows++;
+}
 
 enum { COLUMN_Z = 1, COLUMN_OVER = 2, FIRST_PLAN = 3 };
 

@@ -20,11 +20,6 @@ struct maker {
     int stage; /* whose memory the present spans are of */
 };
 
-static int64_t aligned(int64_t bytes)
-{
-    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
-}
-
 static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
 {
     if (bytes <= 0 || first > last) return GHP_OK;
@@ -37,7 +32,7 @@ static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int firs
         spans->max = max;
     }
     spans->span[spans->n++] =
-        (struct ghp_span){.bytes = aligned(bytes), .first = first, .last = last};
+        (struct ghp_span){.bytes = ghp_align(bytes), .first = first, .last = last};
     return GHP_OK;
 }
 
@@ -86,8 +81,8 @@ static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_
     GHP_TRY(put_between(spans, bytes, first, last, s.forward, s.forward_end));
     GHP_TRY(put_between(spans, bytes, first, last, s.backward, s.backward_end));
     if (!kept || others < 1) return GHP_OK;
-    GHP_TRY(put_span(spans, others * aligned(bytes), s.forward, s.forward_end));
-    return put_span(spans, others * aligned(bytes), s.backward, s.backward_end);
+    GHP_TRY(put_span(spans, others * ghp_align(bytes), s.forward, s.forward_end));
+    return put_span(spans, others * ghp_align(bytes), s.backward, s.backward_end);
 }
 
 /* The same for what there is once, however many micro-batches: weights and their like. */
@@ -166,7 +161,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
 
     if (layer->n_params > 0) {
-        int64_t each = aligned(ghp_local_weight_elements(local) / layer->n_params * bytes);
+        int64_t each = ghp_align(ghp_local_weight_elements(local) / layer->n_params * bytes);
 
         GHP_TRY(add_lasting(m, spans, 3 * layer->n_params * each)); /* weight, gradient, momentum */
         if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
@@ -175,7 +170,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
                             (ghp_layer_drifts(layer) ? 2 : 1) * layer->n_states *
-                                aligned(local->c * bytes)));
+                                ghp_align(local->c * bytes)));
     if (v == m->in->route[m->stage].first_layer)
         GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
     return GHP_OK;

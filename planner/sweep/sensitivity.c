@@ -4,7 +4,7 @@
 #include "core/base/log.h"
 #include "core/plan/profile_edit.h"
 #include "core/base/units.h"
-#include "planner/sweep/quantity.h"
+#include "planner/alternatives/quantity.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
-#include "executor/backend/libraries.h"
+#include "executor/cli/libraries.h"
 #include "profiler/worklist/analytic.h"
 #include "profiler/validate/validation.h"
 #include "profiler/run/run.h"

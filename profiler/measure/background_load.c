@@ -1,8 +1,7 @@
 /* profiler/measure/background_load.c - see measure/background_load.h. */
 #include "profiler/measure/background_load.h"
 
-#include "profiler/measure/ops.h"
-#include "profiler/worklist/autotuning.h"
+#include "profiler/measure/autotuning.h"
 
 #include <stdlib.h>
 
@@ -26,7 +25,7 @@ static bool can_be(const struct ghp_measure *m)
 /* Seconds of what pure data parallelism runs, as far as they are known. */
 static double seconds_of(const struct ghp_agenda_op *op)
 {
-    return op->value == GHP_VALUE_DATA ? ghp_measure_summary(&op->ways[0].samples).seconds : 0;
+    return op->value == GHP_VALUE_DATA ? ghp_samples_summary(&op->ways[0].samples).seconds : 0;
 }
 
 /* By the algorithm that was the quickest; without memory for it there is one operation less. */

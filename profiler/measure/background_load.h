@@ -8,6 +8,7 @@
 #ifndef GHP_PROFILER_MEASURE_BACKGROUND_LOAD_H
 #define GHP_PROFILER_MEASURE_BACKGROUND_LOAD_H
 
+#include "profiler/measure/measure.h"
 #include "profiler/worklist/worklist.h"
 
 struct ghp_bystanders;

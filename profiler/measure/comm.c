@@ -140,7 +140,7 @@ done:
 
 static enum ghp_status enter(const struct ghp_agenda_comm *what, struct ghp_profile *profile)
 {
-    struct ghp_timed timed = ghp_measure_summary(&what->samples);
+    struct ghp_timed timed = ghp_samples_summary(&what->samples);
     struct ghp_comm_entry entry = {.op = what->op,
                                    .count = what->count,
                                    .stride = what->stride,
@@ -160,7 +160,7 @@ static bool is_clear(const struct ghp_agenda *agenda, const struct ghp_agenda_co
 
         if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
             other->bytes < what->bytes && other->bytes >= LEAST_CLEAR_BYTES && other->samples.n > 0 &&
-            ghp_measure_summary(&other->samples).seconds > clear_s)
+            ghp_samples_summary(&other->samples).seconds > clear_s)
             return true;
     }
     return false;

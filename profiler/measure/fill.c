@@ -1,7 +1,7 @@
 /* profiler/measure/fill.c - see measure/fill.h. */
 #include "profiler/measure/fill.h"
 
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 #include "profiler/worklist/analytic_op.h"
 
 #include <math.h>

@@ -10,7 +10,6 @@
 
 /* Samples that spread more than this are not trusted yet. */
 static const double calm_spread = 0.03;
-static const double fences = 1.5; /* times the distance of the quartiles: Tukey's */
 static const int64_t max_repeats = 1000000;
 static const double near_fastest = 0.9; /* so near to the fastest worker's speed counts as that */
 static const double head_start_s = 100e-6; /* of the host before a device */
@@ -21,43 +20,6 @@ double ghp_measure_now_s(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* A step adds operations up, and means are what adds; samples far beyond the quartiles were disturbed. */
-static double mean_inside(const double *values, int n, double low, double high)
-{
-    double sum = 0;
-    int inside = 0;
-
-    for (int i = 0; i < n; ++i) {
-        if (values[i] < low || values[i] > high) continue;
-        sum += values[i];
-        ++inside;
-    }
-    return sum / inside;
-}
-
-struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples)
-{
-    struct ghp_timed timed = {.samples = samples->n};
-    double values[GHP_MAX_SAMPLES], low, high, fence;
-
-    if (samples->n == 0) return timed;
-    memcpy(values, samples->values, sizeof values);
-    qsort(values, (size_t)samples->n, sizeof *values, ascending);
-    low = ghp_contest_quantile(values, samples->n, 0.25);
-    high = ghp_contest_quantile(values, samples->n, 0.75);
-    fence = fences * (high - low);
-    timed.seconds = mean_inside(values, samples->n, low - fence, high + fence);
-    if (timed.seconds > 0) timed.spread = (high - low) / timed.seconds;
-    return timed;
 }
 
 /* What the ranks say that did not fail themselves. */
@@ -231,7 +193,7 @@ static int64_t repeats_for(double sample_s, double once_s)
 enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                int more, struct ghp_samples *samples)
 {
-    double once_s = ghp_measure_summary(samples).seconds;
+    double once_s = ghp_samples_summary(samples).seconds;
 
     for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
         GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
@@ -264,10 +226,10 @@ enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task ta
     struct ghp_samples samples = {0};
 
     GHP_TRY(ghp_measure_more(m, task, effort.sample_s, effort.min_samples, &samples));
-    *timed = ghp_measure_summary(&samples);
+    *timed = ghp_samples_summary(&samples);
     while (samples.n < effort.max_samples && timed->spread > calm_spread) {
         GHP_TRY(ghp_measure_more(m, task, effort.sample_s, 1, &samples));
-        *timed = ghp_measure_summary(&samples);
+        *timed = ghp_samples_summary(&samples);
     }
     return GHP_OK;
 }

@@ -9,7 +9,8 @@
 #define GHP_PROFILER_MEASURE_MEASURE_H
 
 #include "core/cost/profile.h"
-#include "executor/backend/team.h"
+#include "executor/transport/team.h"
+#include "profiler/worklist/samples.h"
 
 /* Who measures; everything is borrowed. */
 struct ghp_measure {
@@ -73,27 +74,11 @@ static inline struct ghp_team ghp_measure_carrier(const struct ghp_measure *m)
                                                .carrier = m->carrier});
 }
 
-enum { GHP_MAX_SAMPLES = 9 };
-
-/* Seconds of one run, as often as they were taken. */
-struct ghp_samples {
-    int n;
-    double values[GHP_MAX_SAMPLES];
-};
-
 /* How long one sample should last. */
 struct ghp_effort {
     double sample_s; /* > 0 */
     int min_samples; /* 1 .. GHP_MAX_SAMPLES; more are taken, up to max, while they spread */
     int max_samples;
-};
-
-/* What came out. */
-struct ghp_timed {
-    /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
-    double seconds;
-    double spread; /* (third quartile - first quartile) / seconds */
-    int samples;
 };
 
 /* Times a task.
@@ -137,8 +122,5 @@ enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status s
 
 /* Seconds since some fixed moment, never backwards. */
 double ghp_measure_now_s(void);
-
-/* Median and spread of n >= 1 samples. */
-struct ghp_timed ghp_measure_summary(const struct ghp_samples *samples);
 
 #endif

@@ -1,24 +1,14 @@
 /* profiler/measure/ops.c - opens, times and closes one operation after the other. */
 #include "profiler/measure/ops.h"
 #include "core/base/log.h"
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 #include "profiler/measure/background_load.h"
-#include "profiler/worklist/autotuning.h"
+#include "profiler/measure/autotuning.h"
 
 #include <math.h>
 #include <stdio.h>
 
 static const double stays = 1.5; /* bystanders, beyond what the operation takes in company */
-
-struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
-                                            const struct ghp_agenda_op *op)
-{
-    double other =
-        op->step_bytes < (double)m->cache_bytes ? op->step_bytes : (double)m->cache_bytes;
-
-    return (struct ghp_opbench_task){
-        .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
-}
 
 /* What rank 0 decides about an operation. */
 enum decision { MEASURE, LEAVE };
@@ -55,7 +45,7 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
                                     struct ghp_agenda_op *op)
 {
     const struct ghp_measure *m = walk->m;
-    double once_s = ghp_measure_summary(&op->ways[0].samples).seconds, took_s = 0;
+    double once_s = ghp_samples_summary(&op->ways[0].samples).seconds, took_s = 0;
     int64_t repeats = (int64_t)fmax(1, ceil(m->sample_s / fmax(once_s, 1e-9)));
     enum ghp_status status;
 
@@ -77,8 +67,8 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
 /* What the other workers' running the operation too, in the place of others, adds: a share of its seconds. */
 static double company_of(const struct ghp_agenda_op *op)
 {
-    double together_s = ghp_measure_summary(&op->ways[0].samples).seconds;
-    double lone_s = ghp_measure_summary(&op->lone).seconds;
+    double together_s = ghp_samples_summary(&op->ways[0].samples).seconds;
+    double lone_s = ghp_samples_summary(&op->lone).seconds;
 
     return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
@@ -188,7 +178,7 @@ static void put_formats(const struct ghp_agenda_op *op, struct ghp_op_entry *ent
 
 static enum ghp_status enter_measured(struct walk *walk, struct ghp_agenda_op *op)
 {
-    struct ghp_timed timed = ghp_measure_summary(&op->ways[0].samples);
+    struct ghp_timed timed = ghp_samples_summary(&op->ways[0].samples);
     struct ghp_op_entry entry = {.seconds = timed.seconds,
                                  .spread = timed.spread,
                                  .algorithm = op->ways[0].used,

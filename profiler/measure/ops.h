@@ -12,10 +12,6 @@
 #include "profiler/worklist/time_estimate.h"
 #include "profiler/measure/measure.h"
 
-/* An operation of the agenda with the caches that training would leave it: a step of a small network stays in them. */
-struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
-                                            const struct ghp_agenda_op *op);
-
 /* Whether workers of this backend leave it to the convolution before it (executor/engine/fuse.h): entered once, as no time. */
 bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op *op);
 

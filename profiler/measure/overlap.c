@@ -196,7 +196,7 @@ static enum ghp_status round_queue(struct traffic *t, struct ghp_stream_thread *
 
 static double slowdown(const struct ghp_samples *rounds)
 {
-    return fmax(1, ghp_measure_summary(rounds).seconds);
+    return fmax(1, ghp_samples_summary(rounds).seconds);
 }
 
 /* ---- where a carrier enqueues: both queues filled at once, and marks at their ends ---- */
@@ -394,7 +394,7 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
     *overlap = (struct ghp_overlap){.compute = slowdown(&compute),
                                     .comm = slowdown(&comm),
                                     .link = slowdown(&link),
-                                    .queue_s = fmax(0, ghp_measure_summary(&queue).seconds)};
+                                    .queue_s = fmax(0, ghp_samples_summary(&queue).seconds)};
     return GHP_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "profiler/run/run_private.h"
 
 #include "executor/opbench/opbench.h"
+#include "profiler/measure/autotuning.h"
 #include "profiler/measure/overlap.h"
 #include "profiler/measure/rates.h"
 

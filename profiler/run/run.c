@@ -102,8 +102,8 @@ static void count_all(struct ghp_measuring *run)
 static void note_pace(struct ghp_profile *profile, const struct ghp_samples samples[GHP_PACE_JOBS])
 {
     if (profile->pace.compute_s > 0) return;
-    profile->pace = (struct ghp_pace){.compute_s = ghp_measure_summary(&samples[0]).seconds,
-                                      .memory_s = ghp_measure_summary(&samples[1]).seconds};
+    profile->pace = (struct ghp_pace){.compute_s = ghp_samples_summary(&samples[0]).seconds,
+                                      .memory_s = ghp_samples_summary(&samples[1]).seconds};
 }
 
 static enum ghp_status measure_all(struct ghp_measuring *run)

@@ -12,7 +12,7 @@
 #include "executor/backend/backend.h"
 #include "core/model/precision.h"
 #include "executor/platform/binding.h"
-#include "executor/transport/device_transport.h"
+#include "executor/transport/device/device_transport.h"
 #include "executor/transport/transport.h"
 #include "profiler/measure/fill.h"
 

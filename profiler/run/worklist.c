@@ -2,7 +2,7 @@
 #include "profiler/run/run_private.h"
 
 #include "core/base/log.h"
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 #include "profiler/measure/speed.h"
 #include "profiler/run/resume.h"
 

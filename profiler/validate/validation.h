@@ -17,6 +17,7 @@
 
 #include "core/base/json.h"
 #include "executor/platform/binding.h"
+#include "executor/transport/transport.h"
 #include "profiler/worklist/worklist.h"
 
 enum ghp_held_out_kind { GHP_HELD_OUT_SIZE, GHP_HELD_OUT_GROUP, GHP_HELD_OUT_COUNT };

@@ -20,7 +20,7 @@ static bool shown(const struct ghp_held_out_trial *trial, enum ghp_held_out_kind
 
 double ghp_held_out_error(const struct ghp_held_out_trial *trial, enum ghp_held_out_kind kind)
 {
-    double measured_s = trial->comm.samples.n > 0 ? ghp_measure_summary(&trial->comm.samples).seconds : 0;
+    double measured_s = trial->comm.samples.n > 0 ? ghp_samples_summary(&trial->comm.samples).seconds : 0;
 
     return measured_s > 0 ? trial->predicted_s[kind] / measured_s - 1 : 0;
 }
@@ -73,7 +73,7 @@ static int unmeasured(const struct ghp_held_out *held)
 static void add_row(struct ghp_table *t, const struct ghp_held_out_trial *trial,
                     enum ghp_held_out_kind kind)
 {
-    struct ghp_timed timed = ghp_measure_summary(&trial->comm.samples);
+    struct ghp_timed timed = ghp_samples_summary(&trial->comm.samples);
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", kind_names[kind]);
@@ -172,7 +172,7 @@ enum ghp_status ghp_held_out_print(struct ghp_held_out_result *result, const cha
 
 static json_t *row_json(const struct ghp_held_out_trial *trial, enum ghp_held_out_kind kind)
 {
-    struct ghp_timed timed = ghp_measure_summary(&trial->comm.samples);
+    struct ghp_timed timed = ghp_samples_summary(&trial->comm.samples);
 
     return json_pack("{s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:i, s:f}", "held_out",
                      kind_names[kind], "op", ghp_comm_name(trial->comm.op), "count",

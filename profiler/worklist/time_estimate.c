@@ -9,7 +9,7 @@ static const double flops_per_s = 1e10, bytes_per_s = 1e9; /* before anything is
 
 static double run_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op)
 {
-    if (op->ways[0].samples.n > 0) return ghp_measure_summary(&op->ways[0].samples).seconds;
+    if (op->ways[0].samples.n > 0) return ghp_samples_summary(&op->ways[0].samples).seconds;
     if (op->flops > 0) return op->flops / (f->flop_s > 0 ? f->flops / f->flop_s : flops_per_s);
     return op->bytes / (f->byte_s > 0 ? f->bytes / f->byte_s : bytes_per_s);
 }
@@ -54,7 +54,7 @@ double ghp_forecast_s(const struct ghp_forecast *f, const struct ghp_agenda_op *
 void ghp_forecast_note(struct ghp_forecast *f, const struct ghp_agenda_op *op, enum ghp_visit kind,
                        struct ghp_visiting visiting, double wall_s)
 {
-    double seconds = ghp_measure_summary(&op->ways[0].samples).seconds;
+    double seconds = ghp_samples_summary(&op->ways[0].samples).seconds;
 
     f->visits[kind].wall_s += wall_s;
     f->visits[kind].samples_s += samples_s(f, op, kind, visiting);

@@ -14,7 +14,8 @@
 
 #include "core/plan/space.h"
 #include "executor/engine/fuse.h"
-#include "profiler/measure/measure.h"
+#include "core/cost/profile.h"
+#include "profiler/worklist/samples.h"
 
 /* How much a plan hangs on an operation. */
 enum ghp_value {

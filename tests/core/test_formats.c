@@ -3,7 +3,7 @@
  * does not say enough decides nothing.
  *
  * Prices are whole numbers of nanoseconds, some thousand a step: their sums in any order agree to 1e-12. */
-#include "core/program/memory_format.h"
+#include "core/plan/memory_format.h"
 #include "tests/check.h"
 
 #include <math.h>

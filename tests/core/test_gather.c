@@ -1,6 +1,7 @@
 /* tests/core/test_gather.c - views and pads: which are refused, which keep channels apart, and their tables. */
 #include "core/model/index_map.h"
 #include "core/model/model_private.h"
+#include "core/sharding/index_table.h"
 #include "tests/check.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * cut would take among them; chains of any length; a frontier that is too wide.
  *
  * Costs are whole numbers below 2^20, so that sums of some hundreds are exact and equal bit by bit in any order. */
-#include "core/program/labelling.h"
+#include "core/plan/labelling.h"
 #include "tests/check.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* tests/core/test_machine.c - the machine file, placement of workers, and the law of collectives over its links. */
-#include "core/cost/embed.h"
+#include "core/cost/machine.h"
 #include "core/cost/profile.h"
 #include "tests/check.h"
 

@@ -13,7 +13,7 @@
 #include <functional>
 #include <utility>
 
-#include "executor/backend/cuda/runtime.h"
+#include "executor/backend/cuda/kernels/runtime.h"
 
 #undef __global__
 #undef __device__

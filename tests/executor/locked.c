@@ -2,7 +2,7 @@
 #include "tests/executor/locked.h"
 
 #include "executor/backend/backend_private.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <pthread.h>
 #include <stdio.h>

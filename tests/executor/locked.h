@@ -14,7 +14,7 @@ extern const struct ghp_backend_ops locked_backend; /* "locked" */
 
 /* A carrier that enqueues on a locked device: collectives go onto its tapes. `base` carries its memory at once.
  *
- * base_ops, base   executor/transport/staged.h's; borrowed */
+ * base_ops, base   executor/transport/device/staged.h's; borrowed */
 extern const struct ghp_transport_ops locked_carrier;
 enum ghp_status locked_carrier_open(const struct ghp_transport_ops *base_ops,
                                     struct ghp_transport *base, struct ghp_device device,

@@ -4,7 +4,7 @@
 #ifndef GHP_TESTS_EXECUTOR_OP_CASE_H
 #define GHP_TESTS_EXECUTOR_OP_CASE_H
 
-#include "executor/opbench/operands.h"
+#include "executor/backend/operands.h"
 
 struct op_tensor { /* what a pass writes, or a test compares */
     const char *name;

@@ -12,7 +12,7 @@
 #include "tests/executor/twin_case.h"
 
 #include "executor/backend/backend_private.h"
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 #include "executor/state/weight_blocks.h"
 
 static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;

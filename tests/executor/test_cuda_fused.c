@@ -12,7 +12,7 @@
 #include "tests/check.h"
 
 #include "executor/backend/backend_private.h"
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 
 #include <math.h>
 

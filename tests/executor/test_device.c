@@ -6,9 +6,9 @@
  * access anywhere would end the test. */
 #include "executor/state/checkpoint.h"
 #include "executor/train/evaluate.h"
-#include "executor/opbench/operands.h"
+#include "executor/backend/operands.h"
 #include "executor/state/parameters.h"
-#include "executor/transport/staged.h"
+#include "executor/transport/device/staged.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

@@ -8,9 +8,9 @@
 
 #include "core/model/precision.h"
 #include "executor/backend/backend.h"
-#include "executor/transport/device_transport.h"
+#include "executor/transport/device/device_transport.h"
 #include "executor/transport/nccl/transport_nccl.h"
-#include "executor/transport/staged.h"
+#include "executor/transport/device/staged.h"
 
 static struct ghp_team team;
 static struct ghp_transport *nccl;

@@ -1,7 +1,7 @@
 /* Other programs' share: /proc/stat's columns, sums over the workers of a machine, and a busy child that is noticed.
  * ghp-test: np=1,2,3 timeout=60 */
 #include "executor/compare/host_load.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 #include "tests/check.h"
 
 #include <sys/resource.h>

@@ -3,7 +3,7 @@
 #ifndef GHP_TESTS_EXECUTOR_TWIN_CASE_H
 #define GHP_TESTS_EXECUTOR_TWIN_CASE_H
 
-#include "executor/opbench/operands.h"
+#include "executor/backend/operands.h"
 
 enum { TWIN_CASE_TENSORS = 2 * GHP_MAX_INPUTS + 4 * GHP_MAX_PARAMS + 8 };
 

@@ -2,9 +2,9 @@
  * tests/planner/test_break_even.c - break-even values against a closed form, and on either side of them; what a plan says
  * of other splits against a simulation of each; terms against the sums of the streams. */
 #include "core/plan/profile_edit.h"
-#include "planner/sweep/break_even.h"
+#include "planner/alternatives/break_even.h"
 #include "planner/build/build.h"
-#include "planner/sweep/quantity.h"
+#include "planner/alternatives/quantity.h"
 #include "core/cost/terms.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

@@ -2,7 +2,7 @@
  * it, layers split by channels among them; where stages hand over what would lie blocked, it is made again without.
  * ghp-test: timeout=120 */
 #include "core/base/file.h"
-#include "core/program/memory_format.h"
+#include "core/plan/memory_format.h"
 #include "core/plan/space.h"
 #include "planner/build/build.h"
 #include "tests/check.h"

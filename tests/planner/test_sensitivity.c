@@ -4,7 +4,7 @@
 #include "planner/sweep/sensitivity.h"
 
 #include "core/plan/profile_edit.h"
-#include "planner/sweep/quantity.h"
+#include "planner/alternatives/quantity.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -24,7 +24,7 @@ static int64_t rows_of(const struct ghp_local *local)
 static double *part_row(const struct ghp_call *call, int part, int64_t width)
 {
     char *base = call->at.scratch;
-    return (double *)(void *)(base + part * ghp_loop_row_bytes(width * (int64_t)sizeof(double)));
+    return (double *)(void *)(base + part * ghp_align(width * (int64_t)sizeof(double)));
 }
 
 static void copy_rows(const void *from, void *to, struct ghp_range rows, int64_t row_bytes)
@@ -65,14 +65,14 @@ static void softmax_after(const struct ghp_local *local, const struct ghp_call *
 static int64_t channel_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+    return parts * ghp_align(local->c * (int64_t)sizeof(double));
 }
 
 static int64_t metric_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)local;
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double));
+    return parts * ghp_align(GHP_METRIC_COUNT * (int64_t)sizeof(double));
 }
 
 void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,

@@ -2,7 +2,7 @@
  *
  * Forward takes along the table; backward adds along it, since an input element may be taken several times. */
 #include "executor/backend/backend_private.h"
-#include "core/model/index_map.h"
+#include "core/sharding/index_table.h"
 #include "core/model/precision.h"
 
 #include <string.h>
@@ -28,19 +28,19 @@ static int64_t table_bytes(const struct ghp_local *local, int parts, int element
 {
     (void)parts;
     (void)element_bytes;
-    return ghp_loop_row_bytes(sample_out(local) * (int64_t)sizeof(int32_t));
+    return ghp_align(sample_out(local) * (int64_t)sizeof(int32_t));
 }
 
 /* In bfloat16: a sample's gradient in float, behind the table. */
 static void *part_sums(const struct ghp_local *local, const struct ghp_call *call, int part)
 {
-    int64_t row = ghp_loop_row_bytes(sample_in(local) * (int64_t)sizeof(float));
+    int64_t row = ghp_align(sample_in(local) * (int64_t)sizeof(float));
     return (char *)call->at.scratch + table_bytes(local, 1, 0) + part * row;
 }
 
 static int64_t table_and_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
-    int64_t row = ghp_loop_row_bytes(sample_in(local) * (int64_t)sizeof(float));
+    int64_t row = ghp_align(sample_in(local) * (int64_t)sizeof(float));
     return table_bytes(local, parts, element_bytes) + (element_bytes == 2 ? parts * row : 0);
 }
 

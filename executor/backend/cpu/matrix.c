@@ -82,7 +82,7 @@ static struct ghp_range outputs_inside(int64_t shift, int64_t stride, int64_t si
 
 static void *part_scratch(const struct ghp_call *call, int part, int64_t bytes)
 {
-    return (char *)call->at.scratch + part * ghp_loop_row_bytes(bytes);
+    return (char *)call->at.scratch + part * ghp_align(bytes);
 }
 
 static int64_t turned_bytes(const struct ghp_local *local, size_t element_bytes)
@@ -95,8 +95,8 @@ static int64_t turned_bytes(const struct ghp_local *local, size_t element_bytes)
 static double *after_turned(const struct ghp_call *call, const struct ghp_local *local,
                             size_t element_bytes, int part)
 {
-    int64_t weights = ghp_loop_row_bytes(ghp_local_weight_elements(local) * (int64_t)element_bytes);
-    int64_t row = ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+    int64_t weights = ghp_align(ghp_local_weight_elements(local) * (int64_t)element_bytes);
+    int64_t row = ghp_align(local->c * (int64_t)sizeof(double));
     return (double *)(void *)((char *)call->at.scratch + weights + part * row);
 }
 
@@ -113,25 +113,25 @@ static double *after_turned(const struct ghp_call *call, const struct ghp_local 
 
 static int64_t conv_forward_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
-    return parts * ghp_loop_row_bytes(turned_bytes(local, (size_t)element_bytes));
+    return parts * ghp_align(turned_bytes(local, (size_t)element_bytes));
 }
 
 static int64_t conv_data_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
-    return ghp_loop_row_bytes(ghp_local_weight_elements(local) * element_bytes) +
-           parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+    return ghp_align(ghp_local_weight_elements(local) * element_bytes) +
+           parts * ghp_align(local->c * (int64_t)sizeof(double));
 }
 
 static int64_t conv_weight_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(local->c / local->window.groups * (int64_t)sizeof(double));
+    return parts * ghp_align(local->c / local->window.groups * (int64_t)sizeof(double));
 }
 
 static int64_t feature_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(features_of(local) * (int64_t)sizeof(double));
+    return parts * ghp_align(features_of(local) * (int64_t)sizeof(double));
 }
 
 static int64_t no_rows(const struct ghp_local *local, int parts, int element_bytes)
@@ -152,7 +152,7 @@ static int64_t copied(const struct ghp_local *local, bool out)
 
 static int64_t copy_bytes(const struct ghp_local *local, bool out)
 {
-    return ghp_loop_row_bytes(copied(local, out) * (int64_t)sizeof(float));
+    return ghp_align(copied(local, out) * (int64_t)sizeof(float));
 }
 
 /* The call on copies in float, which lie at the start of the scratch. */

@@ -21,7 +21,7 @@ static int64_t rows_of(const struct ghp_local *local)
 
 static void *part_scalars(const struct ghp_call *call, int part, int64_t width, size_t size)
 {
-    return (char *)call->at.scratch + part * ghp_loop_row_bytes(width * (int64_t)size);
+    return (char *)call->at.scratch + part * ghp_align(width * (int64_t)size);
 }
 
 static double *part_sums(const struct ghp_call *call, int part, int64_t c)
@@ -157,18 +157,18 @@ static void add_sums(const struct ghp_local *local, const struct ghp_call *call,
 static int64_t sum_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(2 * local->c * (int64_t)sizeof(double));
+    return parts * ghp_align(2 * local->c * (int64_t)sizeof(double));
 }
 
 static int64_t coefficients(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)parts;
-    return ghp_loop_row_bytes(3 * local->c * ghp_parameter_bytes(element_bytes));
+    return ghp_align(3 * local->c * ghp_parameter_bytes(element_bytes));
 }
 
 static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
-    return parts * ghp_loop_row_bytes(3 * local->c * ghp_parameter_bytes(element_bytes));
+    return parts * ghp_align(3 * local->c * ghp_parameter_bytes(element_bytes));
 }
 
 #define MAPS(before, run)                                                                          \

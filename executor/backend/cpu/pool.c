@@ -171,13 +171,13 @@ static struct taps taps_inside(struct taps taps, int64_t row, int64_t rows)
 /* Scratch of each part: all taps; and where those of each pair of rests begin. */
 static int64_t taps_bytes(const struct ghp_local *local)
 {
-    return ghp_loop_row_bytes(local->window.r * local->window.s * (int64_t)sizeof(struct tap));
+    return ghp_align(local->window.r * local->window.s * (int64_t)sizeof(struct tap));
 }
 
 static int64_t part_bytes(const struct ghp_local *local)
 {
     int64_t rests = local->window.stride_h * local->window.stride_w;
-    return taps_bytes(local) + ghp_loop_row_bytes((rests + 1) * (int64_t)sizeof(int64_t));
+    return taps_bytes(local) + ghp_align((rests + 1) * (int64_t)sizeof(int64_t));
 }
 
 static struct tap *part_taps(const struct ghp_local *local, const struct ghp_call *call, int part)
@@ -202,13 +202,13 @@ static int64_t tap_rows(const struct ghp_local *local, int parts, int element_by
 /* In bfloat16 sums are kept in float until they are complete: of a pixel, or of an image. */
 static int64_t pixel_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
-    return element_bytes == 2 ? parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(float)) : 0;
+    return element_bytes == 2 ? parts * ghp_align(local->c * (int64_t)sizeof(float)) : 0;
 }
 
 static int64_t image_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
     int64_t image = local->h * local->w * local->c;
-    return element_bytes == 2 ? parts * ghp_loop_row_bytes(image * (int64_t)sizeof(float)) : 0;
+    return element_bytes == 2 ? parts * ghp_align(image * (int64_t)sizeof(float)) : 0;
 }
 
 const struct ghp_loop ghp_loop_max_relu = {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop",

@@ -304,7 +304,7 @@ static void LOOP(max_data)(const struct ghp_local *local, const struct ghp_call 
 /* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */
 static WIDE *LOOP(sums_of)(void *tensor, char *rows, int part, int64_t n)
 {
-    return ROUNDS ? (WIDE *)(void *)(rows + part * ghp_loop_row_bytes(n * (int64_t)sizeof(WIDE)))
+    return ROUNDS ? (WIDE *)(void *)(rows + part * ghp_align(n * (int64_t)sizeof(WIDE)))
                   : tensor;
 }
 

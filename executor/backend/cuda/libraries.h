@@ -11,7 +11,7 @@
 #define GHP_EXECUTOR_BACKEND_CUDA_LIBRARIES_H
 
 #include "core/base/status.h"
-#include "executor/backend/cuda/runtime.h"
+#include "executor/backend/cuda/kernels/runtime.h"
 
 #include <cublasLt.h>
 #include <cudnn.h>

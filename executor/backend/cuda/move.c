@@ -1,7 +1,7 @@
 /* executor/backend/cuda/move.c - copies in another order on a GPU: concat, flatten; view and pad by tables. */
 #include "executor/backend/cuda/own.h"
 
-#include "core/model/index_map.h"
+#include "core/sharding/index_table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* executor/backend/cuda/trial.c - times the candidates of a convolution or linear layer, and takes the best. */
 #include "executor/backend/cuda/backend_cuda_private.h"
-#include "executor/opbench/operands.h"
+#include "executor/backend/operands.h"
 
 #include <string.h>
 

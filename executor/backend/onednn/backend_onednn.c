@@ -283,6 +283,7 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .prepare_blocked = onednn_prepare_blocked,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
+    .reorders = ghp_kernel_reorders,
     .run = onednn_run,
     .release = onednn_release,
     .update = ghp_loop_update,

@@ -32,7 +32,7 @@ static void forward(const struct ghp_local *local, const struct ghp_call *call,
 static double *row_of(const struct ghp_local *local, const struct ghp_call *call, int part)
 {
     char *base = call->at.scratch;
-    return (double *)(void *)(base + part * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double)));
+    return (double *)(void *)(base + part * ghp_align(local->c * (int64_t)sizeof(double)));
 }
 
 /* Sums over this part's blocks, in double: into row `part` of scratch. */
@@ -72,7 +72,7 @@ static void weight_after(const struct ghp_local *local, const struct ghp_call *c
 static int64_t sums_bytes(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_loop_row_bytes(local->c * (int64_t)sizeof(double));
+    return parts * ghp_align(local->c * (int64_t)sizeof(double));
 }
 
 static const struct ghp_loop loops[] = {

@@ -51,7 +51,7 @@ static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel, ghp_onednn_l
     *memory = made->memory;
     if (where != GHP_ONEDNN_SCRATCH) return GHP_OK;
     made->offset = kernel->base.scratch_bytes;
-    kernel->base.scratch_bytes += ghp_loop_row_bytes((int64_t)dnnl_memory_desc_get_size(layout));
+    kernel->base.scratch_bytes += ghp_align((int64_t)dnnl_memory_desc_get_size(layout));
     return GHP_OK;
 }
 
@@ -59,7 +59,7 @@ static int64_t pad_bytes_of(const_dnnl_primitive_desc_t described)
 {
     ghp_onednn_layout_view pad =
         dnnl_primitive_desc_query_md(described, dnnl_query_scratchpad_md, 0);
-    return pad == NULL ? 0 : ghp_loop_row_bytes((int64_t)dnnl_memory_desc_get_size(pad));
+    return pad == NULL ? 0 : ghp_align((int64_t)dnnl_memory_desc_get_size(pad));
 }
 
 /* A step's scratchpad: at the start of scratch, whoever runs. */
@@ -169,18 +169,24 @@ static ghp_onednn_layout_view wanted_of(const_dnnl_primitive_desc_t described,
     return dnnl_primitive_desc_query_md(described, operand->query, 0);
 }
 
+/* Whether activations are reordered. */
+static bool moves_activations(const_dnnl_primitive_desc_t described,
+                              const struct ghp_onednn_operand *operands)
+{
+    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
+        if (operands[i].plain != NULL && operands[i].where != GHP_ONEDNN_W &&
+            operands[i].where != GHP_ONEDNN_DW &&
+            !dnnl_memory_desc_equal(wanted_of(described, &operands[i]), operands[i].plain))
+            return true;
+    return false;
+}
+
 void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
                             const struct ghp_onednn_operand *operands,
                             char name[GHP_ALGORITHM_BYTES])
 {
-    bool moved = false;
-    for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
-        if (operands[i].plain != NULL && operands[i].where != GHP_ONEDNN_W &&
-            operands[i].where != GHP_ONEDNN_DW)
-            moved = moved ||
-                    !dnnl_memory_desc_equal(wanted_of(described, &operands[i]), operands[i].plain);
     snprintf(name, GHP_ALGORITHM_BYTES, "%.48s%s", ghp_onednn_implementation(described),
-             moved ? "+reorder" : "");
+             moves_activations(described, operands) ? "+reorder" : "");
 }
 
 enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
@@ -207,6 +213,7 @@ enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
         GHP_TRY_GOTO(status, add_operand(kernel, &operands[i], wanted[i], &reorders[i]), done);
     GHP_TRY_GOTO(status, add_steps(kernel, described, operands, reorders), done);
     ghp_onednn_kernel_name(described, operands, kernel->name);
+    kernel->base.reorders = moves_activations(described, operands);
 done:
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         if (reorders[i].described != NULL) dnnl_primitive_desc_destroy(reorders[i].described);

@@ -5,7 +5,7 @@
  * there what the first one wrote. */
 #include "executor/transport/mpi/shared_segment.h"
 
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>

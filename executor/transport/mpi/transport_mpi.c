@@ -14,52 +14,9 @@
 #include <unistd.h>
 
 enum {
-    MESSAGE_TAG = 7,
     COMM_TAG = 1,
     TIMER_SLACK_NS = 1000 /* sleeps end when they should: the default adds 50 us to each */
 };
-
-enum ghp_status ghp_mpi_check(int code, const char *what)
-{
-    char text[MPI_MAX_ERROR_STRING + 1] = "";
-    int n = 0;
-
-    if (code == MPI_SUCCESS) return GHP_OK;
-    MPI_Error_string(code, text, &n);
-    return GHP_FAIL(GHP_ERR_COMM, "%s failed in MPI: %s; see whether all workers are still alive",
-                    what, text);
-}
-
-/* The place of the next request in the present lane, which counts once the message is posted. */
-static MPI_Request *next_request(struct ghp_comm *comm, int64_t bytes, int peer, bool receives)
-{
-    struct ghp_mpi_posted *posted = &comm->posted[comm->lane];
-
-    GHP_ASSERT(posted->n < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
-    posted->peer[posted->n] = peer;
-    posted->receives[posted->n] = receives;
-    return &posted->requests[posted->n];
-}
-
-enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer)
-{
-    MPI_Request *request = next_request(comm, bytes, peer, true);
-
-    GHP_TRY(ghp_mpi_check(
-        MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "receiving"));
-    comm->posted[comm->lane].n++;
-    return GHP_OK;
-}
-
-enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer)
-{
-    MPI_Request *request = next_request(comm, bytes, peer, false);
-
-    GHP_TRY(ghp_mpi_check(
-        MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "sending"));
-    comm->posted[comm->lane].n++;
-    return GHP_OK;
-}
 
 static void comm_close(struct ghp_comm *comm)
 {

@@ -1,7 +1,7 @@
 /* executor/transport/mpi/wait.c - waiting, and what is said of a wait that took too long. */
 #include "executor/transport/mpi/transport_mpi_private.h"
 
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,20 @@
+/* core/sharding/index_table.h - which input element each output element of a view or a pad is.
+ *
+ * One table says it for a sample; going back, gradients are added along the same table. So every slice, transposition,
+ * reshaping, repetition and padding is one loop (executor/backend/cpu/index_map.c), and this is the only place that knows
+ * what the attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1 elements
+ * (core/model/index_map.h).
+ *
+ * Tested  tests/core/test_gather.c */
+#ifndef GHP_CORE_SHARDING_INDEX_TABLE_H
+#define GHP_CORE_SHARDING_INDEX_TABLE_H
+
+#include "core/sharding/local.h"
+
+enum { GHP_GATHER_NOTHING = -1 }; /* table: the constant */
+
+/* For each output element of a sample, as it lies in memory (h, w, c), the input element's place in memory, or
+ * GHP_GATHER_NOTHING. table: k p q entries. */
+void ghp_gather_table(const struct ghp_local *local, int32_t *table);
+
+#endif

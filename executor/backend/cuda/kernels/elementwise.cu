@@ -1,0 +1,614 @@
+// executor/backend/cuda/kernels/elementwise.cu - element by element, dropout, softmax, the optimizer's update. See kernels/kernels.h.
+#include "executor/backend/cuda/kernels/common.cuh"
+
+#include <math_constants.h>
+
+// ---- element by element ----
+
+namespace
+{
+
+template <int WHAT>
+__device__ __forceinline__ float point(float a, float b, float alpha, float beta)
+{
+    if (WHAT == GHP_POINT_RELU) return a > 0 ? a : 0;
+    if (WHAT == GHP_POINT_RELU_BACK) return a > 0 ? b : 0;
+    if (WHAT == GHP_POINT_LEAKY) return a > 0 ? a : alpha * a;
+    if (WHAT == GHP_POINT_LEAKY_BACK) return a > 0 ? b : alpha * b;
+    if (WHAT == GHP_POINT_SIGMOID) return 1.0f / (1.0f + expf(-a));
+    if (WHAT == GHP_POINT_SIGMOID_BACK) return b * a * (1.0f - a);
+    if (WHAT == GHP_POINT_TANH) return tanhf(a);
+    if (WHAT == GHP_POINT_TANH_BACK) return b * (1.0f - a * a);
+    if (WHAT == GHP_POINT_CLIP) return a < alpha ? alpha : a > beta ? beta : a;
+    if (WHAT == GHP_POINT_CLIP_BACK) return a > alpha && a < beta ? b : 0;
+    if (WHAT == GHP_POINT_AFFINE) return alpha * a + beta;
+    if (WHAT == GHP_POINT_AFFINE_BACK) return alpha * b;
+    if (WHAT == GHP_POINT_ADD) return a + b;
+    if (WHAT == GHP_POINT_ADD_RELU) return a + b > 0 ? a + b : 0;
+    return a * b;
+}
+
+// out, a and b may be the same: each number is read before it is written, by one thread.
+template <int WHAT, typename T>
+__global__ void point_kernel(int64_t n, const T *a, const T *b, T *out, float alpha, float beta)
+{
+    constexpr int V = full_width<T>;
+    int64_t groups = n / V;
+
+    for (int64_t g = first_item(); g < groups; g += item_stride()) {
+        float x[V], y[V], z[V];
+
+        load<T, V>(a, g * V, x);
+        if (b != nullptr) load<T, V>(b, g * V, y);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            z[j] = point<WHAT>(x[j], b != nullptr ? y[j] : 0, alpha, beta);
+        store<T, V>(out, g * V, z);
+    }
+    for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
+        out[i] = narrow<T>(point<WHAT>(widen(a[i]), b != nullptr ? widen(b[i]) : 0, alpha, beta));
+}
+
+template <int WHAT> cudaError_t launch_point(struct ghp_launch launch, const ghp_point_job *job)
+{
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        unsigned blocks = blocks_for(ceil_div(job->n, full_width<T>));
+
+        enqueue(point_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, job->n,
+                (const T *)job->a, (const T *)job->b, (T *)job->out, job->alpha, job->beta);
+    });
+}
+
+typedef cudaError_t point_launcher(struct ghp_launch launch, const ghp_point_job *job);
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_point(struct ghp_launch launch, const struct ghp_point_job *job)
+{
+    static point_launcher *const launchers[GHP_POINT_COUNT] = {
+        launch_point<GHP_POINT_RELU>,    launch_point<GHP_POINT_RELU_BACK>,
+        launch_point<GHP_POINT_LEAKY>,   launch_point<GHP_POINT_LEAKY_BACK>,
+        launch_point<GHP_POINT_SIGMOID>, launch_point<GHP_POINT_SIGMOID_BACK>,
+        launch_point<GHP_POINT_TANH>,    launch_point<GHP_POINT_TANH_BACK>,
+        launch_point<GHP_POINT_CLIP>,    launch_point<GHP_POINT_CLIP_BACK>,
+        launch_point<GHP_POINT_AFFINE>,  launch_point<GHP_POINT_AFFINE_BACK>,
+        launch_point<GHP_POINT_ADD>,     launch_point<GHP_POINT_MUL>,
+        launch_point<GHP_POINT_ADD_RELU>};
+
+    return job->n == 0 ? cudaSuccess : launchers[job->what](launch, job);
+}
+
+// ---- sums ----
+
+namespace
+{
+
+__global__ void add_doubles_kernel(int64_t n, const double *from, double *to)
+{
+    for (int64_t i = first_item(); i < n; i += item_stride())
+        to[i] += from[i];
+}
+
+__device__ __forceinline__ float gated(float to, float from, float y)
+{
+    return y > 0 ? to + from : 0;
+}
+
+template <typename T> __global__ void gated_kernel(int64_t n, T *to, const T *from, const T *y)
+{
+    constexpr int V = full_width<T>;
+    int64_t groups = n / V;
+
+    for (int64_t g = first_item(); g < groups; g += item_stride()) {
+        float a[V], b[V], gate[V];
+
+        load<T, V>(to, g * V, a);
+        load<T, V>(from, g * V, b);
+        load<T, V>(y, g * V, gate);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            a[j] = gated(a[j], b[j], gate[j]);
+        store<T, V>(to, g * V, a);
+    }
+    for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
+        to[i] = narrow<T>(gated(widen(to[i]), widen(from[i]), widen(y[i])));
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double *from,
+                                              double *to)
+{
+    if (n == 0) return cudaSuccess;
+    enqueue(add_doubles_kernel, blocks_for(n), kThreads, 0, stream, n, from, to);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n, void *to,
+                                            const void *from, const void *y)
+{
+    if (n == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(gated_kernel<T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
+                n, (T *)to, (const T *)from, (const T *)y);
+    });
+}
+
+// ---- bias ----
+
+namespace
+{
+
+template <typename T, int V> __global__ void bias_kernel(ghp_bias_job job)
+{
+    int64_t c = job.c, column = own_column<V>();
+    float bias[V];
+
+    if (column >= c) return;
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        bias[j] = 0;
+    if (job.b != nullptr) load<float, V>(job.b, column, bias);
+    each_own_row(job.rows, [&](int64_t row) {
+        float z[V];
+
+        load<T, V>((const T *)job.x, row * c + column, z);
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            z[j] += bias[j];
+            if (job.relu) z[j] = z[j] > 0 ? z[j] : 0;
+        }
+        store<T, V>((T *)job.y, row * c + column, z);
+    });
+}
+
+struct tile { // of [rows][c]: threads and blocks
+    dim3 threads, blocks;
+};
+
+tile tile_of(int64_t rows, int64_t columns)
+{
+    unsigned x = 32, most = 2048;
+    int64_t across, down;
+    tile t;
+
+    while (x > 1 && x / 2 >= columns)
+        x /= 2;
+    t.threads = dim3(x, kThreads / x);
+    across = ceil_div(columns, x);
+    down = ceil_div(rows, t.threads.y * 4);
+    if (down > ceil_div(most, across)) down = ceil_div(most, across);
+    t.blocks = dim3((unsigned)across, (unsigned)(down < 1 ? 1 : down));
+    return t;
+}
+
+template <typename T, int V>
+void launch_bias_width(cudaStream_t stream, const struct ghp_bias_job *job)
+{
+    tile t = tile_of(job->rows, job->c / V);
+
+    enqueue(bias_kernel<T, V>, t.blocks, t.threads, 0, stream, *job);
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_bias(struct ghp_launch launch, const struct ghp_bias_job *job)
+{
+    if (job->rows * job->c == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        if (job->c % full_width<T> == 0)
+            launch_bias_width<T, full_width<T>>(launch.stream, job);
+        else
+            launch_bias_width<T, 1>(launch.stream, job);
+    });
+}
+
+// ---- numbers of another width ----
+
+namespace
+{
+
+template <typename From, typename To>
+__global__ void convert_kernel(int64_t n, const From *from, To *to)
+{
+    constexpr int V = 8;
+    int64_t groups = n / V;
+
+    for (int64_t g = first_item(); g < groups; g += item_stride()) {
+        float x[V];
+
+        load<From, V>(from, g * V, x);
+        store<To, V>(to, g * V, x);
+    }
+    for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
+        to[i] = narrow<To>(widen(from[i]));
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from,
+                                          void *to)
+{
+    if (n == 0) return cudaSuccess;
+    enqueue(convert_kernel<float, bf16>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n, from,
+            (bf16 *)to);
+    return cudaGetLastError();
+}
+
+extern "C" cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, const void *from,
+                                            float *to)
+{
+    if (n == 0) return cudaSuccess;
+    enqueue(convert_kernel<bf16, float>, blocks_for(ceil_div(n, 8)), kThreads, 0, stream, n,
+            (const bf16 *)from, to);
+    return cudaGetLastError();
+}
+
+// ---- dropout: Philox4x32 with ten rounds, numbered as executor/platform/random.h numbers its blocks ----
+// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC11)
+
+namespace
+{
+
+struct four {
+    uint32_t v[4];
+};
+
+__host__ __device__ inline four philox(uint64_t seed, uint32_t a, uint32_t b, uint32_t c,
+                                       uint32_t d)
+{
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+
+    for (int round = 0; round < 10; round++) {
+        uint64_t p = (uint64_t)0xD2511F53u * a, q = (uint64_t)0xCD9E8D57u * c;
+
+        a = (uint32_t)(q >> 32) ^ b ^ k0;
+        c = (uint32_t)(p >> 32) ^ d ^ k1;
+        b = (uint32_t)q;
+        d = (uint32_t)p;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return four{{a, b, c, d}};
+}
+
+struct masking { // what does not change from element to element
+    uint64_t seed;
+    uint32_t layer, threshold;
+    float scale;
+    int64_t pixels, c, global_channels, first_channel, first_sample;
+};
+
+// Four channels at once share a block of random numbers; else each element makes its own.
+template <typename T, int V>
+__global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const uint64_t *step_at,
+                               const T *x, T *y)
+{
+    uint32_t step = (uint32_t)(step_at != nullptr ? *step_at : given);
+
+    for (int64_t g = first_item(); g < groups; g += item_stride()) {
+        int64_t i = g * V, row = i / m.c, channel = i % m.c, sample = row / m.pixels;
+        int64_t element =
+            row % m.pixels * m.global_channels + m.first_channel + channel; // of the whole sample
+        four random = philox(m.seed, (uint32_t)(element / 4), (uint32_t)(m.first_sample + sample),
+                             step, m.layer);
+        float z[V];
+
+        load<T, V>(x, i, z);
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            uint32_t r = V == 4 ? random.v[j] : random.v[element % 4];
+
+            z[j] = r >= m.threshold ? z[j] * m.scale : 0;
+        }
+        store<T, V>(y, i, z);
+    }
+}
+
+template <typename T, int V>
+void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
+{
+    int64_t groups = j->n * j->pixels * j->c / V;
+    masking m = {j->seed, j->layer,           j->threshold,     j->scale,       j->pixels,
+                 j->c,    j->global_channels, j->first_channel, j->first_sample};
+
+    enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, groups, m,
+            j->step, j->step_at, (const T *)j->x, (T *)j->y);
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_dropout(struct ghp_launch launch,
+                                          const struct ghp_dropout_job *job)
+{
+    bool fours = job->c % 4 == 0 && job->global_channels % 4 == 0 && job->first_channel % 4 == 0;
+
+    if (job->n * job->pixels * job->c == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        if (fours)
+            launch_dropout_width<T, 4>(launch, job);
+        else
+            launch_dropout_width<T, 1>(launch, job);
+    });
+}
+
+extern "C" void ghp_kernel_philox(uint64_t seed, const uint32_t counter[4], uint32_t out[4])
+{
+    four made = philox(seed, counter[0], counter[1], counter[2], counter[3]);
+
+    for (int i = 0; i < 4; i++)
+        out[i] = made.v[i];
+}
+
+// ---- update ----
+
+namespace
+{
+
+constexpr int kTensors = 48;         // of one launch: its arguments take at most 4 KiB
+constexpr int64_t kChunk = 8 * 1024; // elements of one block
+
+struct update_list {
+    int n;
+    int first[kTensors + 1]; // block at which each tensor begins
+    ghp_update_tensor tensors[kTensors];
+};
+
+__global__ void update_kernel(update_list list, ghp_rates given, const ghp_rates *rates_at)
+{
+    ghp_rates r = rates_at != nullptr ? *rates_at : given;
+    float rate = (float)r.learning_rate, momentum = (float)r.momentum,
+          decay = (float)r.weight_decay;
+    int low = 0, high = list.n - 1;
+
+    while (low < high) { // the last tensor that begins at this block or before
+        int middle = (low + high + 1) / 2;
+
+        if (list.first[middle] <= (int)blockIdx.x)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    ghp_update_tensor t = list.tensors[low];
+    int64_t begin = ((int64_t)blockIdx.x - list.first[low]) * kChunk;
+    int64_t end = begin + kChunk < t.n ? begin + kChunk : t.n, groups = (end - begin) / 4;
+
+    for (int64_t g = threadIdx.x; g < groups; g += blockDim.x) {
+        int64_t i = begin + 4 * g;
+        float w[4], v[4], d[4];
+
+        load<float, 4>(t.w, i, w);
+        load<float, 4>(t.v, i, v);
+        load<float, 4>(t.dw, i, d);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            v[j] = momentum * v[j] + (d[j] + decay * w[j]);
+            w[j] -= rate * v[j];
+        }
+        store<float, 4>(t.v, i, v);
+        store<float, 4>(t.w, i, w);
+    }
+    for (int64_t i = begin + 4 * groups + threadIdx.x; i < end; i += blockDim.x) {
+        float v = momentum * t.v[i] + (t.dw[i] + decay * t.w[i]);
+
+        t.v[i] = v;
+        t.w[i] -= rate * v;
+    }
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_update(cudaStream_t stream,
+                                         const struct ghp_update_tensor *tensors, int n,
+                                         struct ghp_rates rates, const struct ghp_rates *rates_at)
+{
+    for (int done = 0; done < n;) {
+        update_list list = {};
+        int64_t blocks = 0;
+
+        while (done < n && list.n < kTensors) {
+            const ghp_update_tensor *t = &tensors[done++];
+
+            if (t->n == 0) continue;
+            list.first[list.n] = (int)blocks;
+            list.tensors[list.n++] = *t;
+            blocks += ceil_div(t->n, kChunk);
+        }
+        if (blocks == 0) continue;
+        enqueue(update_kernel, (unsigned)blocks, kThreads, 0, stream, list, rates, rates_at);
+        cudaError_t error = cudaGetLastError();
+        if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+}
+
+// ---- softmax and cross-entropy: one block a row ----
+
+namespace
+{
+
+struct row_result {
+    double loss, correct;
+};
+
+struct best {
+    float value;
+    int index;
+};
+
+// The greater; of equals the first.
+__device__ __forceinline__ best better(best a, best b)
+{
+    return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+}
+
+__device__ best block_best(best mine)
+{
+    __shared__ best of_warp[32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+
+    for (int offset = 16; offset > 0; offset /= 2) {
+        best other = {__shfl_down_sync(~0u, mine.value, offset),
+                      __shfl_down_sync(~0u, mine.index, offset)};
+        mine = better(mine, other);
+    }
+    __syncthreads();
+    if (lane == 0) of_warp[warp] = mine;
+    __syncthreads();
+    mine = of_warp[0];
+    for (int i = 1; i < warps; i++)
+        mine = better(mine, of_warp[i]);
+    return mine;
+}
+
+__device__ double block_sum(double mine)
+{
+    __shared__ double of_warp[32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    double sum = 0;
+
+    for (int offset = 16; offset > 0; offset /= 2)
+        mine += __shfl_down_sync(~0u, mine, offset);
+    __syncthreads();
+    if (lane == 0) of_warp[warp] = mine;
+    __syncthreads();
+    for (int i = 0; i < warps; i++)
+        sum += of_warp[i];
+    return sum;
+}
+
+template <typename T>
+__global__ void softmax_kernel(int64_t classes, int64_t valid, const T *x, T *y,
+                               const int32_t *labels, row_result *results)
+{
+    int64_t row = blockIdx.x;
+    const T *logits = x + row * classes;
+    T *out = y + row * classes;
+    best mine = {-CUDART_INF_F, 0x7fffffff};
+    double sum = 0;
+
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
+        mine = better(mine, best{widen(logits[i]), i});
+    mine = block_best(mine);
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
+        sum += (double)expf(widen(logits[i]) - mine.value);
+    sum = block_sum(sum);
+    float scale = (float)(1.0 / sum);
+    bool counts = row < valid;
+    int label = counts ? labels[row] : 0;
+    double at_label = (double)widen(logits[label]) - (double)mine.value;
+
+    __syncthreads(); // y may be x
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
+        out[i] = narrow<T>(expf(widen(logits[i]) - mine.value) * scale);
+    if (threadIdx.x == 0)
+        results[row] = counts ? row_result{log(sum) - at_label, mine.index == label ? 1.0 : 0.0}
+                              : row_result{0, 0};
+}
+
+// One block; each thread adds its rows in order, and the threads' sums are added in order.
+__global__ void metrics_kernel(int64_t rows, int64_t valid, const row_result *results,
+                               double *metrics)
+{
+    double loss = 0, correct = 0;
+
+    for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
+        loss += results[i].loss;
+        correct += results[i].correct;
+    }
+    loss = block_sum(loss);
+    correct = block_sum(correct);
+    if (threadIdx.x == 0) {
+        metrics[0] += loss;
+        metrics[1] += correct;
+        metrics[2] += (double)(valid < rows ? valid : rows);
+    }
+}
+
+template <typename T>
+__global__ void softmax_back_kernel(int64_t classes, const T *y, const int32_t *labels, float scale,
+                                    T *dx)
+{
+    int64_t row = blockIdx.x;
+    const T *p = y + row * classes;
+    T *out = dx + row * classes;
+    int label = labels[row];
+    double others = 0;
+
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
+        if (i != label) others += (double)widen(p[i]);
+    others = block_sum(others);
+    __syncthreads(); // dx may be y
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
+        out[i] = narrow<T>((i == label ? -(float)others : widen(p[i])) * scale);
+}
+
+unsigned softmax_threads(int64_t classes)
+{
+    return classes <= 32 ? 32 : classes <= 128 ? 64 : 256;
+}
+
+} // namespace
+
+extern "C" int64_t ghp_softmax_scratch(int64_t rows)
+{
+    return rows * (int64_t)sizeof(row_result);
+}
+
+extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch,
+                                          const struct ghp_softmax_job *job)
+{
+    row_result *results = (row_result *)job->scratch;
+
+    if (job->rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(softmax_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0,
+                launch.stream, job->classes, job->valid, (const T *)job->x, (T *)job->y,
+                job->labels, results);
+        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, job->rows, job->valid, results,
+                job->metrics);
+    });
+}
+
+extern "C" cudaError_t ghp_launch_softmax_back(struct ghp_launch launch,
+                                               const struct ghp_softmax_job *job, float scale,
+                                               void *dx)
+{
+    if (job->rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(softmax_back_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0,
+                launch.stream, job->classes, (const T *)job->y, job->labels, scale, (T *)dx);
+    });
+}
+
+// ---- delay ----
+
+namespace
+{
+
+__global__ void delay_kernel(int64_t nanoseconds)
+{
+    int64_t begin = global_nanoseconds();
+
+    while (global_nanoseconds() - begin < nanoseconds)
+        pause_thread();
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_delay(cudaStream_t stream, double seconds)
+{
+    enqueue(delay_kernel, 1, 1, 0, stream, (int64_t)(seconds * 1e9));
+    return cudaGetLastError();
+}

@@ -1,0 +1,366 @@
+/* executor/backend/operands.c - one block of memory, cut into the tensors of an operation. */
+#include "executor/backend/operands.h"
+#include "core/model/precision.h"
+#include "executor/platform/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { X = 1, DX = 2, Y = 4, DY = 8, W = 16, DW = 32, REST = 64, EVERYTHING = 127 };
+
+/* Tensors that a pass touches. Only conv2d and linear are large enough to be worth leaving some out. */
+static unsigned needs(enum ghp_op op, unsigned passes)
+{
+    if (op != GHP_OP_CONV2D && op != GHP_OP_LINEAR) return EVERYTHING;
+    unsigned what = 0;
+    if (passes & 1u << GHP_PASS_FORWARD) what |= X | W | Y;
+    if (passes & 1u << GHP_PASS_BACKWARD_DATA) what |= DY | W | DX;
+    if (passes & 1u << GHP_PASS_BACKWARD_WEIGHT) what |= X | DY | DW;
+    return what;
+}
+
+int ghp_opset_inputs(const struct ghp_local *local)
+{
+    return local->n_inputs > 1 ? local->n_inputs : 1;
+}
+
+int ghp_opset_weights(const struct ghp_local *local)
+{
+    if (local->op == GHP_OP_BATCH_NORM) return 2;
+    return ghp_local_weight_elements(local) > 0 ? 1 : 0;
+}
+
+int64_t ghp_opset_input_elements(const struct ghp_local *local, int input)
+{
+    if (local->op == GHP_OP_CONCAT) return local->n * local->h * local->w * local->slice[input];
+    return ghp_local_in_elements(local);
+}
+
+/* Cuts the next tensor off the block; with base NULL it only counts. */
+struct cutter {
+    char *base;
+    int64_t used;
+};
+
+static void *cut(struct cutter *cutter, int64_t bytes)
+{
+    void *at = cutter->base == NULL ? NULL : cutter->base + cutter->used;
+    cutter->used += ghp_align(bytes);
+    return at;
+}
+
+static void cut_all(const struct ghp_local *local, int size, unsigned what, struct cutter *cutter,
+                    struct ghp_tensors *at)
+{
+    int64_t out = ghp_local_out_elements(local) * size;
+    int weights = ghp_opset_weights(local);
+    for (int i = 0; i < ghp_opset_inputs(local); i++) {
+        int64_t in = ghp_opset_input_elements(local, i) * size;
+        if (what & X) at->x[i] = cut(cutter, in);
+        if (what & DX) at->dx[i] = cut(cutter, in);
+    }
+    if (what & Y) at->y = cut(cutter, out);
+    if (what & DY) at->dy = cut(cutter, out);
+    for (int i = 0; i < weights; i++) {
+        int64_t bytes = ghp_local_weight_elements(local) / weights * ghp_parameter_bytes(size);
+        if (what & W) at->w[i] = cut(cutter, bytes);
+        if (what & DW) at->dw[i] = cut(cutter, bytes);
+    }
+    if ((what & REST) == 0) return;
+    at->saved = cut(cutter, ghp_local_saved_bytes(local, size));
+    at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
+    if (local->op == GHP_OP_SOFTMAX_CE)
+        at->labels = cut(cutter, local->n * (int64_t)sizeof(int32_t));
+    if (local->op != GHP_OP_BATCH_NORM) return;
+    at->stats = cut(cutter, 2 * local->c * (int64_t)sizeof(double));
+    for (int i = 0; i < GHP_MAX_STATES; i++)
+        at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
+}
+
+int64_t ghp_opset_bytes(const struct ghp_local *local, int element_bytes, unsigned passes)
+{
+    struct ghp_tensors at = {0};
+    struct cutter cutter = {0};
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &at);
+    return cutter.used;
+}
+
+/* Uniform in [centre - 1, centre + 1) x span; exact in float for the centres and spans used here. */
+struct fill {
+    uint32_t stream;
+    double centre, span;
+};
+
+static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struct fill how)
+{
+    enum { CHUNK = 1024 };
+    uint32_t random[CHUNK];
+    if (tensor == NULL) return;
+    for (int64_t first = 0; first < elements; first += CHUNK) {
+        uint32_t counter[4] = {(uint32_t)(first / 4), how.stream, 0, 0};
+        int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
+        ghp_random_fill(1, counter, (count + 3) / 4, random);
+        for (int64_t i = 0; i < count; i++) {
+            double value = how.span * ((double)(random[i] >> 8) * 0x1p-23 - 1.0 + how.centre);
+            if (element_bytes == 8)
+                ((double *)tensor)[first + i] = value;
+            else if (element_bytes == 4)
+                ((float *)tensor)[first + i] = (float)value;
+            else
+                ((uint16_t *)tensor)[first + i] = ghp_bf16_of((float)value);
+        }
+    }
+}
+
+/* Fills a tensor of the set. */
+typedef enum ghp_status fill_fn(const struct ghp_opset *set, void *tensor, int64_t elements,
+                                int element_bytes, struct fill how);
+
+static enum ghp_status fill_on_host(const struct ghp_opset *set, void *tensor, int64_t elements,
+                                    int element_bytes, struct fill how)
+{
+    (void)set;
+    fill_tensor(tensor, elements, element_bytes, how);
+    return GHP_OK;
+}
+
+static enum ghp_status fill_all(const struct ghp_opset *set, fill_fn *fill)
+{
+    const struct ghp_local *local = &set->local;
+    const struct ghp_tensors *at = &set->call.at;
+    int size = set->element_bytes, wide = ghp_parameter_bytes(size);
+    int weights = ghp_opset_weights(local);
+    bool norm = local->op == GHP_OP_BATCH_NORM;
+
+    for (int i = 0; i < ghp_opset_inputs(local); i++)
+        GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_opset_input_elements(local, i), size,
+                     (struct fill){(uint32_t)i, 0.0, 1.0}));
+    GHP_TRY(fill(set, at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0}));
+    GHP_TRY(fill(set, at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0}));
+    for (int i = 0; i < weights; i++)
+        GHP_TRY(
+            fill(set, at->w[i], ghp_local_weight_elements(local) / weights, wide,
+                 (struct fill){22 + (uint32_t)i, norm && i == 0 ? 2.0 : 0.0, norm ? 0.5 : 0.25}));
+    if (!norm) return GHP_OK;
+    GHP_TRY(fill(set, at->state[0], local->c, wide, (struct fill){24, 0.0, 0.5}));
+    return fill(set, at->state[1], local->c, wide, (struct fill){25, 2.0, 0.5});
+}
+
+static void make_labels(const struct ghp_local *local, int32_t *labels)
+{
+    for (int64_t i = 0; i < local->n; i++)
+        labels[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)local->c);
+}
+
+/* Large ones lie in huge pages where the system has them, as a worker's arena does. */
+void *ghp_opset_block(int64_t bytes)
+{
+    const size_t huge = 2 << 20;
+    size_t align = (size_t)bytes >= 2 * huge ? huge : GHP_ALIGN_BYTES;
+    size_t whole = ((size_t)bytes / align + 1) * align;
+    void *block = aligned_alloc(align, whole);
+
+    if (block != NULL && align == huge) madvise(block, whole, MADV_HUGEPAGE); /* a hint */
+    return block;
+}
+
+/* Everything but memory. */
+static struct ghp_opset set_of(const struct ghp_local *local, int element_bytes, unsigned passes)
+{
+    return (struct ghp_opset){.local = *local,
+                              .element_bytes = element_bytes,
+                              .bytes = ghp_opset_bytes(local, element_bytes, passes),
+                              .call = {.training = true,
+                                       .loss_scale = 1.0 / (double)local->n,
+                                       .stat_count = local->n * local->h * local->w,
+                                       .valid_samples = local->n,
+                                       .seed = 1,
+                                       .global_channels = local->c}};
+}
+
+enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
+                               struct ghp_opset *set)
+{
+    unsigned what = needs(local->op, passes);
+
+    *set = set_of(local, element_bytes, passes);
+    set->memory = ghp_opset_block(set->bytes);
+    if (set->memory == NULL) {
+        int64_t bytes = set->bytes;
+        *set = (struct ghp_opset){0};
+        return GHP_FAIL(
+            GHP_ERR_NO_MEMORY,
+            "out of memory: the tensors of one '%s' take %lld bytes; use a smaller batch "
+            "or more workers",
+            ghp_op_name(local->op), (long long)bytes);
+    }
+    memset(set->memory, 0, (size_t)set->bytes);
+    struct cutter cutter = {.base = set->memory};
+    cut_all(local, element_bytes, what, &cutter, &set->call.at);
+    if (local->op == GHP_OP_SOFTMAX_CE)
+        make_labels(local, (int32_t *)(uintptr_t)set->call.at.labels);
+    return fill_all(set, fill_on_host);
+}
+
+void ghp_opset_release(struct ghp_opset *set)
+{
+    if (set->device.ops != NULL)
+        ghp_device_release(set->device, set->memory);
+    else
+        free(set->memory);
+    *set = (struct ghp_opset){0};
+}
+
+/* ---- on a device ---- */
+
+/* Sizes of a weight tensor: a device may store those of convolutions in another order. */
+static struct ghp_form weight_form(const struct ghp_opset *set)
+{
+    const struct ghp_local *l = &set->local;
+    struct ghp_form form = {.n_dims = 1,
+                            .elements = ghp_local_weight_elements(l) /
+                                        (ghp_opset_weights(l) > 0 ? ghp_opset_weights(l) : 1),
+                            .element_bytes = ghp_parameter_bytes(set->element_bytes)};
+
+    form.dims[0] = form.elements;
+    if (l->op != GHP_OP_CONV2D) return form;
+    form.n_dims = 4;
+    form.dims[0] = l->k;
+    form.dims[1] = l->c / l->window.groups;
+    form.dims[2] = l->window.r;
+    form.dims[3] = l->window.s;
+    return form;
+}
+
+enum ghp_status ghp_opset_upload(const struct ghp_opset *host, struct ghp_opset *set)
+{
+    struct ghp_form form = weight_form(set);
+
+    GHP_TRY(ghp_device_write(set->device, set->memory, host->memory, host->bytes));
+    for (int i = 0; form.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
+        if (set->call.at.w[i] != NULL)
+            GHP_TRY(ghp_device_put(set->device, &form, host->call.at.w[i], set->call.at.w[i]));
+        if (set->call.at.dw[i] != NULL)
+            GHP_TRY(ghp_device_put(set->device, &form, host->call.at.dw[i], set->call.at.dw[i]));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_opset_fetch(const struct ghp_opset *set, struct ghp_opset *host)
+{
+    struct ghp_form form = weight_form(set);
+
+    GHP_TRY(ghp_device_read(set->device, host->memory, set->memory, set->bytes));
+    for (int i = 0; form.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
+        if (set->call.at.w[i] != NULL)
+            GHP_TRY(ghp_device_get(set->device, &form, set->call.at.w[i], host->call.at.w[i]));
+        if (set->call.at.dw[i] != NULL)
+            GHP_TRY(ghp_device_get(set->device, &form, set->call.at.dw[i], host->call.at.dw[i]));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_local *local,
+                                  int element_bytes, unsigned passes, struct ghp_opset *set)
+{
+    struct ghp_opset host;
+    struct cutter cutter = {0};
+    void *memory = NULL;
+    enum ghp_status status = ghp_opset_init(local, element_bytes, passes, &host);
+
+    *set = host;
+    if (status != GHP_OK || device.ops == NULL) return status;
+    set->device = device;
+    set->memory = NULL;
+    GHP_TRY_GOTO(status, ghp_device_allocate(device, host.bytes, &memory), done);
+    set->memory = cutter.base = memory;
+    memset(&set->call.at, 0, sizeof set->call.at);
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->call.at);
+    status = ghp_opset_upload(&host, set);
+done:
+    ghp_opset_release(&host);
+    if (status != GHP_OK) ghp_opset_release(set);
+    return status;
+}
+
+enum { PATTERN_ELEMENTS = 1 << 20 };
+
+/* The first elements from the host, the others as copies of them, twice as many each time. */
+static enum ghp_status fill_on_device(const struct ghp_opset *set, void *tensor, int64_t elements,
+                                      int element_bytes, struct fill how)
+{
+    int64_t first = elements < PATTERN_ELEMENTS ? elements : PATTERN_ELEMENTS;
+    void *host;
+    enum ghp_status status;
+
+    if (tensor == NULL || elements == 0) return GHP_OK;
+    host = ghp_alloc((size_t)first, (size_t)element_bytes);
+    if (host == NULL) return GHP_NO_MEMORY();
+    fill_tensor(host, first, element_bytes, how);
+    status = ghp_device_write(set->device, tensor, host, first * element_bytes);
+    for (int64_t done = first; done < elements && status == GHP_OK;) {
+        int64_t more = elements - done < done ? elements - done : done;
+
+        status = ghp_device_copy(set->device, GHP_QUEUE_COMPUTE,
+                                 (struct ghp_copy){(char *)tensor + done * element_bytes, tensor,
+                                                   more * element_bytes, GHP_WAY_WITHIN});
+        done += more;
+    }
+    free(host);
+    return status;
+}
+
+static enum ghp_status send_labels(const struct ghp_opset *set)
+{
+    const struct ghp_local *l = &set->local;
+    int32_t *labels;
+    enum ghp_status status;
+
+    if (l->op != GHP_OP_SOFTMAX_CE) return GHP_OK;
+    labels = ghp_alloc((size_t)l->n, sizeof *labels);
+    if (labels == NULL) return GHP_NO_MEMORY();
+    make_labels(l, labels);
+    status = ghp_device_write(set->device, (void *)(uintptr_t)set->call.at.labels, labels,
+                              l->n * (int64_t)sizeof *labels);
+    free(labels);
+    return status;
+}
+
+enum ghp_status ghp_opset_init_to_time(struct ghp_device device, const struct ghp_local *local,
+                                       int element_bytes, unsigned passes, struct ghp_opset *set)
+{
+    struct cutter cutter = {0};
+    void *memory = NULL;
+    enum ghp_status status = GHP_OK;
+
+    if (device.ops == NULL) return ghp_opset_init(local, element_bytes, passes, set);
+    *set = set_of(local, element_bytes, passes);
+    set->device = device;
+    GHP_TRY_GOTO(status, ghp_device_allocate(device, set->bytes, &memory), fail);
+    set->memory = cutter.base = memory;
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->call.at);
+    GHP_TRY_GOTO(status, send_labels(set), fail);
+    GHP_TRY_GOTO(status, fill_all(set, fill_on_device), fail);
+    GHP_TRY_GOTO(status, ghp_device_finish(device, GHP_QUEUE_COMPUTE), fail);
+    return GHP_OK;
+fail:
+    ghp_opset_release(set);
+    return status;
+}
+
+enum ghp_status ghp_opset_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+                              struct ghp_backend *backend, enum ghp_pass pass)
+{
+    struct ghp_kernel *kernel = NULL;
+    void *scratch = NULL;
+    GHP_TRY(ops->prepare(backend, &set->local, pass, &kernel));
+    enum ghp_status status = ghp_device_allocate(set->device, ops->scratch_bytes(kernel), &scratch);
+    set->call.at.scratch = scratch;
+    if (status == GHP_OK) status = ops->run(kernel, &set->call);
+    if (status == GHP_OK) status = ghp_device_finish(set->device, GHP_QUEUE_COMPUTE);
+    ghp_device_release(set->device, scratch);
+    set->call.at.scratch = NULL;
+    ops->release(kernel);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* executor/cli/libraries.h - which versions of the foreign libraries this process is linked to.
+ *
+ * Asks the libraries themselves, so that a replaced shared library shows.  Starts none of them. */
+#ifndef GHP_EXECUTOR_CLI_LIBRARIES_H
+#define GHP_EXECUTOR_CLI_LIBRARIES_H
+
+#include "core/base/opts.h"
+
+/* Says oneDNN, MPI, hwloc and zlib; fits struct ghp_tool's `libraries`. */
+void ghp_executor_libraries(ghp_opts_say *say);
+
+#endif

@@ -1,0 +1,77 @@
+/* executor/engine/fault.c - see fault.h. */
+#include "executor/engine/fault.h"
+
+#include <signal.h>
+
+const char *const ghp_fault_names[GHP_FAULT_COUNT + 1] = {
+#define GHP_FAULT_NAME(id, text, needs) text,
+    GHP_FAULT_LIST(GHP_FAULT_NAME)
+#undef GHP_FAULT_NAME
+        NULL,
+};
+
+static const char *const needs_texts[GHP_FAULT_COUNT] = {
+#define GHP_FAULT_NEEDS(id, text, needs) needs,
+    GHP_FAULT_LIST(GHP_FAULT_NEEDS)
+#undef GHP_FAULT_NEEDS
+};
+
+static bool has_instr(const struct ghp_program *program, enum ghp_instr_kind kind)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == kind && program->instrs[i].ranks.count > 1) return true;
+    return false;
+}
+
+static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
+                       const struct ghp_split *splits, const struct ghp_program *program)
+{
+    switch (fault) {
+    case GHP_FAULT_DROP_REDUCTION: return has_instr(program, GHP_INSTR_ALL_REDUCE);
+    case GHP_FAULT_LOCAL_STATISTICS: return has_instr(program, GHP_INSTR_STAT_REDUCE);
+    case GHP_FAULT_BIAS_TIMES_K:
+        for (int i = 0; i < model->n_layers; i++)
+            if (model->layers[i].op == GHP_OP_BIAS &&
+                splits[model->layers[i].inputs[0]].kind == GHP_SPLIT_IN)
+                return true;
+        return false;
+    case GHP_FAULT_RANK_MASKS:
+        for (int i = 0; i < model->n_layers; i++)
+            if (model->layers[i].op == GHP_OP_DROPOUT && model->layers[i].norm.ratio > 0 &&
+                program->extent.workers > 1 &&
+                !(splits[i].kind == GHP_SPLIT_FULL && splits[i].degree == program->extent.workers))
+                return true;
+        return false;
+    case GHP_FAULT_STOP_AT_START:
+    case GHP_FAULT_STOP_BEFORE_COMPARISON:
+    case GHP_FAULT_STOP_BEFORE_END: return program->extent.workers > 1;
+    case GHP_FAULT_NONE:
+    case GHP_FAULT_GROUP_SCALE:
+    case GHP_FAULT_COUNT: break;
+    }
+    return true;
+}
+
+enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *model,
+                                const struct ghp_split *splits, const struct ghp_program *program,
+                                int groups)
+{
+    bool effect =
+        fault == GHP_FAULT_GROUP_SCALE ? groups > 1 : has_effect(fault, model, splits, program);
+
+    if (effect) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "the fault '%s' changes nothing in this plan: it needs %s; use another plan or fault",
+        ghp_fault_names[fault], needs_texts[fault]);
+}
+
+bool ghp_fault_mistakes(enum ghp_fault fault)
+{
+    return fault != GHP_FAULT_NONE && fault < GHP_FAULT_STOP_AT_START;
+}
+
+void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size)
+{
+    if (now == asked && size > 1 && rank == size - 1) raise(SIGSTOP);
+}

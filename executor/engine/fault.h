@@ -1,0 +1,53 @@
+/* executor/engine/fault.h - deliberate mistakes in the training, one for each way in which a parallel training usually goes
+ * wrong: they prove that verification sees what it should see. And the last worker stopping in the phases outside of the
+ * training: that proves that the others end. Never on unless asked for by name.
+ *
+ * To add one: a row here, and its place in worker_*.c, engine/kernel_arguments.c or, of a stop, where the phase begins. */
+#ifndef GHP_EXECUTOR_ENGINE_FAULT_H
+#define GHP_EXECUTOR_ENGINE_FAULT_H
+
+#include "core/program/program.h"
+
+/* name, command-line text, what a plan must have for it to change anything */
+#define GHP_FAULT_LIST(X)                                                                          \
+    X(NONE, "none", "")                                                                            \
+    X(DROP_REDUCTION, "drop-reduction", "a gradient reduction over at least two workers")          \
+    X(GROUP_SCALE, "group-scale", "at least two groups")                                           \
+    X(BIAS_TIMES_K, "bias-times-k", "a bias behind a layer split by 'in'")                         \
+    X(RANK_MASKS, "rank-masks", "a dropout layer divided among at least two workers")              \
+    X(LOCAL_STATISTICS, "local-statistics", "a batch norm whose statistics cross workers")   \
+    X(STOP_AT_START, "stop-at-start", "at least two workers")                                      \
+    X(STOP_BEFORE_COMPARISON, "stop-before-comparison", "at least two workers")                    \
+    X(STOP_BEFORE_END, "stop-before-end", "at least two workers")
+
+enum ghp_fault {
+#define GHP_FAULT_ENUM(id, text, needs) GHP_FAULT_##id,
+    GHP_FAULT_LIST(GHP_FAULT_ENUM)
+#undef GHP_FAULT_ENUM
+        GHP_FAULT_COUNT
+};
+
+/* NULL-terminated texts, in the order of the enum: the choices of a command-line option. */
+extern const char *const ghp_fault_names[GHP_FAULT_COUNT + 1];
+
+/* Whether the fault can do anything to this program.
+ *
+ * splits   one a layer
+ * groups   G of the plan
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming what the plan would have to have
+ * Tested    tests/executor/test_equality.c */
+enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *model,
+                                const struct ghp_split *splits, const struct ghp_program *program,
+                                int groups);
+
+/* Whether the training is wrong with it. */
+bool ghp_fault_mistakes(enum ghp_fault fault);
+
+/* Stops this process (SIGSTOP) where it is the last of several workers and `now` is the fault that was asked for.
+ *
+ * Local
+ * Tested   tests/tools/test_stall.sh */
+void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size);
+
+#endif

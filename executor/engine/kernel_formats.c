@@ -1,0 +1,77 @@
+/* executor/engine/kernel_formats.c - see engine/kernel_formats.h. */
+#include "executor/engine/kernel_formats.h"
+
+bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                         const struct ghp_local *local)
+{
+    return ops->can_block != NULL && ops->blocks_weights(backend, local);
+}
+
+const char *ghp_formats_algorithm(const struct ghp_op_entry *entry, struct ghp_formats formats)
+{
+    const struct ghp_op_format *in =
+        entry == NULL ? NULL
+                      : ghp_op_entry_in(entry, (struct ghp_blocked){true, formats.x, formats.y});
+    return in != NULL ? in->algorithm : entry != NULL ? entry->algorithm : NULL;
+}
+
+struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
+                                      const struct ghp_backend *backend,
+                                      const struct ghp_local *local)
+{
+    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D) return (struct ghp_formats){0};
+    bool can = ops->can_block(backend, local);
+    return (struct ghp_formats){.x = can && local->h * local->w > 1 && ghp_whole_blocks(local->c),
+                                .y = can && local->p * local->q > 1 && ghp_whole_blocks(local->k),
+                                .w = ghp_formats_weights(ops, backend, local)};
+}
+
+struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i)
+{
+    bool fused = (i & 4) != 0;
+    return (struct ghp_formats){.x = likely.x && (i & 1) != 0,
+                                .y = likely.y && (i & 2) != 0,
+                                .w = likely.w,
+                                .bias = fused,
+                                .relu = fused};
+}
+
+bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                       enum ghp_op op, enum ghp_pass pass)
+{
+    return ops->fuses != NULL && ops->fuses(backend, op, pass);
+}
+
+static enum ghp_status prepare(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                               const struct ghp_opbench_task *task, const char *algorithm,
+                               struct ghp_formats formats, struct ghp_kernel **kernel)
+{
+    if (ops->prepare_blocked != NULL)
+        return ops->prepare_blocked(backend, &task->local, task->pass, algorithm, formats, kernel);
+    if (ops->prepare_as != NULL && algorithm != NULL)
+        return ops->prepare_as(backend, &task->local, task->pass, algorithm, kernel);
+    return ops->prepare(backend, &task->local, task->pass, kernel);
+}
+
+enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                                    const struct ghp_opbench_task *task,
+                                    const struct ghp_op_entry *entry, int64_t *bytes)
+{
+    struct ghp_formats likely = ghp_formats_likely(ops, backend, &task->local);
+    bool fuses = ghp_formats_fuses(ops, backend, task->local.op, task->pass);
+    *bytes = 0;
+    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
+        struct ghp_formats formats = ghp_formats_variant(likely, i);
+        struct ghp_kernel *kernel = NULL;
+        bool known = (formats.x ? 1 : 0) + (formats.y ? 2 : 0) != (i & 3);
+        if (ghp_formats_fused(formats) && !fuses) break;
+        if (known) continue; /* with blocks where there can be none: as an earlier one */
+        GHP_TRY(
+            prepare(ops, backend, task, ghp_formats_algorithm(entry, formats), formats, &kernel));
+        if (kernel == NULL) continue;
+        int64_t own = ops->scratch_bytes(kernel);
+        if (own > *bytes) *bytes = own;
+        ops->release(kernel);
+    }
+    return GHP_OK;
+}

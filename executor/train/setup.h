@@ -1,0 +1,119 @@
+/* executor/train/setup.h - what a session needs before it computes: its plans, who computes and carries, and what is trained.
+ *
+ * A session has one plan, or several that are to be compared. All plans of a session are for one model, one global batch
+ * and the same workers, and run on one backend with one set of data; each has a worker (and its arena) of its own, made
+ * when it is wanted. Every function here ends in agreement: it fails on all workers or on none.
+ *
+ * Call order: ghp_setup_open -> for a plan: ghp_entrant_open -> train -> ghp_entrant_close ... -> ghp_setup_release. */
+#ifndef GHP_EXECUTOR_TRAIN_SETUP_H
+#define GHP_EXECUTOR_TRAIN_SETUP_H
+
+#include "core/plan/plan.h"
+#include "core/base/opts.h"
+#include "executor/platform/binding.h"
+#include "executor/train/training_config.h"
+
+enum { GHP_NOT_SET = -1, GHP_SESSION_PLANS = 16 }; /* most plans of a session */
+
+enum ghp_numerics_choice {
+    GHP_NUMERICS_AUTO,
+    GHP_NUMERICS_EXACT,
+    GHP_NUMERICS_FAST
+}; /* auto: exact when verifying */
+enum ghp_evaluate_choice {
+    GHP_EVALUATE_AUTO,
+    GHP_EVALUATE_ON,
+    GHP_EVALUATE_OFF
+}; /* auto: data from files */
+
+/* of reductions with computing */
+enum ghp_overlap_choice { GHP_OVERLAP_ON, GHP_OVERLAP_OFF };
+
+struct ghp_session_options { /* as the command line says; defaults are ghp-run.c's */
+    const char *plan_paths[GHP_SESSION_PLANS];
+    int n_plans;            /* >= 1; several are compared */
+    const char *model_path; /* NULL: no check */
+    const char *data;
+    double split;          /* 0: none */
+    int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
+    double learning_rate, momentum, weight_decay;
+    int schedule; /* enum ghp_schedule_kind */
+    int64_t warmup_steps;
+    int64_t seed;
+    const char *init;     /* NULL: random, by the seed */
+    int64_t verify_steps; /* GHP_NOT_SET: no verification */
+    int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
+    int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */
+    /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
+    double ab_turn_s;
+    const char *run_folder; /* or NULL; of the compared plans' run files */
+    int numerics;           /* enum ghp_numerics_choice */
+    int precision;          /* 0: the plan's; else 1 more than the index of core/model/precision.h */
+    const char *backend;    /* NULL: the plan's */
+    int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
+    int bind;               /* enum ghp_bind_mode */
+    int overlap;            /* enum ghp_overlap_choice */
+    int carrier;            /* enum ghp_carrier_choice */
+    double watchdog_s;      /* longest wait for another worker */
+    int evaluate;           /* enum ghp_evaluate_choice */
+    const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
+    int64_t checkpoint_every;                                /* 0: at epochs' ends only */
+    bool resume, json;
+    int fault; /* enum ghp_fault */
+};
+
+struct ghp_session {
+    const struct ghp_tool *tool; /* its options go into the run file */
+    const struct ghp_session_options *options;
+    const struct ghp_transport_ops *transport_ops;
+    struct ghp_transport *transport;
+    bool in_loop;  /* a failure now must abort all workers */
+    bool verified; /* false: a verification was asked for and did not pass */
+};
+
+struct ghp_entrant { /* one plan of a session */
+    const char *path;
+    struct ghp_plan plan;
+    bool comparable;           /* the plan's profile is of this backend, precision and numerics */
+    struct ghp_work work;      /* as the plan says */
+    struct ghp_worker *worker; /* NULL unless open */
+};
+
+struct ghp_setup {
+    struct ghp_session *session; /* borrowed */
+    const struct ghp_session_options *options;
+    struct ghp_comm *world;
+    int rank, size;
+    int here, seat; /* workers on this node, and this one's number among them */
+    struct ghp_binding binding;
+    struct ghp_team team;
+    struct ghp_precision precision;
+    int element_bytes; /* of that precision */
+    int threads;
+    bool exact;
+    struct ghp_recipe recipe; /* its schedule's steps are the session's to set */
+    int n_entrants;
+    struct ghp_entrant entrants[GHP_SESSION_PLANS];
+};
+
+/* The worst status of all workers; `what` is what the watchdog says that one waits for. Collective. */
+enum ghp_status ghp_setup_agree(struct ghp_setup *setup, enum ghp_status status, const char *what);
+
+/* Reads and checks the plans, binds, opens backend and data.
+ *
+ * setup   zeroed; to be released after a failure too
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (another number of workers, another model; plans that cannot be compared, both named);
+ *           the failures of files, backend and data
+ * Collective over all workers */
+enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *setup);
+void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
+
+/* The plan's worker: kernels, communicators. Collective over all workers. */
+enum ghp_status ghp_entrant_open(struct ghp_setup *setup, struct ghp_entrant *entrant);
+/* Its memory, and the first weights, by the session's seed. Collective over all workers. */
+enum ghp_status ghp_entrant_allocate(struct ghp_setup *setup, struct ghp_entrant *entrant);
+/* Gives the worker and its memory back; the plan stays. Local. */
+void ghp_entrant_close(struct ghp_entrant *entrant);
+
+#endif

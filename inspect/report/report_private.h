@@ -1,0 +1,36 @@
+/* inspect/report/report_private.h - what the report's files share; for no one else. */
+#ifndef GHP_INSPECT_REPORT_REPORT_PRIVATE_H
+#define GHP_INSPECT_REPORT_REPORT_PRIVATE_H
+
+#include "inspect/report/page.h"
+#include "inspect/report/report.h"
+
+/* Reads a file of ghp-run into laps and measured_step_s. */
+enum ghp_status ghp_report_read_run(struct ghp_report *report, const char *path);
+
+const char *ghp_report_layer_name(const struct ghp_report *report, int layer); /* "" for -1 */
+const char *ghp_report_strategy(const struct ghp_plan *plan);                  /* "ghp" for auto */
+
+/* What an edge's change of layout does, on the way forward: a collective's name, "keep own part" where nothing is sent,
+ * NULL where the layout stays. */
+const char *ghp_report_exchange(const struct ghp_plan *plan, int edge);
+
+/* A round step (1, 2 or 5 times a power of ten) that divides 0 .. most into at most `parts`. */
+double ghp_report_nice(double most, int parts);
+
+/* The files of inspect/page, embedded by the build: the page with its {{names}}, its style sheet and its script. */
+extern const char ghp_report_html[], ghp_report_css[], ghp_report_js[];
+
+/* Sections of the page, in its order. */
+void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report);
+enum ghp_status ghp_report_put_network(struct ghp_page *page, const struct ghp_report *report);
+enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_phases(struct ghp_page *page, const struct ghp_report *report);
+enum ghp_status ghp_report_put_memory(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_machine(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_limits(struct ghp_page *page, const struct ghp_report *report);
+void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *report);
+
+#endif

@@ -1,0 +1,372 @@
+/* planner/alternatives/alternatives.c - one row a split, then one search a layer with a share of the time. */
+#include "planner/alternatives/alternatives.h"
+
+#include "planner/search/constraints.h"
+#include "core/cost/terms.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Instructions that all trials of single changes may lower and simulate: some seconds.  Where all splits of all layers
+ * would take more, few of each are tried.  A count, not a clock, so that a plan is the same on every machine. */
+static const double all_instrs = 4e6, few_instrs = 1e6;
+
+struct promise { /* a split that a layer could have, and a step that it cannot be faster than */
+    int choice;
+    double least_s;
+};
+
+struct runner_up {
+    const struct ghp_alternatives_job *job;
+    const struct ghp_model *model;
+    int layer;
+    const int *choice;         /* the plan's, n_layers */
+    int *trial, *best;         /* scratch; the runner-up, where step_s is finite */
+    struct ghp_split *splits;  /* scratch */
+    struct ghp_term *terms;    /* scratch */
+    struct promise *promises;  /* scratch, of one layer's splits */
+    struct ghp_charges charges;
+    struct ghp_load load; /* scratch */
+    int most;             /* splits that are tried of a layer that is much like others, >= 2 */
+    struct ghp_program program; /* of the plan, with its timing and its layers' terms */
+    struct ghp_timing timing;
+    struct ghp_term *own_terms;
+    double step_s;             /* of the runner-up */
+    struct ghp_alternative *a; /* filled */
+    int left_out;              /* layers not done, or not to the end */
+};
+
+static struct ghp_split split_of(const struct runner_up *r, int v, int choice)
+{
+    return r->job->instance->choices[r->job->instance->first_choice[v] + choice];
+}
+
+static size_t plan_bytes(const struct runner_up *r)
+{
+    return (size_t)r->job->instance->n_layers * sizeof(int);
+}
+
+static bool fits(const struct runner_up *r, int64_t peak_bytes)
+{
+    return r->job->limit_bytes == 0 || peak_bytes <= r->job->limit_bytes;
+}
+
+/* Keeps a plan where it is the best yet. */
+static void keep(struct runner_up *r, const int *choice, double step_s)
+{
+    if (step_s >= r->step_s) return;
+    r->step_s = step_s;
+    memcpy(r->best, choice, plan_bytes(r));
+}
+
+/* Simulates a plan with the plan's buckets and keeps it where it fits and is the best yet. */
+static enum ghp_status weigh(struct runner_up *r, const int *choice)
+{
+    double step_s;
+    int64_t peak;
+
+    GHP_TRY(ghp_search_judge(r->job->instance, choice, r->job->bucket_bytes, &step_s, &peak));
+    if (fits(r, peak)) keep(r, choice, step_s);
+    return GHP_OK;
+}
+
+/* ---- every split ---- */
+
+/* The program of a plan, with the plan's buckets, its timing and its layers' terms. */
+static enum ghp_status play(struct runner_up *r, const int *choice, struct ghp_program *program,
+                            struct ghp_timing *timing, struct ghp_term *terms)
+{
+    const struct ghp_instance *in = r->job->instance;
+    struct ghp_lowering how = *in->how;
+
+    how.bucket_bytes = r->job->bucket_bytes;
+    ghp_instance_splits(in, choice, r->splits);
+    GHP_TRY(ghp_lower(&how, r->splits, 0, program));
+    GHP_TRY(ghp_simulate(program, in->profile, timing));
+    memset(terms, 0, (size_t)in->n_layers * sizeof *terms);
+    ghp_terms_of(program, timing, in->n_layers, terms);
+    return GHP_OK;
+}
+
+static struct ghp_choice_cost cost_of(const struct runner_up *r, int choice,
+                                      const struct ghp_program *program,
+                                      const struct ghp_timing *timing, const struct ghp_term *terms)
+{
+    const struct ghp_term *term = &terms[r->layer];
+
+    return (struct ghp_choice_cost){
+        .split = split_of(r, r->layer, choice),
+        .step_s = timing->step_s,
+        .forward_s = term->forward_s,
+        .backward_s = term->backward_s,
+        .exchange_s = ghp_terms_around(program, timing, r->model, r->layer),
+        .reduce_s = term->reduce_s,
+        .exposed_s = term->exposed_s,
+        .update_s = term->update_s,
+        .peak_bytes = program->peak_bytes,
+    };
+}
+
+/* The row of a split of the layer, all other layers as planned. */
+static enum ghp_status cost_choice(struct runner_up *r, int choice, struct ghp_choice_cost *cost)
+{
+    struct ghp_program program = {0};
+    struct ghp_timing timing = {0};
+    enum ghp_status status;
+
+    if (choice == r->choice[r->layer]) {
+        *cost = cost_of(r, choice, &r->program, &r->timing, r->own_terms);
+        return GHP_OK;
+    }
+    r->trial[r->layer] = choice;
+    status = play(r, r->trial, &program, &timing, r->terms);
+    if (status == GHP_OK) *cost = cost_of(r, choice, &program, &timing, r->terms);
+    ghp_timing_release(&timing);
+    ghp_program_release(&program);
+    return status;
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const struct promise *x = a, *y = b;
+
+    if (x->least_s < y->least_s || x->least_s > y->least_s) return x->least_s < y->least_s ? -1 : 1;
+    return x->choice - y->choice;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct promise *x = a, *y = b;
+
+    return x->choice - y->choice;
+}
+
+static bool same_work(const struct runner_up *r, int a, int b)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .degree = 1};
+    struct ghp_local x = ghp_local_of(r->model, a, data, r->job->instance->how->extent);
+    struct ghp_local y = ghp_local_of(r->model, b, data, r->job->instance->how->extent);
+    char kx[GHP_KEY_BYTES], ky[GHP_KEY_BYTES];
+
+    ghp_local_key(&x, kx);
+    ghp_local_key(&y, ky);
+    return strcmp(kx, ky) == 0;
+}
+
+/* Whether layers of the same work stand both before and behind this one: of such rows the ends are tried in full. */
+static bool is_inner(const struct runner_up *r)
+{
+    bool before = false, behind = false;
+
+    for (int v = 0; v < r->layer && !before; ++v)
+        before = r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
+    for (int v = r->model->n_layers - 1; v > r->layer && before && !behind; --v)
+        behind = r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
+    return before && behind;
+}
+
+/* The splits to try, in the order of their numbers: all of them, or where these are too many the layer's own and those
+ * that promise the shortest steps. */
+static int choose_splits(struct runner_up *r)
+{
+    const struct ghp_instance *in = r->job->instance;
+    int n = in->n_choices[r->layer];
+    bool all = n <= r->most || !is_inner(r);
+
+    for (int i = 0; i < n; ++i) {
+        r->promises[i] = (struct promise){.choice = i};
+        if (all) continue;
+        r->trial[r->layer] = i;
+        ghp_load_set(in, r->trial, &r->load);
+        r->promises[i].least_s =
+            i == r->choice[r->layer] ? 0 : ghp_row_step_s(in, &r->charges, &r->load);
+    }
+    if (all) return n;
+    memcpy(r->trial, r->choice, plan_bytes(r));
+    qsort(r->promises, (size_t)n, sizeof *r->promises, by_promise);
+    qsort(r->promises, (size_t)r->most, sizeof *r->promises, by_number);
+    return r->most;
+}
+
+/* Splits of the layer, all other layers as they are. */
+static enum ghp_status change_alone(struct runner_up *r)
+{
+    int n;
+
+    memcpy(r->trial, r->choice, plan_bytes(r));
+    n = choose_splits(r);
+    r->a->choices = ghp_alloc((size_t)n, sizeof *r->a->choices);
+    if (r->a->choices == NULL) return GHP_NO_MEMORY();
+    for (int k = 0; k < n; ++k) {
+        struct ghp_choice_cost *cost = &r->a->choices[k];
+        int i = r->promises[k].choice;
+
+        if (ghp_now_s() > r->job->end_s) {
+            ++r->left_out;
+            return GHP_OK;
+        }
+        GHP_TRY(cost_choice(r, i, cost));
+        r->a->n_choices = k + 1;
+        if (i != r->choice[r->layer] && fits(r, cost->peak_bytes)) keep(r, r->trial, cost->step_s);
+    }
+    return GHP_OK;
+}
+
+/* ---- the best plan without the split ---- */
+
+static enum ghp_status search_others(struct runner_up *r, double deadline_s)
+{
+    struct ghp_domain domain = {0};
+    struct ghp_search_job job = {.instance = r->job->instance,
+                                 .domain = &domain,
+                                 .limit_bytes = r->job->limit_bytes,
+                                 .deadline_s = deadline_s,
+                                 .start = r->trial,
+                                 .n_start = 1};
+    struct ghp_search_result result = {0};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_domain_init(r->job->instance, &domain));
+    ghp_domain_drop(&domain, r->layer, r->choice[r->layer]);
+    memcpy(r->trial, isfinite(r->step_s) ? r->best : r->choice, plan_bytes(r));
+    status = ghp_search_run(&job, &result);
+    if (status == GHP_OK && result.feasible) status = weigh(r, result.kept[0].choice);
+    ghp_search_release(&result);
+    ghp_domain_release(&domain);
+    return status;
+}
+
+/* Takes back the changes of other layers that the runner-up is no faster for. */
+static enum ghp_status drop_idle_changes(struct runner_up *r)
+{
+    for (int v = 0; v < r->job->instance->n_layers; ++v) {
+        double step_s;
+        int64_t peak;
+
+        if (v == r->layer || r->best[v] == r->choice[v]) continue;
+        if (ghp_now_s() > r->job->deadline_s) return GHP_OK;
+        memcpy(r->trial, r->best, plan_bytes(r));
+        r->trial[v] = r->choice[v];
+        GHP_TRY(ghp_search_judge(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
+        if (!fits(r, peak) || step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;
+        memcpy(r->best, r->trial, plan_bytes(r));
+        r->step_s = step_s;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status record(struct runner_up *r)
+{
+    int n = 0;
+
+    r->a->layer = r->layer;
+    r->a->split = split_of(r, r->layer, r->best[r->layer]);
+    r->a->step_s = r->step_s;
+    for (int v = 0; v < r->job->instance->n_layers; ++v)
+        n += v != r->layer && r->best[v] != r->choice[v];
+    r->a->changes = ghp_alloc((size_t)n, sizeof *r->a->changes);
+    if (r->a->changes == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < r->job->instance->n_layers; ++v)
+        if (v != r->layer && r->best[v] != r->choice[v])
+            r->a->changes[r->a->n_changes++] = (struct ghp_change){v, split_of(r, v, r->best[v])};
+    return GHP_OK;
+}
+
+/* ---- all layers ---- */
+
+static bool is_weighted(const struct ghp_model *model, int v)
+{
+    return model->layers[v].op == GHP_OP_CONV2D || model->layers[v].op == GHP_OP_LINEAR;
+}
+
+static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *plan)
+{
+    double now_s = ghp_now_s();
+
+    r->a = &plan->alternatives[plan->n_alternatives];
+    r->step_s = INFINITY;
+    ++plan->n_alternatives; /* owned by the plan from here on */
+    GHP_TRY(change_alone(r));
+    if (now_s < r->job->deadline_s) {
+        GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
+        if (isfinite(r->step_s)) GHP_TRY(drop_idle_changes(r));
+    }
+    if (isfinite(r->step_s)) return record(r);
+    --plan->n_alternatives; /* no other split fits the memory */
+    ghp_alternative_release(r->a);
+    return GHP_OK;
+}
+
+/* How many splits of each layer the budget allows for. */
+static void set_most(struct runner_up *r, int layers)
+{
+    double all = 0, most = few_instrs / ((double)layers * r->program.n_instrs);
+
+    for (int v = 0; v < r->model->n_layers; ++v)
+        all += is_weighted(r->model, v)
+                   ? (double)r->job->instance->n_choices[v] * r->program.n_instrs
+                   : 0;
+    r->most = all <= all_instrs ? INT_MAX : most < 2 ? 2 : (int)most;
+}
+
+static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
+{
+    int left = 0;
+
+    for (int v = 0; v < plan->model.n_layers; ++v)
+        left += is_weighted(&plan->model, v);
+    GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
+    if (left > 0) set_most(r, left);
+    for (int v = 0; v < plan->model.n_layers; ++v) {
+        if (!is_weighted(&plan->model, v) || r->job->instance->n_choices[v] < 2) continue;
+        if (ghp_now_s() > r->job->end_s) {
+            ++r->left_out;
+            continue;
+        }
+        r->layer = v;
+        GHP_TRY(find_one(r, left--, plan));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
+                                      int *left_out)
+{
+    size_t layers = (size_t)plan->model.n_layers;
+    struct runner_up r = {.job = job, .model = &plan->model};
+    int *choice = ghp_alloc(layers, sizeof *choice);
+    enum ghp_status status = ghp_load_init(job->instance, &r.load);
+    int widest = 1;
+
+    for (int v = 0; v < plan->model.n_layers; ++v)
+        if (job->instance->n_choices[v] > widest) widest = job->instance->n_choices[v];
+    r.charges = ghp_charges_of(&job->instance->profile->overlap);
+    r.own_terms = ghp_alloc(layers, sizeof *r.own_terms);
+    r.promises = ghp_alloc((size_t)widest, sizeof *r.promises);
+    plan->alternatives = ghp_alloc(layers, sizeof *plan->alternatives);
+    r.choice = choice;
+    r.trial = ghp_alloc(layers, sizeof *r.trial);
+    r.best = ghp_alloc(layers, sizeof *r.best);
+    r.splits = ghp_alloc(layers, sizeof *r.splits);
+    r.terms = ghp_alloc(layers, sizeof *r.terms);
+    if (plan->alternatives == NULL || choice == NULL || r.trial == NULL || r.best == NULL ||
+        r.splits == NULL || r.terms == NULL || r.own_terms == NULL || r.promises == NULL)
+        status = GHP_NO_MEMORY();
+    for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v)
+        choice[v] = ghp_instance_find(job->instance, v, plan->splits[v]);
+    if (status == GHP_OK) status = find_all(&r, plan);
+    *left_out = r.left_out;
+    free(choice);
+    free(r.trial);
+    free(r.best);
+    free(r.splits);
+    free(r.terms);
+    free(r.own_terms);
+    free(r.promises);
+    ghp_timing_release(&r.timing);
+    ghp_program_release(&r.program);
+    ghp_load_release(&r.load);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* planner/alternatives/alternatives.h - every other split of each conv2d and linear layer, and the best plan without the chosen one.
+ *
+ * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
+ * longer than the search, the layers between others of the same work have but those tried that promise most by the rows.  The runner-up: with the layer's own
+ * split forbidden the others are searched again, for as long as the time lasts; layers that are not reached keep all
+ * other splits, and the best single change is given.  What changes along is listed, and only where it makes the
+ * runner-up faster.  Each number is a simulated step with the plan's bucket size: a runner-up, not a proof.
+ *
+ * Tested  tests/planner/test_make.c, test_break_even.c */
+#ifndef GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
+#define GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
+
+#include "core/plan/plan.h"
+#include "planner/search/search.h"
+
+struct ghp_alternatives_job {
+    struct ghp_instance *instance;
+    int64_t bucket_bytes, limit_bytes;
+    double deadline_s; /* of the searches; ghp_now_s's clock */
+    double end_s;      /* no further split is tried */
+};
+
+/* Fills plan->alternatives for plan->splits, but for the break-even values.
+ *
+ * left_out   layers that end_s came before: they have no alternative, or not all of their choices
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and pricing */
+enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
+                                      int *left_out);
+
+#endif

@@ -1,0 +1,65 @@
+/* planner/search/dual_private.h - private to planner/search/dual*.c: the linear program of one bound.
+ *
+ *     minimise z + penalty * over
+ *     z >= sum of w_p value_k(p)            every time row k     (dual: the row's weight)
+ *     1 + over >= sum of w_p bytes_k(p)     every memory row k   (dual: the price of memory)
+ *     sum of w_p = 1, w >= 0, over >= 0
+ *
+ * A column is a plan, added as sweeps find it; rows are added as the mean of the plans breaks them. */
+#ifndef GHP_PLANNER_SEARCH_DUAL_PRIVATE_H
+#define GHP_PLANNER_SEARCH_DUAL_PRIVATE_H
+
+#include "planner/search/dual.h"
+
+struct glp_prob;
+
+struct ghp_master {
+    struct ghp_dual *dual;
+    struct glp_prob *lp;
+    int *rows; /* rows[r - 2]: the dual's row in LP row r; row 1 is the sum of w */
+    int n_rows;
+    int columns
+        [GHP_DUAL_USED]; /* the dual's column in LP column c, counted from the first plan's */
+    int n_columns;
+    int *index; /* scratch of one LP row or column */
+    double *entry;
+    double z; /* its optimum */
+};
+
+/* Whether a row is a limit of memory, which has no part in the sum of weights. */
+static inline bool ghp_dual_is_limit(const struct ghp_dual *dual, int row)
+{
+    return !dual->goal.bytes && dual->rows[row].variant < 0;
+}
+
+/* What a row's values are relative to. */
+static inline double ghp_dual_unit(const struct ghp_dual *dual, int row)
+{
+    return ghp_dual_is_limit(dual, row) ? dual->goal.limit_bytes : dual->goal.scale;
+}
+
+/* The row's index, added where it is new; -1 where there is no room (the bound is then only weaker). */
+int ghp_dual_find_row(struct ghp_dual *dual, const struct ghp_row *row);
+
+/* With the rows that had a weight, and the newest plans of the domain.
+ *
+ * master   to be closed, also on failure
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_master_open(struct ghp_dual *dual, const struct ghp_domain *domain,
+                                struct ghp_master *master);
+void ghp_master_close(struct ghp_master *master); /* accepts a zeroed one */
+
+/* Adds one of the dual's columns; there is room. */
+void ghp_master_add(struct ghp_master *master, int column);
+/* Takes out the plans that the optimum does not use, to make room. */
+void ghp_master_thin(struct ghp_master *master);
+
+/* Optimum over all rows, its duals in the dual's trial[] (time rows sum to one); false: none was found. */
+bool ghp_master_solve(struct ghp_master *master);
+
+/* Of the optimum: the part of plan columns[c], and by how much the mean plan is over the limit. */
+double ghp_master_share(const struct ghp_master *master, int c);
+double ghp_master_over(const struct ghp_master *master);
+
+#endif

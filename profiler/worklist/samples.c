@@ -1,0 +1,47 @@
+/* profiler/worklist/samples.c - see worklist/samples.h. */
+#include "profiler/worklist/samples.h"
+
+#include "executor/compare/candidates.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double fences = 1.5; /* times the distance of the quartiles: Tukey's */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A step adds operations up, and means are what adds; samples far beyond the quartiles were disturbed. */
+static double mean_inside(const double *values, int n, double low, double high)
+{
+    double sum = 0;
+    int inside = 0;
+
+    for (int i = 0; i < n; ++i) {
+        if (values[i] < low || values[i] > high) continue;
+        sum += values[i];
+        ++inside;
+    }
+    return sum / inside;
+}
+
+struct ghp_timed ghp_samples_summary(const struct ghp_samples *samples)
+{
+    struct ghp_timed timed = {.samples = samples->n};
+    double values[GHP_MAX_SAMPLES], low, high, fence;
+
+    if (samples->n == 0) return timed;
+    memcpy(values, samples->values, sizeof values);
+    qsort(values, (size_t)samples->n, sizeof *values, ascending);
+    low = ghp_contest_quantile(values, samples->n, 0.25);
+    high = ghp_contest_quantile(values, samples->n, 0.75);
+    fence = fences * (high - low);
+    timed.seconds = mean_inside(values, samples->n, low - fence, high + fence);
+    if (timed.seconds > 0) timed.spread = (high - low) / timed.seconds;
+    return timed;
+}
