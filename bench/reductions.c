@@ -9,7 +9,7 @@
 #include "core/base/opts.h"
 #include "core/base/table.h"
 #include "executor/platform/step_timer.h"
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "executor/cli/libraries.h"
 
 #include "executor/backend/onednn/onednn.h"
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include <hwloc.h>
 #include <stdio.h>

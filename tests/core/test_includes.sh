@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/core/test_includes.sh - who may include whom, foreign headers stay in the files that wrap them, and
-# functions that are never used.
+# tests/core/test_includes.sh - who may include whom, no circle between files or folders, folders of a size that can be
+# overlooked, foreign headers stay in the files that wrap them, and functions that are never used.
 set -u
 cd "${GHP_SOURCE:?set it to the source tree}" || exit 1
 failures=0
@@ -36,6 +36,23 @@ folders_of() {
     esac
 }
 
+# Folders of a room from the lowest up: each may include those before it.
+orders=(
+    "core/base core/model core/sharding core/program core/cost core/plan"
+    "executor/platform executor/backend executor/transport executor/data executor/opbench executor/engine
+     executor/state executor/train executor/report executor/compare executor/cli"
+    "planner/search planner/pipeline planner/build planner/sweep planner/cli"
+    "profiler/worklist profiler/measure profiler/run profiler/cli"
+)
+nouns_most=25 # of a folder; a source and its headers are one
+
+# acyclic WHAT: whether the pairs of stdin ("A B": A includes B) have an order; else says where they run in a circle.
+acyclic() {
+    local circle
+    circle=$(sort -u | tsort 2>&1 >/dev/null | sed 's/^tsort: -*:* *//') && [ -z "$circle" ] && return 0
+    fail "$1 that include each other in a circle; split out the part below, or move it:"$'\n'"$circle"
+}
+
 # within FILE FOLDER...: whether the file lies in one of the folders.
 within() {
     local file=$1 folder
@@ -52,6 +69,8 @@ contains() { # contains WORD LIST...
 }
 
 declare -A wrapper # foreign header -> the one header of ghp that shows it
+pairs=$(mktemp) || exit 1 # "A B": file A includes file B
+trap 'rm -f "$pairs"' EXIT
 checked=0
 for room in core onnx inspect planner executor profiler; do
     while IFS= read -r file; do
@@ -61,7 +80,9 @@ for room in core onnx inspect planner executor profiler; do
             # shellcheck disable=SC2046
             contains "${name%%/*}" $(allowed_for "$room") ||
                 fail "$file: $room may not include $name; see the dependency direction in CMakeLists.txt"
-        done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file")
+            echo "$file $name" >>"$pairs"
+        done < <(sed -n -e 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' \
+            -e 's/^#define BODY "\([^"]*\)".*/\1/p' "$file")
         while IFS= read -r name; do
             folders=$(folders_of "$name")
             [ "$folders" = any ] && continue
@@ -78,5 +99,22 @@ for room in core onnx inspect planner executor profiler; do
             fail "$file: uses a function that is never used here"
     done < <(find "$room" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 done
+
+acyclic "these files" < <(sed -E 's/\.[a-z]+( |$)/\1/g; s/_private( |$)/\1/g' "$pairs")
+acyclic "these folders" < <(
+    sed -E 's|/[^/ ]*( \|$)|\1|g' "$pairs"
+    for order in "${orders[@]}"; do
+        below=
+        for folder in $order; do
+            [ -n "$below" ] && echo "$folder $below"
+            below=$folder
+        done
+    done
+)
+while read -r n folder; do
+    [ "$n" -le "$nouns_most" ] || fail "$folder holds $n nouns; a folder holds at most $nouns_most: divide it"
+done < <(find core onnx inspect planner executor profiler -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
+    sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | uniq -c)
+[ -s "$pairs" ] || fail "no include found in $PWD"
 [ "$checked" -gt 0 ] || fail "no source file found in $PWD"
 [ "$failures" -eq 0 ]

@@ -8,7 +8,7 @@
 #include "core/model/precision.h"
 #include "executor/engine/stream.h"
 #include "executor/transport/mpi/shared_segment.h"
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

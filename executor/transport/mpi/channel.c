@@ -1,5 +1,5 @@
 /* executor/transport/mpi/channel.c - single messages over MPI, on a communicator that nothing else uses. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include <stdlib.h>
 

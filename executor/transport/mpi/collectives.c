@@ -2,7 +2,7 @@
  *
  * An all-to-all is a pairwise exchange: every rank posts its receives, then sends to the others starting with the one
  * after itself, so that no rank is everybody's first target.  Sums: mpi/reduce.c; gathers: mpi/gather.c. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include <stdio.h>
 #include <string.h>

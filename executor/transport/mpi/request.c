@@ -1,5 +1,5 @@
 /* executor/transport/mpi/request.c - messages that are posted, and what MPI says of a call that failed. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 enum { MESSAGE_TAG = 7 };
 

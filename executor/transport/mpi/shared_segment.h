@@ -17,7 +17,7 @@
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 struct ghp_board_mark;
 

@@ -1,5 +1,5 @@
 /* executor/transport/mpi/wait.c - waiting, and what is said of a wait that took too long. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include "executor/platform/step_timer.h"
 

@@ -1,7 +1,6 @@
-/* executor/transport/mpi/transport_mpi_private.h - what the files of the MPI transport share; mpi.h appears nowhere
- * else. */
-#ifndef GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
-#define GHP_EXECUTOR_TRANSPORT_MPI_TRANSPORT_MPI_PRIVATE_H
+/* executor/transport/mpi/communicator.h - what the files of the MPI transport share; mpi.h appears nowhere else. */
+#ifndef GHP_EXECUTOR_TRANSPORT_MPI_COMMUNICATOR_H
+#define GHP_EXECUTOR_TRANSPORT_MPI_COMMUNICATOR_H
 
 #include "executor/platform/processors.h"
 #include "executor/transport/transport.h"
