@@ -70,11 +70,6 @@ static void put_numbers(struct ghp_sheet *sheet, const char *name, int64_t first
     put_unpriced(sheet, name, a, b);
 }
 
-static bool has_weights(const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-}
-
 /* One row for a weighted layer and its followers, layers first .. last, where any split differs. */
 static void put_segment(struct ghp_sheet *sheet, const struct pricing *p, int first, int last,
                         struct ghp_split *splits)
@@ -108,7 +103,7 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct pricing 
 
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
-        for (last = first; last + 1 < model->n_layers && !has_weights(&model->layers[last + 1]);)
+        for (last = first; last + 1 < model->n_layers && !ghp_op_is_weighted(model->layers[last + 1].op);)
             ++last;
         put_segment(sheet, p, first, last, splits);
     }

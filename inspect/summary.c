@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_weighted(const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-}
-
 void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text,
                         size_t n)
 {
@@ -26,9 +21,9 @@ void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *s
         int count = 0;
         bool first = true;
 
-        if (!is_weighted(&model->layers[v])) continue;
+        if (!ghp_op_is_weighted(model->layers[v].op)) continue;
         for (int u = 0; u < model->n_layers; ++u) {
-            if (!is_weighted(&model->layers[u]) || !ghp_split_same(splits[u], splits[v])) continue;
+            if (!ghp_op_is_weighted(model->layers[u].op) || !ghp_split_same(splits[u], splits[v])) continue;
             first = first && u >= v;
             ++count;
         }
@@ -151,7 +146,7 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
         const struct ghp_alternative *other = runner_up(plan, v);
         char text[32];
 
-        if (!is_weighted(layer)) continue;
+        if (!ghp_op_is_weighted(layer->op)) continue;
         ghp_table_row(t);
         ghp_table_cell(t, "%s", layer->name);
         ghp_table_cell(t, "%s", ghp_op_name(layer->op));

@@ -98,14 +98,14 @@ static enum ghp_status settle(const struct ghp_chart *chart, bool is_x, struct s
 /* Text with what XML reserves written out. */
 static void put_text(FILE *out, const char *text)
 {
-    for (; *text != '\0'; ++text)
-        switch (*text) {
-        case '&': fputs("&amp;", out); break;
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default: fputc(*text, out);
-        }
+    for (; *text != '\0'; ++text) {
+        const char *reference = ghp_text_reference((unsigned char)*text);
+
+        if (reference != NULL)
+            fputs(reference, out);
+        else
+            fputc(*text, out);
+    }
 }
 
 static void put_label(FILE *out, const char *attributes, const char *text)

@@ -1,4 +1,4 @@
-/* core/base/file.h - whole files in, whole files out, and the hash that names their content.
+/* core/base/file.h - whole files in, whole files out.
  *
  * Not a stream library: a file is read at once or written at once.  A written file appears complete or not at
  * all (temporary name in the same directory, fsync, rename), so a crash leaves no half of a plan.
@@ -7,13 +7,10 @@
 #ifndef GHP_CORE_BASE_FILE_H
 #define GHP_CORE_BASE_FILE_H
 
+#include "core/base/hash.h"
 #include "core/base/status.h"
 
 #include <stddef.h>
-#include <stdint.h>
-
-/* The seed of a hash that continues no other one (FNV-1a's offset basis). */
-#define GHP_HASH_SEED UINT64_C(0xcbf29ce484222325)
 
 /* Reads a whole file (or pipe).
  *
@@ -35,14 +32,5 @@ enum ghp_status ghp_file_write_atomic(const char *path, const void *bytes, size_
 
 /* Makes a rename within the folder of `path` durable; a file system that cannot is no reason to fail. */
 void ghp_file_sync_folder(const char *path);
-
-/* FNV-1a, 64 bits: h = (h xor byte) * 0x100000001b3 for each byte, from h = seed.  To hash pieces as one text,
- * give each result as the next seed.  Names content; no protection against forgery.
- *
- * Source   Fowler, Noll, Vo: http://www.isthe.com/chongo/tech/comp/fnv/ */
-uint64_t ghp_hash(const void *bytes, size_t n, uint64_t seed);
-
-/* The hash as 16 lower-case hexadecimal digits and a NUL. */
-void ghp_hash_text(uint64_t h, char out[17]);
 
 #endif

@@ -1,6 +1,7 @@
 /* core/base/log.c - what a tool says on stderr while it works.  The state is one per process: there is one stderr. */
 #include "core/base/log.h"
 
+#include "core/base/clock.h"
 #include "core/base/units.h"
 
 #include <stdarg.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define REDRAW_S 0.1 /* the bar is drawn at most this often */
@@ -27,14 +27,6 @@ static struct {
     double limit_s;          /* > 0: a bar over time */
     bool on_screen;
 } bar;
-
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Takes the bar off the screen, so that a line can be printed. */
 static void erase(void)
@@ -95,7 +87,7 @@ void ghp_progress_begin(const char *label, int64_t total)
     snprintf(bar.label, sizeof bar.label, "%s", label);
     bar.total = total > 0 ? total : 1;
     bar.limit_s = 0.0;
-    bar.begun_s = now_s();
+    bar.begun_s = ghp_now_s();
     bar.drawn_s = 0.0;
 }
 
@@ -153,7 +145,7 @@ void ghp_progress_step(int64_t done, const char *fmt, ...)
     double now, share, spent_s;
 
     if (bar.total == 0) return;
-    now = now_s();
+    now = ghp_now_s();
     if (done < bar.total && now - bar.drawn_s < REDRAW_S) return;
     bar.drawn_s = now;
     spent_s = now - bar.begun_s;
@@ -173,7 +165,7 @@ void ghp_progress_tick(const char *fmt, ...)
     double now, spent_s;
 
     if (bar.total == 0 || !(bar.limit_s > 0.0)) return;
-    now = now_s();
+    now = ghp_now_s();
     spent_s = now - bar.begun_s;
     if (now - bar.drawn_s < REDRAW_S || spent_s < SILENT_S) return;
     bar.drawn_s = now;

@@ -104,3 +104,17 @@ char *ghp_text_join(const char *const *names, char *out, size_t n)
     }
     return out;
 }
+
+const char *ghp_text_reference(unsigned char byte)
+{
+    switch (byte) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    case '\t':
+    case '\n': return NULL;
+    default: return byte < 0x20 || byte == 0x7f ? "\xef\xbf\xbd" : NULL;
+    }
+}

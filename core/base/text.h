@@ -22,4 +22,7 @@ const char *ghp_text_nearest(const char *text, const char *const *names);
 /* Names joined by ", ", cut with "..." where they do not fit into n bytes; returns out. */
 char *ghp_text_join(const char *const *names, char *out, size_t n);
 
+/* What stands for a byte in markup (XML, HTML), or NULL where the byte stands for itself. */
+const char *ghp_text_reference(unsigned char byte);
+
 #endif

@@ -213,7 +213,7 @@ int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers)
 struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank)
 {
     int per_node = ghp_machine_workers_per_node(machine, workers);
-    int node = rank / per_node, local = rank % per_node;
+    int node = (int)ghp_node_of(rank, per_node), local = rank % per_node;
     int here = workers - node * per_node < per_node ? workers - node * per_node : per_node;
     struct ghp_place place = {.node = node, .n_cores = 1};
 

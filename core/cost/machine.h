@@ -49,6 +49,11 @@ void ghp_machine_release(struct ghp_machine *machine);
 
 /* Workers on one node: the first nodes fill up with ceil(N / nodes) consecutive ranks each. */
 int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers);
+/* The node of a rank, with so many workers on each. */
+static inline int64_t ghp_node_of(int64_t rank, int per_node)
+{
+    return rank / per_node;
+}
 /* Cores are dealt in blocks; more workers than cores share round robin. */
 struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank);
 

@@ -70,10 +70,11 @@ static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind
     int64_t block = (int64_t)kind.count * kind.stride;
 
     for (int64_t k = 0; k < numbers; ++k) {
-        int64_t rank = rank_of(kind, k), a = rank / per_node * per_node;
+        int64_t rank = rank_of(kind, k), here = ghp_node_of(rank, per_node);
+        int64_t a = here * per_node;
 
-        if (rank / per_node != node) sum = 0;
-        node = rank / per_node;
+        if (here != node) sum = 0;
+        node = here;
         if (k / block * block + block <= numbers) {
             int64_t q = members_here(kind, k, a, a + per_node);
 

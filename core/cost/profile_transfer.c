@@ -41,14 +41,14 @@ static void add_sender(const struct ghp_transfer *t, int rank, int per_node, str
 
         if (!ghp_transfer_piece(t, &own, &other, &piece)) continue;
         bytes = ghp_piece_bytes(t, &piece);
-        if (rank / per_node == r / per_node) {
+        if (ghp_node_of(rank, per_node) == ghp_node_of(r, per_node)) {
             load->out[rank] += bytes;
             load->in[r] += bytes;
             continue;
         }
         load->crosses = true;
-        load->node_out[rank / per_node] += bytes;
-        load->node_in[r / per_node] += bytes;
+        load->node_out[ghp_node_of(rank, per_node)] += bytes;
+        load->node_in[ghp_node_of(r, per_node)] += bytes;
     }
 }
 

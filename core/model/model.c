@@ -45,6 +45,11 @@ int64_t ghp_shape_elements(struct ghp_shape shape)
     return shape.c * shape.h * shape.w;
 }
 
+bool ghp_op_is_weighted(enum ghp_op op)
+{
+    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
+}
+
 int64_t ghp_layer_weights(const struct ghp_layer *layer)
 {
     int64_t sum = 0;
@@ -56,13 +61,13 @@ int64_t ghp_layer_weights(const struct ghp_layer *layer)
 
 int64_t ghp_layer_flops(const struct ghp_layer *layer)
 {
-    if (layer->op != GHP_OP_CONV2D && layer->op != GHP_OP_LINEAR) return 0;
+    if (!ghp_op_is_weighted(layer->op)) return 0;
     return 2 * layer->params[0].elements * layer->out.h * layer->out.w;
 }
 
 bool ghp_op_needs_input(enum ghp_op op)
 {
-    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR || op == GHP_OP_BATCH_NORM ||
+    return ghp_op_is_weighted(op) || op == GHP_OP_BATCH_NORM ||
            op == GHP_OP_LRN || op == GHP_OP_MUL;
 }
 

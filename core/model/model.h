@@ -200,6 +200,8 @@ int ghp_model_find(const struct ghp_model *model,
 const char *ghp_op_name(enum ghp_op op);
 const char *ghp_function_name(enum ghp_function function);
 const char *ghp_fill_name(enum ghp_fill fill);
+/* conv2d and linear: the operations that the network's work and most of its weights are in. */
+bool ghp_op_is_weighted(enum ghp_op op);
 int64_t ghp_shape_elements(struct ghp_shape shape);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
 int64_t

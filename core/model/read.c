@@ -110,7 +110,7 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
 {
     int owner = reader->model->n_layers - 1;
     enum ghp_op op = reader->model->layers[owner].op;
-    bool bias = op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
+    bool bias = ghp_op_is_weighted(op);
     struct ghp_layer *layer;
     char name[128];
 

@@ -166,7 +166,7 @@ static bool own_bias(const struct ghp_model *model, int i)
 
     if (i < 1 || i >= model->n_layers || bias->op != GHP_OP_BIAS || bias->inputs[0] != i - 1)
         return false;
-    if (maker->op != GHP_OP_CONV2D && maker->op != GHP_OP_LINEAR) return false;
+    if (!ghp_op_is_weighted(maker->op)) return false;
     n = strlen(maker->name);
     if (strncmp(bias->name, maker->name, n) != 0 || strcmp(bias->name + n, ".bias") != 0)
         return false;
@@ -186,7 +186,7 @@ int ghp_model_item_layer(const struct ghp_model *model, int64_t item)
 static json_t *layer_json(const struct ghp_model *model, int i, bool *whole)
 {
     const struct ghp_layer *layer = &model->layers[i];
-    bool weighted = layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
+    bool weighted = ghp_op_is_weighted(layer->op);
     struct object at = {json_object(), whole};
     json_t *inputs;
 

@@ -3,6 +3,7 @@
  * Pieces are lowered for rank 0: the program is the same on all ranks but for which samples and channels it holds,
  * and those enter no price. */
 #include "core/plan/space.h"
+#include "core/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,19 +75,6 @@ static enum ghp_status set_put(struct set *set, uint64_t hash, const void *wante
     return GHP_OK;
 }
 
-/* FNV-1a over whole numbers: cheap, and good enough for a table. */
-static uint64_t mix(uint64_t hash, int64_t value)
-{
-    uint64_t v = (uint64_t)value;
-
-    for (int i = 0; i < 8; ++i) {
-        hash ^= v & 0xff;
-        hash *= UINT64_C(0x100000001b3);
-        v >>= 8;
-    }
-    return hash;
-}
-
 /* A local operation with its key, by which it is compared. */
 struct keyed {
     struct ghp_space_local item;
@@ -121,7 +109,7 @@ static enum ghp_status take_local(struct space *space, const struct ghp_instr *i
                                   struct ghp_split split)
 {
     struct keyed wanted = {0};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash;
     void *item = NULL;
 
     if (instr->kind != GHP_INSTR_COMPUTE) return GHP_OK;
@@ -130,11 +118,9 @@ static enum ghp_status take_local(struct space *space, const struct ghp_instr *i
     wanted.item.layer = instr->layer;
     wanted.item.split = split;
     ghp_local_key(&instr->local, wanted.key);
-    for (const char *c = wanted.key; *c != '\0'; ++c) {
-        hash ^= (unsigned char)*c;
-        hash *= UINT64_C(0x100000001b3);
-    }
-    GHP_TRY(set_put(&space->set, mix(hash, instr->pass), &wanted, same_local, &item));
+    hash = ghp_hash(wanted.key, strlen(wanted.key), GHP_HASH_SEED);
+    hash = ghp_hash(&instr->pass, sizeof instr->pass, hash);
+    GHP_TRY(set_put(&space->set, hash, &wanted, same_local, &item));
     ((struct keyed *)item)->item.uses += 1;
     return GHP_OK;
 }
@@ -143,7 +129,6 @@ static enum ghp_status take_comm(struct space *space, const struct ghp_instr *in
                                  struct ghp_split split)
 {
     struct ghp_space_comm wanted = {0};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     void *item = NULL;
 
     (void)split;
@@ -153,8 +138,10 @@ static enum ghp_status take_comm(struct space *space, const struct ghp_instr *in
     wanted.stride = instr->ranks.stride;
     wanted.bytes = instr->bytes;
     wanted.stream = instr->stream;
-    hash = mix(mix(mix(mix(hash, wanted.op), wanted.count), wanted.stride), wanted.bytes);
-    GHP_TRY(set_put(&space->set, hash, &wanted, same_comm, &item));
+    const int64_t parts[] = {wanted.op, wanted.count, wanted.stride, wanted.bytes};
+
+    GHP_TRY(set_put(&space->set, ghp_hash(parts, sizeof parts, GHP_HASH_SEED), &wanted, same_comm,
+                    &item));
     ((struct ghp_space_comm *)item)->uses += 1;
     return GHP_OK;
 }

@@ -1,6 +1,6 @@
 /* core/sharding/local.c - local shapes, their keys, and what they cost in operations and bytes. */
 #include "core/sharding/local.h"
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/model/precision.h"
 
 #include <inttypes.h>
@@ -131,7 +131,7 @@ void ghp_local_key(const struct ghp_local *local, char key[GHP_KEY_BYTES])
 
 bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass)
 {
-    bool weighted = local->op == GHP_OP_CONV2D || local->op == GHP_OP_LINEAR;
+    bool weighted = ghp_op_is_weighted(local->op);
     bool norm = local->op == GHP_OP_BATCH_NORM;
     switch (pass) {
     case GHP_PASS_FORWARD: return local->op != GHP_OP_INPUT;
@@ -148,7 +148,7 @@ bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass)
 
 bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass)
 {
-    bool weighted = op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
+    bool weighted = ghp_op_is_weighted(op);
     if (!ghp_op_needs_input(op) || (weighted && pass == GHP_PASS_BACKWARD_DATA)) return false;
     return op != GHP_OP_BATCH_NORM || pass != GHP_PASS_BACKWARD_WEIGHT; /* its sums say it all */
 }

@@ -131,7 +131,7 @@ static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_ki
         if (weighted || whole_channels) return 0;
         if (layer->op == GHP_OP_INPUT) return layer->out.c;
         return layer->op == GHP_OP_CONV2D ? layer->window.groups : layer->in.c;
-    case GHP_SPLIT_FULL: return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR ? 0 : 1;
+    case GHP_SPLIT_FULL: return ghp_op_is_weighted(layer->op) ? 0 : 1;
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 /* executor/compare/compare.c - see compare/compare.h. */
 #include "executor/compare/compare.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
 #include "executor/report/run_result.h"
@@ -159,12 +160,12 @@ static enum ghp_status warm_up(struct bout *b, int i, int64_t steps)
 static enum ghp_status size_turn(struct bout *b, int i)
 {
     struct ghp_setup *s = b->setup;
-    double begin = ghp_stopwatch_now_s(), took, most;
+    double begin = ghp_now_s(), took, most;
 
     b->ab->turn_steps[i] = b->ab->steps;
     if (!(s->options->ab_turn_s > 0)) return GHP_OK;
     GHP_TRY(warm_up(b, i, SIZING_STEPS));
-    took = (ghp_stopwatch_now_s() - begin) / SIZING_STEPS;
+    took = (ghp_now_s() - begin) / SIZING_STEPS;
     s->session->transport_ops->label(s->world, "sizing a turn");
     GHP_TRY(s->session->transport_ops->all_gather(s->world, &took, b->all, sizeof(took)));
     most = took;
@@ -183,10 +184,10 @@ static enum ghp_status take_turn(struct bout *b, int round, int i)
 
     GHP_TRY(warm_up(b, i, b->ab->warmup_steps));
     if (b->ab->turn_steps[i] == 0) GHP_TRY(size_turn(b, i));
-    begin = ghp_stopwatch_now_s();
+    begin = ghp_now_s();
     for (int64_t step = 0; step < b->ab->turn_steps[i]; step++)
         GHP_TRY(run_step(b, i));
-    end = ghp_stopwatch_now_s();
+    end = ghp_now_s();
     b->ab->seconds[round * b->ab->contest.n + i] = (end - begin) / (double)b->ab->turn_steps[i];
     b->trainings[i].seconds += end - begin;
     GHP_TRY(ghp_worker_flush(b->setup->entrants[i].worker));

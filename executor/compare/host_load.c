@@ -1,5 +1,6 @@
 /* executor/compare/host_load.c - see compare/host_load.h. */
 #include "executor/compare/host_load.h"
+#include "core/base/clock.h"
 
 #include "executor/platform/step_timer.h"
 
@@ -109,7 +110,7 @@ enum ghp_status ghp_neighbours_mark(struct ghp_neighbours *n)
 {
     int cores;
 
-    n->marked_s = ghp_stopwatch_now_s();
+    n->marked_s = ghp_now_s();
     n->marked_own_s = own_s();
     if (!ghp_cpu_busy("/proc/stat", &n->marked_busy_s, &cores)) n->marked_busy_s = -1;
     n->ops->label(n->comm, "counting other programs");
@@ -127,7 +128,7 @@ enum ghp_status ghp_neighbours_use(struct ghp_neighbours *n, struct ghp_cpu_use 
     mine.own_s = own_s() - n->marked_own_s;
     if (n->marked_busy_s >= 0 && ghp_cpu_busy("/proc/stat", &busy_s, &cores)) {
         mine.busy_s = busy_s - n->marked_busy_s;
-        mine.capacity_s = cores * (ghp_stopwatch_now_s() - n->marked_s);
+        mine.capacity_s = cores * (ghp_now_s() - n->marked_s);
     }
     GHP_TRY(gather(n, mine));
     *use = ghp_cpu_most(n->all, n->size);

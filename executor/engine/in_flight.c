@@ -1,6 +1,7 @@
 /* executor/engine/in_flight.c - see engine/in_flight.h. */
 #include "executor/engine/in_flight.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 #include <stdlib.h>
@@ -240,7 +241,7 @@ static enum ghp_status is_done(struct ghp_flight *f, int b, bool *done)
 static enum ghp_status await(struct ghp_flight *f, int b)
 {
     const struct ghp_team *team = f->plan.team;
-    double begin_s = ghp_stopwatch_now_s();
+    double begin_s = ghp_now_s();
     long pause_ns = FIRST_PAUSE_NS;
     bool done = false;
 
@@ -248,7 +249,7 @@ static enum ghp_status await(struct ghp_flight *f, int b)
         GHP_TRY(is_done(f, b, &done));
         if (done) return GHP_OK;
         if (team->carrier_ops->check != NULL)
-            GHP_TRY(team->carrier_ops->check(team->carrier, ghp_stopwatch_now_s() - begin_s,
+            GHP_TRY(team->carrier_ops->check(team->carrier, ghp_now_s() - begin_s,
                                              label_of(f, b)));
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         if (pause_ns < LAST_PAUSE_NS) pause_ns += pause_ns / 4;

@@ -1,5 +1,6 @@
 /* executor/engine/p2p_thread.c - see engine/p2p_thread.h. */
 #include "executor/engine/p2p_thread.h"
+#include "core/base/clock.h"
 
 #include "executor/platform/step_timer.h"
 
@@ -50,7 +51,7 @@ static enum ghp_status start(struct ghp_courier *c, int parcel)
     const struct ghp_parcel *p = &c->job.parcels[parcel];
 
     if (!p->receives) ghp_parcel_pack(p);
-    c->since_s[parcel] = ghp_stopwatch_now_s();
+    c->since_s[parcel] = ghp_now_s();
     for (int i = 0; i < p->n; i++) {
         struct ghp_message m = ghp_parcel_message(p, i);
 
@@ -93,7 +94,7 @@ static enum ghp_status look(struct ghp_courier *c, int parcel, bool *all)
         if (!c->is_done[slot]) GHP_TRY(c->job.ops->poll(c->job.mailbox, slot, &c->is_done[slot]));
         *all = *all && c->is_done[slot];
     }
-    if (*all || ghp_stopwatch_now_s() - c->since_s[parcel] <= limit_s) return GHP_OK;
+    if (*all || ghp_now_s() - c->since_s[parcel] <= limit_s) return GHP_OK;
     return fail_stalled(c, parcel, limit_s);
 }
 

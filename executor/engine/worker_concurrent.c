@@ -2,6 +2,7 @@
  *
  * On a device reductions are enqueued in its communication queue, and marks take the place of the clock. */
 #include "executor/engine/worker_private.h"
+#include "core/base/clock.h"
 
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)
 {
@@ -46,11 +47,11 @@ enum ghp_status ghp_worker_reduce(void *context, int i)
 {
     struct ghp_worker *w = context;
     double origin_s = w->origin[i].start_s;
-    struct ghp_lap lap = {.step = w->origin[i].step, .start_s = ghp_stopwatch_now_s() - origin_s};
+    struct ghp_lap lap = {.step = w->origin[i].step, .start_s = ghp_now_s() - origin_s};
 
     if (w->flight != NULL) return enqueue_reduce(w, i);
     GHP_TRY(reduce(w, i));
-    lap.finish_s = ghp_stopwatch_now_s() - origin_s;
+    lap.finish_s = ghp_now_s() - origin_s;
     ghp_stopwatch_lap(w->watch, i, lap);
     return GHP_OK;
 }
@@ -62,7 +63,7 @@ enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
 
     w->origin[i] = (struct ghp_origin){.step = ghp_stopwatch_step(w->watch),
                                        .start_s = begin_s,
-                                       .posted_s = ghp_stopwatch_now_s() - begin_s,
+                                       .posted_s = ghp_now_s() - begin_s,
                                        .bank = w->flight != NULL ? ghp_flight_bank(w->flight) : 0};
     if (w->parcel[i] < 0) return ghp_lane_post(w->lane, i);
     ghp_courier_post(w->courier, w->parcel[i]);
@@ -79,7 +80,7 @@ static void note_parcel(void *context, int parcel)
     ghp_stopwatch_lap(w->watch, i,
                       (struct ghp_lap){.step = origin->step,
                                        .start_s = origin->posted_s,
-                                       .finish_s = ghp_stopwatch_now_s() - origin->start_s});
+                                       .finish_s = ghp_now_s() - origin->start_s});
 }
 
 static const char *parcel_name(void *context, int parcel)

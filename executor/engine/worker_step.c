@@ -5,6 +5,7 @@
  * On a device the same instructions are enqueued in the same order; what the host learns of a step it learns a step
  * later, from its flight (engine/in_flight.h). */
 #include "executor/engine/worker_private.h"
+#include "core/base/clock.h"
 
 #include <string.h>
 
@@ -47,10 +48,10 @@ static enum ghp_status enter(struct ghp_worker *w, int i, struct moment *moment)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-    moment->before_s = ghp_stopwatch_now_s();
+    moment->before_s = ghp_now_s();
     ghp_arena_visit(&w->arena, &w->program, instr->point);
     GHP_TRY(wait_for(w, instr->wait));
-    moment->start_s = ghp_stopwatch_now_s();
+    moment->start_s = ghp_now_s();
     if (w->flight == NULL || instr->stream != GHP_STREAM_COMPUTE) return GHP_OK;
     return ghp_flight_start(w->flight, ghp_flight_bank(w->flight), i);
 }
@@ -58,7 +59,7 @@ static enum ghp_status enter(struct ghp_worker *w, int i, struct moment *moment)
 static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
 {
     bool here = ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE; /* else its job says when */
-    double begin = ghp_stopwatch_start_s(w->watch), now_s = ghp_stopwatch_now_s();
+    double begin = ghp_stopwatch_start_s(w->watch), now_s = ghp_now_s();
     struct ghp_lap lap = {.step = ghp_stopwatch_step(w->watch),
                           .start_s = moment.start_s - begin,
                           .finish_s = now_s - begin};

@@ -1,5 +1,6 @@
 /* executor/opbench/speed_probe.c - see opbench/speed_probe.h. */
 #include "executor/opbench/speed_probe.h"
+#include "core/base/clock.h"
 
 #include "executor/backend/backend_private.h"
 #include "executor/opbench/opbench.h"
@@ -99,10 +100,10 @@ static enum ghp_status time_job(struct ghp_pacer *pacer, enum ghp_status (*run)(
 
     GHP_TRY(burst(pacer, run, &runs));
     runs = 0;
-    begin = now = ghp_stopwatch_now_s();
+    begin = now = ghp_now_s();
     while (now - begin < last_s) {
         GHP_TRY(burst(pacer, run, &runs));
-        now = ghp_stopwatch_now_s();
+        now = ghp_now_s();
     }
     *seconds = (now - begin) / (double)runs;
     return GHP_OK;

@@ -1,9 +1,9 @@
-/* executor/platform/step_timer.c - see engine/step_timer.h. Steps and laps lie in rings with one place a step. */
+/* executor/platform/step_timer.c - see platform/step_timer.h. Steps and laps lie in rings with one place a step. */
 #include "executor/platform/step_timer.h"
+#include "core/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct ghp_stopwatch {
     int n;
@@ -39,26 +39,18 @@ void ghp_stopwatch_close(struct ghp_stopwatch *w)
     free(w);
 }
 
-double ghp_stopwatch_now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void ghp_stopwatch_begin(struct ghp_stopwatch *w)
 {
     int64_t place = w->step % GHP_STOPWATCH_STEPS;
 
     for (int i = 0; i < w->n; i++)
         w->laps[i * GHP_STOPWATCH_STEPS + place] = (struct ghp_lap_mean){0};
-    w->start_s = ghp_stopwatch_now_s();
+    w->start_s = ghp_now_s();
 }
 
 void ghp_stopwatch_end(struct ghp_stopwatch *w)
 {
-    ghp_stopwatch_end_after(w, ghp_stopwatch_now_s() - w->start_s);
+    ghp_stopwatch_end_after(w, ghp_now_s() - w->start_s);
 }
 
 void ghp_stopwatch_end_after(struct ghp_stopwatch *w, double step_s)

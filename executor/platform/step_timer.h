@@ -25,8 +25,6 @@ struct ghp_stopwatch;
 enum ghp_status ghp_stopwatch_open(int n, struct ghp_stopwatch **watch);
 void ghp_stopwatch_close(struct ghp_stopwatch *watch); /* accepts NULL */
 
-double ghp_stopwatch_now_s(void); /* CLOCK_MONOTONIC */
-
 void ghp_stopwatch_begin(struct ghp_stopwatch *watch); /* a step starts */
 void ghp_stopwatch_end(struct ghp_stopwatch *watch);   /* its compute stream ends */
 /* The same, for whoever timed the step otherwise. */

@@ -1,5 +1,6 @@
-/* executor/state/broadcast.c - see transport/broadcast.h. */
+/* executor/state/broadcast.c - see state/broadcast.h. */
 #include "executor/state/broadcast.h"
+#include "core/base/clock.h"
 
 #include <time.h>
 
@@ -8,7 +9,7 @@ enum { PAUSE_NS = 20000, TAG = 0 }; /* nothing else is under way: any tag will d
 static enum ghp_status wait_all(const struct ghp_team *team, struct ghp_mailbox *box, int n)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    double begin = ghp_stopwatch_now_s();
+    double begin = ghp_now_s();
 
     for (int slot = 0; slot < n;) {
         bool done = false;
@@ -18,7 +19,7 @@ static enum ghp_status wait_all(const struct ghp_team *team, struct ghp_mailbox 
             slot++;
             continue;
         }
-        if (ghp_stopwatch_now_s() - begin > team->transport_ops->watchdog_s(team->transport))
+        if (ghp_now_s() - begin > team->transport_ops->watchdog_s(team->transport))
             return GHP_FAIL(GHP_ERR_COMM,
                             "worker %d waited too long for a tensor of another stage; see why the "
                             "others stopped, or raise --watchdog if they are only slow",

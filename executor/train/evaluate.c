@@ -1,5 +1,6 @@
 /* executor/train/evaluate.c - see evaluate.h. */
 #include "executor/train/evaluate.h"
+#include "core/base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     struct ghp_work work = *ghp_worker_work(worker);
     struct ghp_step step = {.data = data, .set = set};
     struct ghp_worker *evaluator = NULL;
-    double begin = ghp_stopwatch_now_s();
+    double begin = ghp_now_s();
     int64_t *samples = ghp_alloc((size_t)work.extent.global_batch, sizeof(*samples));
 
     *evaluation = (struct ghp_evaluation){0};
@@ -53,7 +54,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
     GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, evaluation), done);
-    evaluation->seconds = ghp_stopwatch_now_s() - begin;
+    evaluation->seconds = ghp_now_s() - begin;
 done:
     ghp_worker_close(evaluator);
     free(samples);

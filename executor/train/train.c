@@ -1,6 +1,7 @@
 /* executor/train/train.c - see train.h. */
 #include "executor/train/train.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "executor/state/checkpoint.h"
 
@@ -113,9 +114,9 @@ enum ghp_status ghp_train(struct ghp_training *t)
         double begin;
 
         hint(t, i + 1, GHP_HINTS_BEFORE);
-        begin = ghp_stopwatch_now_s();
+        begin = ghp_now_s();
         GHP_TRY(ghp_worker_step(t->worker, &step));
-        t->seconds += ghp_stopwatch_now_s() - begin;
+        t->seconds += ghp_now_s() - begin;
         GHP_TRY(keep_gradients(t, i));
         GHP_TRY(note_result(t));
         GHP_TRY(between_steps(t, i + 1));

@@ -11,7 +11,7 @@
  * Collective over the communicator: every member calls with equal sizes, in the same order. The two streams use
  * different communicators, so one thread per stream may be inside the transport at once.
  *
- * Tensors on a device are carried by a transport that knows the device (transport/staged.h, transport_nccl.h); what
+ * Tensors on a device are carried by a transport that knows the device (transport/device/staged.h, transport_nccl.h); what
  * workers tell each other always goes through host memory. One that `queues` returns at once: its collectives are
  * enqueued on the device's queue of the communicator's stream, and fail later, in `check`. */
 #ifndef GHP_EXECUTOR_TRANSPORT_TRANSPORT_H

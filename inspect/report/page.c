@@ -1,6 +1,7 @@
 /* inspect/report/page.c - see page.h. */
 #include "inspect/report/page.h"
 
+#include "core/base/text.h"
 #include "core/base/file.h"
 
 #include <stdarg.h>
@@ -52,25 +53,10 @@ void ghp_page_add(struct ghp_page *page, const char *fmt, ...)
     page->n += (size_t)n;
 }
 
-/* What stands for a byte in markup, or NULL where the byte stands for itself. */
-static const char *reference_of(unsigned char byte)
-{
-    switch (byte) {
-    case '&': return "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '"': return "&quot;";
-    case '\'': return "&#39;";
-    case '\t':
-    case '\n': return NULL;
-    default: return byte < 0x20 || byte == 0x7f ? "\xef\xbf\xbd" : NULL;
-    }
-}
-
 static void put_escaped(struct ghp_page *page, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; ++i) {
-        const char *reference = reference_of((unsigned char)text[i]);
+        const char *reference = ghp_text_reference((unsigned char)text[i]);
 
         if (reference != NULL)
             put(page, reference, strlen(reference));

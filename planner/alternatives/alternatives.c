@@ -2,6 +2,7 @@
 #include "planner/alternatives/alternatives.h"
 
 #include "planner/search/constraints.h"
+#include "core/base/clock.h"
 #include "core/cost/terms.h"
 
 #include <limits.h>
@@ -276,11 +277,6 @@ static enum ghp_status record(struct runner_up *r)
 
 /* ---- all layers ---- */
 
-static bool is_weighted(const struct ghp_model *model, int v)
-{
-    return model->layers[v].op == GHP_OP_CONV2D || model->layers[v].op == GHP_OP_LINEAR;
-}
-
 static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *plan)
 {
     double now_s = ghp_now_s();
@@ -305,7 +301,7 @@ static void set_most(struct runner_up *r, int layers)
     double all = 0, most = few_instrs / ((double)layers * r->program.n_instrs);
 
     for (int v = 0; v < r->model->n_layers; ++v)
-        all += is_weighted(r->model, v)
+        all += ghp_op_is_weighted(r->model->layers[v].op)
                    ? (double)r->job->instance->n_choices[v] * r->program.n_instrs
                    : 0;
     r->most = all <= all_instrs ? INT_MAX : most < 2 ? 2 : (int)most;
@@ -316,11 +312,11 @@ static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
     int left = 0;
 
     for (int v = 0; v < plan->model.n_layers; ++v)
-        left += is_weighted(&plan->model, v);
+        left += ghp_op_is_weighted(plan->model.layers[v].op);
     GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
     if (left > 0) set_most(r, left);
     for (int v = 0; v < plan->model.n_layers; ++v) {
-        if (!is_weighted(&plan->model, v) || r->job->instance->n_choices[v] < 2) continue;
+        if (!ghp_op_is_weighted(plan->model.layers[v].op) || r->job->instance->n_choices[v] < 2) continue;
         if (ghp_now_s() > r->job->end_s) {
             ++r->left_out;
             continue;

@@ -1,6 +1,7 @@
 /* planner/build/build.c - the order of a plan's making; build/build.h has it. */
 #include "planner/build/build_private.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "planner/alternatives/break_even.h"
 #include "planner/build/staged.h"

@@ -4,6 +4,7 @@
  * plan faster than the certificate's step, and is not in its bound: that bounds plans without. */
 #include "planner/build/build_private.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* planner/build/recompute.c - see build/recompute.h. */
 #include "planner/build/recompute.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "planner/recompute/recompute.h"
 

@@ -1,6 +1,7 @@
 /* planner/build/second_best.c - each layer's runner-up, and the plan that one of them makes where it is faster under buckets. */
 #include "planner/build/build_private.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "planner/alternatives/alternatives.h"
 

@@ -6,11 +6,6 @@
 
 #include <math.h>
 
-static bool has_weights(const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-}
-
 struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, int cut)
 {
     struct ghp_closed_network net = {0};
@@ -20,7 +15,7 @@ struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, i
         const struct ghp_layer *layer = &model->layers[l];
         double scalars = (double)ghp_shape_elements(layer->out);
 
-        if (!has_weights(layer)) continue;
+        if (!ghp_op_is_weighted(layer->op)) continue;
         if (l <= cut) {
             net.front_flops += (double)ghp_layer_flops(layer);
             net.front_weights += (double)ghp_layer_weights(layer);

@@ -37,7 +37,7 @@ static int find_cut(const struct ruling *r)
     for (int v = r->model->n_layers - 1; v > 0; --v) {
         const struct ghp_layer *l = &r->model->layers[v];
 
-        if (l->op != GHP_OP_CONV2D && l->op != GHP_OP_LINEAR) continue;
+        if (!ghp_op_is_weighted(l->op)) continue;
         if (prefers_data(r, l)) break;
         cut = v;
     }

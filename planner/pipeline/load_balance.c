@@ -1,6 +1,7 @@
 /* planner/pipeline/load_balance.c - see pipeline/load_balance.h. */
 #include "planner/pipeline/load_balance.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/cost/simulate.h"
 

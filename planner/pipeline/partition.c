@@ -1,6 +1,7 @@
 /* planner/pipeline/partition.c - the first bounds of outer choices, and the order of their searches. */
 #include "planner/pipeline/partition.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "planner/pipeline/lower_bound.h"
 #include "planner/search/baselines.h"

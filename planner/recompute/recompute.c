@@ -1,6 +1,7 @@
 /* planner/recompute/recompute.c - see recompute/recompute.h. */
 #include "planner/recompute/recompute.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/cost/simulate.h"
 

@@ -17,11 +17,6 @@ const char *ghp_strategy_name(enum ghp_strategy strategy)
     return strategy_names[strategy];
 }
 
-static bool is_weighted(const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-}
-
 static const struct ghp_split *split_of(const struct ghp_domain *domain, int v, int i)
 {
     return &domain->instance->choices[domain->instance->first_choice[v] + i];
@@ -67,9 +62,9 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_dom
     if (strategy == GHP_STRATEGY_DATA ||
         (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_CONV2D))
         keep_by(domain, v, RULE_DATA);
-    else if (is_weighted(layer) && divided && largest_degree(domain, v) > 0)
+    else if (ghp_op_is_weighted(layer->op) && divided && largest_degree(domain, v) > 0)
         keep_by(domain, v, RULE_LARGEST);
-    else if (is_weighted(layer) && divided)
+    else if (ghp_op_is_weighted(layer->op) && divided)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
                         "strategy '%s' cannot split layer '%s': neither its inputs nor its outputs "
                         "divide over any subset "
@@ -188,7 +183,7 @@ static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_te
                         "random:1",
                         seed_text);
     for (int v = 0; v < in->n_layers; ++v)
-        if (is_weighted(&in->how->model->layers[v]))
+        if (ghp_op_is_weighted(in->how->model->layers[v].op))
             forced[v] = (int)(mixed(mixed(seed) + (uint64_t)v) % (uint64_t)in->n_choices[v]);
     return GHP_OK;
 }

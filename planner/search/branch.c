@@ -1,25 +1,17 @@
 /* planner/search/branch.c - depth first over domains, the more promising child first. */
 #include "planner/search/branch.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, NARROW_TIMES = 3, LIST_MOST = 2000 };
 
 static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
-
-double ghp_now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct node {
     struct ghp_domain domain;

@@ -62,7 +62,4 @@ struct ghp_branch_job {
 enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);
 void ghp_branch_release(struct ghp_branch_result *result);
 
-/* Monotonic seconds. */
-double ghp_now_s(void);
-
 #endif

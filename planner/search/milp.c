@@ -9,6 +9,7 @@
  *     t <= best true value found                                   so "no solution" is the proof */
 #include "planner/search/milp.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 #include <glpk.h>

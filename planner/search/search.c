@@ -3,6 +3,7 @@
 
 #include "planner/search/memory.h"
 #include "planner/search/milp.h"
+#include "core/base/clock.h"
 #include "core/cost/simulate.h"
 
 #include <math.h>
@@ -195,15 +196,9 @@ static int degree_of(const struct ghp_instance *in, const int *choice)
     int k = 1; /* degrees divide N, so their least common multiple does */
 
     for (int v = 0; v < in->n_layers; ++v) {
-        int d = in->choices[in->first_choice[v] + choice[v]].degree, a = k, b = d;
+        int d = in->choices[in->first_choice[v] + choice[v]].degree;
 
-        while (b != 0) {
-            int rest = a % b;
-
-            a = b;
-            b = rest;
-        }
-        k = k / a * d;
+        k = k / (int)ghp_gcd(k, d) * d;
     }
     return k;
 }

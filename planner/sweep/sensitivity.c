@@ -1,6 +1,7 @@
 /* planner/sweep/sensitivity.c - walks, halves and plans anew. */
 #include "planner/sweep/sensitivity.h"
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/plan/profile_edit.h"
 #include "core/base/units.h"
@@ -38,11 +39,6 @@ static void note_difference(char *text, size_t *used, const char *fmt, const cha
                                   name, word);
 }
 
-static bool is_weighted(const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-}
-
 /* What another plan does otherwise: its first layers with weights, or else any layers, and its buckets. */
 static void describe(const struct ghp_plan *plan, const struct ghp_plan *other, char *text)
 {
@@ -55,7 +51,7 @@ static void describe(const struct ghp_plan *plan, const struct ghp_plan *other, 
     for (int pass = 0; pass < 2 && named == 0; ++pass)
         for (int v = 0; v < model->n_layers; ++v) {
             if (ghp_split_same(plan->splits[v], other->splits[v])) continue;
-            if (is_weighted(&model->layers[v]) != (pass == 0)) continue;
+            if (ghp_op_is_weighted(model->layers[v].op) != (pass == 0)) continue;
             if (named < NAMED)
                 note_difference(text, &used, "%s%s %s", model->layers[v].name, other->splits[v]);
             ++named;

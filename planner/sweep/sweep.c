@@ -109,11 +109,6 @@ static bool is_split(const struct ghp_plan *plan, int v)
     return plan->splits[v].kind != GHP_SPLIT_DATA;
 }
 
-static bool is_weighted(const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
-}
-
 static const char *between(int least, int most, char *text, size_t n)
 {
     if (least == most)
@@ -135,7 +130,7 @@ static struct kind kind_of(const struct ghp_plan *plan)
     bool inside = false;
 
     for (int v = 0; v < plan->model.n_layers; ++v) {
-        if (!is_weighted(&plan->model.layers[v])) {
+        if (!ghp_op_is_weighted(plan->model.layers[v].op)) {
             kind.others += is_split(plan, v);
             continue;
         }

@@ -1,5 +1,6 @@
 /* profiler/measure/autotuning.c - see worklist/autotuning.h. */
 #include "profiler/measure/autotuning.h"
+#include "core/base/clock.h"
 
 #include "executor/engine/kernel_formats.h"
 #include "profiler/worklist/time_estimate.h"
@@ -94,7 +95,7 @@ static enum ghp_status try_all(const struct ghp_measure *m, const struct trying 
 
     for (int i = 0; i < list->n; i++) {
         enum ghp_status status = ghp_opbench_switch(t->bench, m->backend, list->names[i], formats);
-        double late = i > 0 && m->rank == 0 && ghp_measure_now_s() > t->deadline_s, seconds;
+        double late = i > 0 && m->rank == 0 && ghp_now_s() > t->deadline_s, seconds;
 
         GHP_TRY(ghp_measure_max(m, status, &late));
         if (late > 0) break;

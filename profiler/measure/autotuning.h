@@ -27,7 +27,7 @@ void ghp_trials_note(struct ghp_agenda_way *way);
 /* Has the bench run the quickest of the backend's algorithms in the formats of op->ways[which]. The first time tries them
  * all, as long as rank 0's time reaches, and notes its name there; ways behind the first two must come after these.
  *
- * deadline_s   on rank 0's ghp_measure_now_s; one algorithm is tried in any case
+ * deadline_s   on rank 0's ghp_now_s; one algorithm is tried in any case
  *
  * Collective over m->world */
 enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbench *bench,

@@ -1,5 +1,6 @@
 /* profiler/measure/background_load.c - see measure/background_load.h. */
 #include "profiler/measure/background_load.h"
+#include "core/base/clock.h"
 
 #include "profiler/measure/autotuning.h"
 
@@ -82,9 +83,9 @@ enum ghp_status ghp_bystanders_open(const struct ghp_measure *m, const struct gh
 
 enum ghp_status ghp_bystanders_run(struct ghp_bystanders *b, double seconds)
 {
-    double end_s = ghp_measure_now_s() + seconds;
+    double end_s = ghp_now_s() + seconds;
 
-    while (ghp_measure_now_s() < end_s) {
+    while (ghp_now_s() < end_s) {
         GHP_TRY(ghp_opbench_run(b->benches[b->next], 1));
         b->next = (b->next + 1) % b->n;
     }

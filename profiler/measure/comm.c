@@ -1,5 +1,6 @@
 /* profiler/measure/comm.c - every collective of the agenda through the executor's transport, and the fit. */
 #include "profiler/measure/comm.h"
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 #include <math.h>
@@ -38,10 +39,10 @@ struct exchange {
 /* Computes for work_s: when a collective of a step begins, links have come to rest and caches hold other things. */
 static void work(const struct exchange *x)
 {
-    double end_s = ghp_measure_now_s() + work_s;
+    double end_s = ghp_now_s() + work_s;
     int64_t at = 0;
 
-    while (ghp_measure_now_s() < end_s) {
+    while (ghp_now_s() < end_s) {
         for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES)
             ++x->work[at + i];
         at = (at + WORK_PIECE_BYTES) % WORK_BYTES;
@@ -175,7 +176,7 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda
     if (agenda->n_comms > 0) ghp_progress_begin("collectives", agenda->n_comms);
     for (int i = 0; i < agenda->n_comms; ++i) {
         struct ghp_agenda_comm *what = &agenda->comms[i];
-        unsigned char leave = ghp_measure_now_s() > limits.deadline_s ||
+        unsigned char leave = ghp_now_s() > limits.deadline_s ||
                               3 * what->bytes > limits.memory_bytes || is_clear(agenda, what);
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);

@@ -10,7 +10,7 @@
 /* Bounds of one round. */
 struct ghp_comm_limits {
     int samples; /* of each collective, >= 1 */
-    double deadline_s;    /* on rank 0's ghp_measure_now_s: what has not begun by then is left to the law */
+    double deadline_s;    /* on rank 0's ghp_now_s: what has not begun by then is left to the law */
     int64_t memory_bytes; /* for the buffers of one rank; larger messages are left to the law */
 };
 

@@ -1,26 +1,18 @@
 /* profiler/measure/measure.c - samples, means, and what the ranks tell each other. */
 #include "profiler/measure/measure.h"
+#include "core/base/clock.h"
 
 #include "executor/compare/candidates.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Samples that spread more than this are not trusted yet. */
 static const double calm_spread = 0.03;
 static const int64_t max_repeats = 1000000;
 static const double near_fastest = 0.9; /* so near to the fastest worker's speed counts as that */
 static const double head_start_s = 100e-6; /* of the host before a device */
-
-double ghp_measure_now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* What the ranks say that did not fail themselves. */
 static const char echo[] = "see its message";
@@ -169,14 +161,14 @@ static double of_slowest(const struct ghp_measure *m, struct ghp_task task, doub
 static enum ghp_status sample(const struct ghp_measure *m, struct ghp_task task, int64_t repeats,
                               double *seconds)
 {
-    double start_s = ghp_measure_now_s();
+    double start_s = ghp_now_s();
     enum ghp_status status;
 
     if (task.clock != GHP_CLOCK_HOST) {
         status = sample_marked(m, task, repeats, seconds);
     } else {
         status = task.run(task.context, repeats);
-        *seconds = (ghp_measure_now_s() - start_s) / (double)repeats;
+        *seconds = (ghp_now_s() - start_s) / (double)repeats;
     }
     *seconds = of_slowest(m, task, *seconds);
     return ghp_measure_max(m, status, seconds);

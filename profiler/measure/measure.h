@@ -120,7 +120,4 @@ bool ghp_measure_is_echo(void);
 enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
                                   int64_t n);
 
-/* Seconds since some fixed moment, never backwards. */
-double ghp_measure_now_s(void);
-
 #endif

@@ -1,5 +1,6 @@
 /* profiler/measure/ops.c - opens, times and closes one operation after the other. */
 #include "profiler/measure/ops.h"
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "executor/engine/kernel_formats.h"
 #include "profiler/measure/background_load.h"
@@ -55,9 +56,9 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
         status = ghp_bystanders_run(walk->bystanders, stays * (double)(repeats + 1) * once_s);
     } else {
         status = ghp_trials_run(bench, 1); /* cold: thrown away */
-        took_s = -ghp_measure_now_s();
+        took_s = -ghp_now_s();
         if (status == GHP_OK) status = ghp_trials_run(bench, repeats);
-        took_s = (took_s + ghp_measure_now_s()) / (double)repeats;
+        took_s = (took_s + ghp_now_s()) / (double)repeats;
     }
     GHP_TRY(ghp_measure_max(m, status, &took_s));
     op->lone.values[op->lone.n++] = took_s;
@@ -81,7 +82,7 @@ static enum ghp_status measure_way(const struct walk *walk, struct ghp_opbench *
     const struct ghp_measure *m = walk->m;
     const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_agenda_way *way = &op->ways[which];
-    double late = which > 0 && m->rank == 0 && ghp_measure_now_s() > limits->deadline_s;
+    double late = which > 0 && m->rank == 0 && ghp_now_s() > limits->deadline_s;
     enum ghp_status status = GHP_OK;
 
     GHP_TRY(ghp_measure_max(m, GHP_OK, &late));
@@ -124,7 +125,7 @@ static enum decision decide(const struct walk *walk, const struct ghp_agenda_op 
     const struct ghp_measure *m = walk->m;
     const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
-    double end_s = ghp_measure_now_s() + ghp_forecast_scratch_s(limits->forecast, walk->unasked);
+    double end_s = ghp_now_s() + ghp_forecast_scratch_s(limits->forecast, walk->unasked);
 
     if (ghp_measure_absorbs(m, op)) return MEASURE;
     end_s += ghp_forecast_s(limits->forecast, op, visiting_of(m, limits));
@@ -140,7 +141,7 @@ static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op,
     const struct ghp_measure *m = walk->m;
     struct ghp_forecast *forecast = walk->limits->forecast;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
-    double start_s = ghp_measure_now_s();
+    double start_s = ghp_now_s();
 
     entry->key = op->key; /* copied by the profile */
     entry->pass = op->pass;
@@ -150,7 +151,7 @@ static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op,
         GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, entry, &op->scratch_bytes));
         op->asked = true;
         op->asked_formats = entry->n_formats;
-        forecast->scratch_s += ghp_measure_now_s() - start_s;
+        forecast->scratch_s += ghp_now_s() - start_s;
         ++forecast->scratches;
     }
     entry->scratch_bytes = op->scratch_bytes;
@@ -202,8 +203,8 @@ static enum ghp_status enter_absorbed(struct walk *walk, struct ghp_agenda_op *o
 
 static enum ghp_status save_now_and_then(struct walk *walk)
 {
-    if (ghp_measure_now_s() - walk->saved_s < GHP_SAVE_S) return GHP_OK;
-    walk->saved_s = ghp_measure_now_s();
+    if (ghp_now_s() - walk->saved_s < GHP_SAVE_S) return GHP_OK;
+    walk->saved_s = ghp_now_s();
     return walk->limits->save(walk->limits->context);
 }
 
@@ -213,7 +214,7 @@ static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
     const struct ghp_measure *m = walk->m;
     const struct ghp_visiting visiting = visiting_of(m, walk->limits);
     enum ghp_visit kind = ghp_forecast_kind(op, visiting.chooses);
-    double start_s = ghp_measure_now_s();
+    double start_s = ghp_now_s();
     bool fits = false;
 
     if (ghp_measure_absorbs(m, op)) {
@@ -223,7 +224,7 @@ static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
     GHP_TRY(measure_one(walk, op, &fits));
     if (!fits || m->rank != 0) return GHP_OK;
     walk->own = enter_measured(walk, op);
-    ghp_forecast_note(walk->limits->forecast, op, kind, visiting, ghp_measure_now_s() - start_s);
+    ghp_forecast_note(walk->limits->forecast, op, kind, visiting, ghp_now_s() - start_s);
     if (walk->own == GHP_OK) walk->own = save_now_and_then(walk);
     return GHP_OK;
 }
@@ -264,7 +265,7 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *
     enum ghp_status status = ghp_bystanders_open(m, agenda, limits->memory_bytes, &walk.bystanders);
 
     GHP_TRY(status);
-    walk.saved_s = ghp_measure_now_s();
+    walk.saved_s = ghp_now_s();
     if (agenda->n_ops > 0) ghp_progress_begin("operations", agenda->n_ops);
     for (int i = 0; i < agenda->n_ops; ++i) {
         struct ghp_agenda_op *op = &agenda->ops[i];

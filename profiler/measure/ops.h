@@ -18,7 +18,7 @@ bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op
 /* Bounds of one round, and what to do now and then. */
 struct ghp_ops_limits {
     int samples;          /* of each operation, >= 1 */
-    double deadline_s;    /* on rank 0's ghp_measure_now_s */
+    double deadline_s;    /* on rank 0's ghp_now_s */
     int64_t memory_bytes; /* for the buffers of one rank */
     /* of all rounds so far: what does not fit before the deadline is left out */
     struct ghp_forecast *forecast;

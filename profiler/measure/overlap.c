@@ -1,5 +1,6 @@
 /* profiler/measure/overlap.c - reductions on the communication thread beside computing, and beside exchanges. */
 #include "profiler/measure/overlap.h"
+#include "core/base/clock.h"
 #include "core/model/precision.h"
 #include "executor/engine/stream.h"
 
@@ -43,7 +44,7 @@ static enum ghp_status reduce_once(void *context, int job)
 
     (void)job;
     GHP_TRY(t->team.carrier_ops->all_reduce(t->comm, &t->sum));
-    t->finished_s = ghp_measure_now_s();
+    t->finished_s = ghp_now_s();
     atomic_fetch_add(&t->done, 1);
     return GHP_OK;
 }
@@ -133,7 +134,7 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
 
     GHP_TRY(status);
     atomic_store(&t->done, 0);
-    start_s = ghp_measure_now_s();
+    start_s = ghp_now_s();
     for (int i = 0; i < n; ++i)
         ticket = ghp_stream_post(stream, i);
     do {
@@ -141,7 +142,7 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
         if (status == GHP_OK)
             status = ghp_device_finish(ghp_measure_device(t->m), GHP_QUEUE_COMPUTE);
     } while (status == GHP_OK && atomic_load(&t->done) < n);
-    rate = alone_s / (ghp_measure_now_s() - start_s);
+    rate = alone_s / (ghp_now_s() - start_s);
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
     result[1] = (t->finished_s - start_s) / n;
     GHP_TRY(ghp_measure_mean(t->m, status, &rate));
@@ -158,12 +159,12 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *s
     enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
 
     GHP_TRY(status);
-    start_s = ghp_measure_now_s();
+    start_s = ghp_now_s();
     for (int i = 0; i < n; ++i)
         ticket = ghp_stream_post(stream, i);
     status = exchange_run(t, exchanges);
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
-    *both_s = ghp_measure_now_s() - start_s;
+    *both_s = ghp_now_s() - start_s;
     return ghp_measure_max(t->m, status, both_s);
 }
 
@@ -182,11 +183,11 @@ static enum ghp_status round_queue(struct traffic *t, struct ghp_stream_thread *
     for (int i = 0; i < n; ++i)
         ticket = ghp_stream_post(stream, i);
     for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; ++i) {
-        double start_s = ghp_measure_now_s();
+        double start_s = ghp_now_s();
 
         status = exchange_run(t, 1);
         if (i == 0 || atomic_load(&t->done) == n) continue;
-        *beside_s += ghp_measure_now_s() - start_s;
+        *beside_s += ghp_now_s() - start_s;
         counted++;
     }
     if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);

@@ -1,5 +1,6 @@
 /* profiler/run/run.c - the measuring run: in which order, saved how often. */
 #include "profiler/run/run_private.h"
+#include "core/base/clock.h"
 
 #include "profiler/measure/comm.h"
 #include "profiler/measure/speed_probe.h"
@@ -54,13 +55,13 @@ static enum ghp_status finish(struct ghp_measuring *run)
     enum ghp_status status = GHP_OK;
 
     if (run->m.rank == 0) {
-        double start_s = ghp_measure_now_s();
+        double start_s = ghp_now_s();
 
         status = save(run);
         if (status == GHP_OK)
             status = ghp_measure_fill(&run->m, &run->agenda, run->profile, &run->result->ops);
         if (status == GHP_OK) status = ghp_profile_save(run->request->output, run->profile);
-        run->filling_s = ghp_measure_now_s() - start_s;
+        run->filling_s = ghp_now_s() - start_s;
     }
     return ghp_measure_max(&run->m, status, &unused);
 }
@@ -68,7 +69,7 @@ static enum ghp_status finish(struct ghp_measuring *run)
 /* Collectives, then operations, each as far as the time goes. */
 static enum ghp_status measure_round(struct ghp_measuring *run)
 {
-    double end_s = run->start_s + run->request->budget_s, now_s = ghp_measure_now_s();
+    double end_s = run->start_s + run->request->budget_s, now_s = ghp_now_s();
     struct ghp_comm_limits comm_limits = {.samples = ROUND_SAMPLES,
                                           .deadline_s = now_s + comm_share * (end_s - now_s),
                                           .memory_bytes = run->memory_bytes};
@@ -111,7 +112,7 @@ static enum ghp_status measure_all(struct ghp_measuring *run)
     struct ghp_samples pace[GHP_PACE_JOBS] = {{0}};
 
     GHP_TRY(ghp_measuring_rates(run));
-    run->rates_s = ghp_measure_now_s() - run->start_s;
+    run->rates_s = ghp_now_s() - run->start_s;
     for (int i = 0; i < ROUNDS; ++i) {
         GHP_TRY(ghp_measure_pace(&run->m, pace));
         GHP_TRY(measure_round(run));
@@ -186,7 +187,7 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
                                  struct ghp_measured_result *result)
 {
     struct ghp_measuring run = {
-        .request = request, .result = result, .start_s = ghp_measure_now_s()};
+        .request = request, .result = result, .start_s = ghp_now_s()};
     enum ghp_status status = GHP_OK;
 
     memset(result, 0, sizeof *result);
@@ -197,7 +198,7 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
     GHP_TRY_GOTO(status, prepare(&run), done);
     status = measure_all(&run);
 done:
-    result->seconds = ghp_measure_now_s() - run.start_s;
+    result->seconds = ghp_now_s() - run.start_s;
     note_overrun(&run);
     if (run.m.carrier_ops != NULL) run.m.carrier_ops->close(run.m.carrier);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);

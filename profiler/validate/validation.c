@@ -1,5 +1,6 @@
 /* profiler/validate/validation.c - chooses, prices and measures collectives that a profile does not have. */
 #include "profiler/validate/validation.h"
+#include "core/base/clock.h"
 #include "profiler/measure/comm.h"
 #include "profiler/run/participants.h"
 #include "profiler/run/topology.h"
@@ -332,7 +333,7 @@ static enum ghp_status measure(struct run *run)
     struct ghp_agenda agenda = {.n_comms = held->n,
                                 .comms = ghp_alloc((size_t)held->n, sizeof *agenda.comms)};
     struct ghp_profile scratch = {0};
-    double start_s = ghp_measure_now_s(), unused = 0;
+    double start_s = ghp_now_s(), unused = 0;
     enum ghp_status status = agenda.comms != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     for (int i = 0; i < held->n && status == GHP_OK; ++i) agenda.comms[i] = held->trials[i].comm;
@@ -359,7 +360,7 @@ enum ghp_status ghp_held_out_run(const struct ghp_held_out_request *request,
                                  struct ghp_held_out_result *result)
 {
     struct run run = {.request = request, .result = result};
-    double start_s = ghp_measure_now_s();
+    double start_s = ghp_now_s();
     enum ghp_status status = GHP_OK;
 
     *result = (struct ghp_held_out_result){0};
@@ -373,7 +374,7 @@ enum ghp_status ghp_held_out_run(const struct ghp_held_out_request *request,
     result->oversubscribed = run.m.shares_cores = run.m.sample_s > request->sample_s;
     if (result->held.n > 0) status = measure(&run);
 done:
-    result->seconds = ghp_measure_now_s() - start_s;
+    result->seconds = ghp_now_s() - start_s;
     if (status != GHP_OK) ghp_held_out_release(&result->held);
     return status;
 }

@@ -1,5 +1,6 @@
 /* tests/executor/locked.c - see locked.h. */
 #include "tests/executor/locked.h"
+#include "core/base/clock.h"
 
 #include "executor/backend/backend_private.h"
 #include "executor/platform/step_timer.h"
@@ -248,7 +249,7 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
             backend, w->copy.to, w->copy.from,
             (struct ghp_numbers){w->copy.bytes / w->number_bytes, w->number_bytes});
         break;
-    case SET: *w->mark = (struct ghp_mark){.at_s = ghp_stopwatch_now_s(), .set = true}; break;
+    case SET: *w->mark = (struct ghp_mark){.at_s = ghp_now_s(), .set = true}; break;
     case COLLECT: break;
     }
     leave();

@@ -1,7 +1,8 @@
 /* The transfer thread against a transport of the test's: who begins to wait for a parcel just while the thread looks at
  * messages is served at the pace of one who waits, not after the long pause that goes before nobody does. */
 #include "executor/engine/p2p_thread.h"
-#include "executor/engine/step_timer.h"
+#include "core/base/clock.h"
+#include "executor/platform/step_timer.h"
 #include "tests/check.h"
 
 #include <sched.h>
@@ -62,9 +63,9 @@ static enum ghp_status poll(struct ghp_mailbox *mailbox, int slot, bool *done)
         held = true;
         while (!sleeps())
             sched_yield();
-        from_s = ghp_stopwatch_now_s();
+        from_s = ghp_now_s();
     }
-    if (looks == LOOKS) pause_s = ghp_stopwatch_now_s() - from_s;
+    if (looks == LOOKS) pause_s = ghp_now_s() - from_s;
     *done = looks == LOOKS;
     return GHP_OK;
 }

@@ -1,6 +1,7 @@
 /* tests/planner/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it still finds
  * the fastest of all combinations, and looks at as many plans as with its own hash. */
 #include "core/plan/plan.h"
+#include "core/base/clock.h"
 #include "planner/search/search.h"
 #include "planner/search/seen.h"
 #include "tests/check.h"

@@ -2,6 +2,7 @@
  * tests/planner/test_closed_form.c - every row of docs/time-model.md's table, to all its digits: by the formulas, and
  * by pricing the lowered program under the table's premises; and that a free choice of splits does no worse. */
 #include "core/cost/simulate.h"
+#include "core/base/clock.h"
 #include "planner/pipeline/closed_form.h"
 #include "planner/search/search.h"
 #include "tests/check.h"

@@ -1,6 +1,7 @@
 /* tests/profiler/test_comm.c - collectives are timed at every rank count, and the fitted law finds the links again.
  * ghp-test: np=1,2,3,4 timeout=60 */
 #include "profiler/measure/comm.h"
+#include "core/base/clock.h"
 #include "tests/check.h"
 
 static struct ghp_measure m;
@@ -81,7 +82,7 @@ static void test_measured(void)
         {.op = GHP_COMM_ALL_TO_ALL, .count = most, .stride = 1, .bytes = 1 << 30},
     };
     struct ghp_agenda agenda = {.n_comms = (int)(sizeof comms / sizeof comms[0]), .comms = comms};
-    struct ghp_comm_limits limits = {.samples = 2, .deadline_s = ghp_measure_now_s() + 60, .memory_bytes = 8 << 20};
+    struct ghp_comm_limits limits = {.samples = 2, .deadline_s = ghp_now_s() + 60, .memory_bytes = 8 << 20};
     struct ghp_profile profile = {0};
 
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);

@@ -3,10 +3,11 @@
  *
  * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its
  * abort cannot be left, so there no failure can reach main: this is the one place below it that says it itself. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
+#include "core/base/clock.h"
 
 #include "core/base/log.h"
-#include "executor/engine/step_timer.h"
+#include "executor/platform/step_timer.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -61,7 +62,7 @@ static void *run(void *unused)
     (void)unused;
     pthread_mutex_lock(&guard.mutex);
     while (guard.runs) {
-        double now_s = ghp_stopwatch_now_s(), wake_s = now_s + 3600;
+        double now_s = ghp_now_s(), wake_s = now_s + 3600;
         struct timespec wake;
 
         if (guard.what != NULL && now_s >= guard.until_s) end();
@@ -106,7 +107,7 @@ static void change(const char *what, double limit_s)
     pthread_mutex_lock(&guard.mutex);
     guard.what = what;
     guard.limit_s = limit_s;
-    guard.until_s = ghp_stopwatch_now_s() + limit_s;
+    guard.until_s = ghp_now_s() + limit_s;
     pthread_cond_signal(&guard.changed);
     pthread_mutex_unlock(&guard.mutex);
 }
@@ -175,7 +176,7 @@ void ghp_mpi_abort(int exit_code)
     guard.exit_code = exit_code;
     guard.what = "aborting"; /* the failure is said already */
     guard.limit_s = 0;
-    guard.until_s = ghp_stopwatch_now_s() + abort_s;
+    guard.until_s = ghp_now_s() + abort_s;
     pthread_cond_signal(&guard.changed);
     pthread_mutex_unlock(&guard.mutex);
     MPI_Abort(MPI_COMM_WORLD, exit_code);

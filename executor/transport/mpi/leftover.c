@@ -6,7 +6,7 @@
  * goes
  * where it is this user's, no launcher with its half lives, one that is dead had it, and no process has it mapped. What
  * another MPI leaves is not known here. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include "core/base/leftover.h"
 

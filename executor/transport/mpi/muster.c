@@ -1,7 +1,7 @@
 /* executor/transport/mpi/muster.c - all are there, and all are well: before a communicator is made, and at the end.
  *
  * Messages between single ranks of the world, because a communicator may be what is to be made. */
-#include "executor/transport/mpi/transport_mpi_private.h"
+#include "executor/transport/mpi/communicator.h"
 
 #include <time.h>
 

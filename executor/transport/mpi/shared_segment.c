@@ -4,6 +4,7 @@
  * first one's process, so nothing stays behind however a run ends.  They believe that it is the right one when they find
  * there what the first one wrote. */
 #include "executor/transport/mpi/shared_segment.h"
+#include "core/base/clock.h"
 
 #include "executor/platform/step_timer.h"
 
@@ -72,13 +73,13 @@ static bool has_soon(const struct ghp_board_mark *mark, enum ghp_board_event eve
     double begin_s;
 
     if (has(mark, event, sheet)) return true;
-    begin_s = ghp_stopwatch_now_s();
+    begin_s = ghp_now_s();
     do {
         for (int i = 0; i < TESTS; i++) {
             if (has(mark, event, sheet)) return true;
             breathe();
         }
-    } while (ghp_stopwatch_now_s() - begin_s < ghp_mpi_testing_s);
+    } while (ghp_now_s() - begin_s < ghp_mpi_testing_s);
     return false;
 }
 
@@ -99,7 +100,7 @@ static enum ghp_status sleep_until(const struct ghp_board *b, int rank, enum ghp
                                    uint32_t sheet)
 {
     struct ghp_board_mark *mark = &b->marks[rank];
-    double begin_s = ghp_stopwatch_now_s();
+    double begin_s = ghp_now_s();
     long pause_ns = 0;
     enum ghp_status status = GHP_OK;
 
@@ -113,7 +114,7 @@ static enum ghp_status sleep_until(const struct ghp_board *b, int rank, enum ghp
                 &(struct timespec){.tv_nsec = pause_ns}, NULL, 0);
         if (has(mark, event, sheet)) break;
         GHP_TRY_GOTO(status, ghp_mpi_progress(b->comm), done);
-        if (ghp_stopwatch_now_s() - begin_s > b->comm->transport->watchdog_s)
+        if (ghp_now_s() - begin_s > b->comm->transport->watchdog_s)
             GHP_TRY_GOTO(status, fail_stalled(b, event, sheet), done);
     }
 done:

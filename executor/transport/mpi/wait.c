@@ -1,5 +1,6 @@
 /* executor/transport/mpi/wait.c - waiting, and what is said of a wait that took too long. */
 #include "executor/transport/mpi/communicator.h"
+#include "core/base/clock.h"
 
 #include "executor/platform/step_timer.h"
 
@@ -75,7 +76,7 @@ enum ghp_status ghp_mpi_progress(struct ghp_comm *comm)
 enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
 {
     struct ghp_mpi_posted *posted = &comm->posted[lane];
-    double begin = ghp_stopwatch_now_s(), now = begin;
+    double begin = ghp_now_s(), now = begin;
     long sleep_ns = 0;
     int done = 0;
 
@@ -84,12 +85,12 @@ enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
                               "waiting"));
         if (done) break;
         if (now - begin < ghp_mpi_testing_s) {
-            now = ghp_stopwatch_now_s();
+            now = ghp_now_s();
             continue;
         }
         sleep_ns = ghp_mpi_pause_ns(comm, sleep_ns);
         nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
-        now = ghp_stopwatch_now_s();
+        now = ghp_now_s();
         if (now - begin > comm->transport->watchdog_s / 8 && ghp_mpi_heard_beat()) begin = now;
         if (now - begin > comm->transport->watchdog_s) return fail_stalled(comm, posted);
     }
