@@ -40,7 +40,6 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
  * (layer -1: all, those without a flip only counted); how far quantities may move, where that was asked for. */
 void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
-void ghp_inspect_sensitivity(struct ghp_display *report, const struct ghp_plan *plan);
 
 /* Makes the failure for a layer that the model does not have: names those that are near.
  *

@@ -319,7 +319,6 @@ enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_pl
     put_baselines(report, plan);
     put_phases(report, &p.timings[p.busiest], p.programs.n > 1 ? p.busiest : -1);
     status = put_memory(report, plan, &p.programs.of[fullest_of(&p.programs)]);
-    ghp_inspect_sensitivity(report, plan);
     put_certificate(report, plan);
     ghp_performance_release(&p);
     return status;

@@ -236,25 +236,6 @@ static void put_certificate(json_t *object, const struct ghp_certificate *c, boo
     put_text(object, "unfinished", c->unfinished, failed);
 }
 
-/* As in the plan file, but that a side without an end has no key. */
-static json_t *sensitivity_object(const struct ghp_plan *plan, bool *failed)
-{
-    json_t *object = json_object();
-
-    for (int i = 0; i < plan->n_sensitivity; ++i) {
-        const struct ghp_sensitivity *s = &plan->sensitivity[i];
-        json_t *one = json_object();
-
-        ghp_json_put(one, "nominal", json_real(s->nominal), failed);
-        if (!isnan(s->low)) ghp_json_put(one, "low", json_real(s->low), failed);
-        if (!isnan(s->high)) ghp_json_put(one, "high", json_real(s->high), failed);
-        put_text(one, "below", s->below, failed);
-        put_text(one, "above", s->above, failed);
-        ghp_json_put(object, ghp_quantity_name(s->quantity), one, failed);
-    }
-    return object;
-}
-
 static json_t *splits_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
@@ -304,8 +285,6 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     put_certificate(object, &plan->certificate, failed);
     ghp_json_put(object, "baselines", baselines_object(plan, failed), failed);
     ghp_json_put(object, "splits", splits_object(plan, failed), failed);
-    if (plan->n_sensitivity > 0)
-        ghp_json_put(object, "sensitivity", sensitivity_object(plan, failed), failed);
     return object;
 }
 

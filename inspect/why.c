@@ -185,35 +185,6 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_sheet(report, sheet);
 }
 
-void ghp_inspect_sensitivity(struct ghp_display *report, const struct ghp_plan *plan)
-{
-    static const struct ghp_column columns[] = {
-        {"quantity", "quantity", "", 't', 0, 0}, {"unit", "unit", "", 't', 0, 0},
-        {"nominal", "nominal", "", 't', 0, 0},   {"low", "from", "", 't', 0, 0},
-        {"high", "to", "", 't', 0, 0},           {"below", "below it", "", 't', 0, 0},
-        {"above", "above it", "", 't', 0, 0},    {NULL, NULL, NULL, 0, 0, 0}};
-    struct ghp_sheet *sheet;
-
-    if (plan->n_sensitivity == 0) return;
-    sheet = ghp_sheet_open(report, "sensitivity", columns);
-    ghp_sheet_note(sheet, "how far each quantity may move, alone, before another plan is faster: "
-                          "planned anew at other values");
-    ghp_sheet_note(sheet,
-                   "any: nothing else is faster up to a factor %d, or as far as the quantity "
-                   "can go",
-                   GHP_QUANTITY_FACTOR);
-    for (int i = 0; i < plan->n_sensitivity; ++i) {
-        const struct ghp_sensitivity *s = &plan->sensitivity[i];
-        const double value[3] = {s->nominal, s->low, s->high};
-
-        ghp_sheet_row(sheet);
-        put_range(sheet, s->quantity, value, "any");
-        ghp_sheet_text(sheet, s->below);
-        ghp_sheet_text(sheet, s->above);
-    }
-    ghp_display_sheet(report, sheet);
-}
-
 /* ---- names ---- */
 
 enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *name)

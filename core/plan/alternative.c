@@ -54,10 +54,3 @@ void ghp_alternative_release(struct ghp_alternative *alternative)
     *alternative = (struct ghp_alternative){0};
 }
 
-void ghp_sensitivity_release(struct ghp_sensitivity *sensitivity)
-{
-    if (sensitivity == NULL) return;
-    free(sensitivity->below);
-    free(sensitivity->above);
-    *sensitivity = (struct ghp_sensitivity){0};
-}

@@ -1,7 +1,7 @@
 /* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its runner-up, and when the choice flips.
  *
  * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile.  They are filled by
- * planner/alternatives/alternatives.h, planner/alternatives/break_even.h and planner/sweep/sensitivity.h; nothing here computes.
+ * planner/alternatives/alternatives.h and planner/alternatives/break_even.h; nothing here computes.
  *
  * To add a quantity: a row in GHP_QUANTITY_LIST, and its scaling in planner/alternatives/quantity.c.
  *
@@ -67,14 +67,6 @@ struct ghp_alternative {
     struct ghp_break_even break_even[GHP_QUANTITY_COUNT];
 };
 
-/* The range of one quantity in which no plan is faster than this one. */
-struct ghp_sensitivity {
-    enum ghp_quantity quantity;
-    double nominal;
-    double low, high;    /* the plan was optimal there; NAN: and still is at GHP_QUANTITY_FACTOR */
-    char *below, *above; /* what is faster beyond, or why the end is not known; NULL where NAN */
-};
-
 const char *ghp_quantity_name(enum ghp_quantity quantity); /* "inter_bandwidth_Bps", ... */
 const char *ghp_quantity_unit(enum ghp_quantity quantity); /* of tables */
 double ghp_quantity_scale(enum ghp_quantity quantity);     /* shown = value * scale */
@@ -86,6 +78,5 @@ void ghp_alternative_splits(const struct ghp_alternative *alternative, const str
                             size_t n_layers, struct ghp_split *splits);
 
 void ghp_alternative_release(struct ghp_alternative *alternative);
-void ghp_sensitivity_release(struct ghp_sensitivity *sensitivity);
 
 #endif

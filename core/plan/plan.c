@@ -28,10 +28,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->baselines);
     for (int i = 0; i < plan->n_alternatives; ++i)
         ghp_alternative_release(&plan->alternatives[i]);
-    for (int i = 0; i < plan->n_sensitivity; ++i)
-        ghp_sensitivity_release(&plan->sensitivity[i]);
     free(plan->alternatives);
-    free(plan->sensitivity);
     free(plan->break_even_search);
     free(plan->splits);
     free(plan->shares);

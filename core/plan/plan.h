@@ -62,8 +62,6 @@ struct ghp_plan {
     int n_alternatives;
     struct ghp_alternative *alternatives; /* one a layer at most */
     char *break_even_search; /* how far break-even values were looked for, NULL: not at all */
-    int n_sensitivity;       /* 0: not asked for */
-    struct ghp_sensitivity *sensitivity;
 };
 
 enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan);

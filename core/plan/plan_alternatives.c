@@ -1,4 +1,4 @@
-/* core/plan/plan_alternatives.c - alternatives, their break-even values and the plan's sensitivity in the plan file.
+/* core/plan/plan_alternatives.c - alternatives and their break-even values in the plan file.
  *
  * A value that was looked for and not found is written as the text "none"; keys that older files do not have are
  * optional. */
@@ -92,24 +92,6 @@ json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed)
     return array;
 }
 
-json_t *ghp_plan_sensitivity_json(const struct ghp_plan *plan, int *failed)
-{
-    json_t *array = json_array();
-
-    for (int i = 0; i < plan->n_sensitivity; ++i) {
-        const struct ghp_sensitivity *s = &plan->sensitivity[i];
-        json_t *item = json_pack("{s:s, s:f}", "quantity", ghp_quantity_name(s->quantity),
-                                 "nominal", s->nominal);
-
-        *failed |= json_object_set_new(item, "low", value_json(s->low));
-        *failed |= json_object_set_new(item, "high", value_json(s->high));
-        if (s->below != NULL) *failed |= json_object_set_new(item, "below", json_string(s->below));
-        if (s->above != NULL) *failed |= json_object_set_new(item, "above", json_string(s->above));
-        *failed |= json_array_append_new(array, item);
-    }
-    return array;
-}
-
 /* Infinite values are infinite in the sum; NAN stands for "none" and does not count. */
 static double of_value(double value)
 {
@@ -129,8 +111,6 @@ double ghp_plan_alternatives_sum(const struct ghp_plan *plan)
         for (int k = 0; k < a->n_break_even; ++k)
             sum += of_value(a->break_even[k].low) + of_value(a->break_even[k].high);
     }
-    for (int i = 0; i < plan->n_sensitivity; ++i)
-        sum += of_value(plan->sensitivity[i].low) + of_value(plan->sensitivity[i].high);
     return sum;
 }
 
@@ -303,29 +283,3 @@ enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct g
     return GHP_OK;
 }
 
-enum ghp_status ghp_plan_read_sensitivity(const struct ghp_node *root, struct ghp_plan *plan)
-{
-    static const char *const keys[] = {"quantity", "nominal", "low", "high",
-                                       "below",    "above",   NULL};
-    struct ghp_node array, item;
-    size_t n;
-
-    if (!ghp_json_has(root, "sensitivity")) return GHP_OK;
-    GHP_TRY(ghp_json_array(root, "sensitivity", &array, &n));
-    plan->sensitivity = ghp_alloc(n, sizeof *plan->sensitivity);
-    if (plan->sensitivity == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
-        struct ghp_sensitivity *s = &plan->sensitivity[i];
-
-        plan->n_sensitivity = (int)i + 1;
-        GHP_TRY(ghp_json_item(&array, i, &item));
-        GHP_TRY(ghp_json_only_keys(&item, keys));
-        GHP_TRY(read_quantity(&item, &s->quantity));
-        GHP_TRY(ghp_json_real(&item, "nominal", 0, MAX_VALUE, &s->nominal));
-        GHP_TRY(read_value(&item, "low", &s->low));
-        GHP_TRY(read_value(&item, "high", &s->high));
-        GHP_TRY(ghp_json_opt_text(&item, "below", &s->below));
-        GHP_TRY(ghp_json_opt_text(&item, "above", &s->above));
-    }
-    return GHP_OK;
-}

@@ -111,8 +111,6 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     put(root, "certificate", certificate_json(&plan->certificate, &failed), &failed);
     put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
     put_text(root, "break_even_search", plan->break_even_search, &failed);
-    if (plan->n_sensitivity > 0)
-        put(root, "sensitivity", ghp_plan_sensitivity_json(plan, &failed), &failed);
     put_text(root, "model_path", plan->model_path, &failed);
     put_text(root, "profile_path", plan->profile_path, &failed);
     if (plan->what_if.n > 0) put(root, "what_if", ghp_edits_json(&plan->what_if), &failed);
@@ -328,7 +326,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "splits",       "predicted",
                                        "baselines",    "certificate",
                                        "alternatives", "break_even_search",
-                                       "sensitivity",  "model_path",
+                                       "model_path",
                                        "profile_path", "what_if",
                                        "model_hash",   "profile_hash",
                                        "machine_hash", "model",
@@ -350,7 +348,6 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     GHP_TRY(read_certificate(root, &plan->certificate));
     GHP_TRY(ghp_plan_read_alternatives(root, plan));
     GHP_TRY(ghp_json_opt_text(root, "break_even_search", &plan->break_even_search));
-    GHP_TRY(ghp_plan_read_sensitivity(root, plan));
     if (ghp_plan_check(plan) != GHP_OK)
         return ghp_json_fail(root, GHP_ERR_INPUT, "%s", ghp_status_message());
     return GHP_OK;

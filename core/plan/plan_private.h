@@ -26,11 +26,9 @@ enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split 
 
 /* Values of the keys; *failed is set where memory is short. */
 json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed);
-json_t *ghp_plan_sensitivity_json(const struct ghp_plan *plan, int *failed);
 
-/* The keys `alternatives` and, where it is there, `sensitivity`; the model has been read. */
+/* The key `alternatives`; the model has been read. */
 enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct ghp_plan *plan);
-enum ghp_status ghp_plan_read_sensitivity(const struct ghp_node *root, struct ghp_plan *plan);
 
 /* A sum of all their numbers, finite where they are. */
 double ghp_plan_alternatives_sum(const struct ghp_plan *plan);

@@ -80,36 +80,12 @@ static void put_break_evens(struct ghp_page *page, const struct ghp_plan *plan)
                  without, GHP_QUANTITY_FACTOR);
 }
 
-static void put_sensitivity(struct ghp_page *page, const struct ghp_plan *plan)
-{
-    static const char *const names[] = {"quantity", "unit",     "in the plan", "from",
-                                        "to",       "below it", "above it",    NULL};
-
-    put_columns(page, "How far each quantity may move, alone, before another plan is faster", names,
-                "ttnnntt");
-    for (int i = 0; i < plan->n_sensitivity; ++i) {
-        const struct ghp_sensitivity *s = &plan->sensitivity[i];
-
-        ghp_page_add(page, "<tr>");
-        put_quantity(page, s->quantity, s->nominal);
-        put_value(page, s->quantity, s->low, "any");
-        put_value(page, s->quantity, s->high, "any");
-        ghp_page_add(page, "<td class=\"word\">");
-        ghp_page_text(page, s->below);
-        ghp_page_add(page, "</td><td class=\"word\">");
-        ghp_page_text(page, s->above);
-        ghp_page_add(page, "</td></tr>\n");
-    }
-    ghp_page_add(page, "</tbody></table></div>\n");
-}
-
 void ghp_report_put_limits(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
 
-    if (plan->break_even_search == NULL && plan->n_sensitivity == 0) return;
+    if (plan->break_even_search == NULL) return;
     ghp_page_add(page, "<section><h2>When another plan would be better</h2>\n");
-    if (plan->n_sensitivity > 0) put_sensitivity(page, plan);
-    if (plan->break_even_search != NULL) put_break_evens(page, plan);
+    put_break_evens(page, plan);
     ghp_page_add(page, "</section>\n");
 }

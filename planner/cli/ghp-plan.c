@@ -6,7 +6,6 @@
 #include "core/base/units.h"
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
-#include "planner/sweep/sensitivity.h"
 #include "inspect/summary.h"
 #include "planner/sweep/sweep.h"
 #include "core/plan/what_if.h"
@@ -34,7 +33,7 @@ static struct {
     int64_t micro_batches, most_stages, most_micro_batches;
     int strategy, precision, solver, roles, pipeline, shares, recompute;
     double time_limit_s, gap;
-    bool no_simplify, no_break_even, sensitivity, json;
+    bool no_simplify, no_break_even, json;
     struct ghp_opt_list edits;
 } set = {.bucket = "auto", .time_limit_s = 30, .most_stages = 3, .most_micro_batches = 64};
 
@@ -134,14 +133,14 @@ static const struct ghp_opt options[] = {
      .target = &set.shares,
      .choices = share_names,
      .help = "of the samples: by-speed gives slower workers fewer where the profile has "
-             "the workers' speeds and that is faster (not with --sensitivity and --sweep)"},
+             "the workers' speeds and that is faster (not with --sweep)"},
     {.name = "recompute",
      .kind = GHP_OPT_CHOICE,
      .target = &set.recompute,
      .choices = recompute_names,
      .help =
          "auto: where --memory binds, layers may be made again going backward in place of being "
-         "kept (not with --sensitivity and --sweep)"},
+         "kept (not with --sweep)"},
     {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
     {.name = "roles",
      .kind = GHP_OPT_CHOICE,
@@ -207,11 +206,6 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_FLAG,
      .target = &set.no_break_even,
      .help = "do not look for the bandwidth, latency, batch and memory at which choices flip"},
-    {.name = "sensitivity",
-     .kind = GHP_OPT_FLAG,
-     .target = &set.sensitivity,
-     .help = "plan anew at other bandwidths, latencies, speeds, batches and memories: how far each "
-             "may move before another plan is better; takes up to --time-limit again"},
     {.name = "solver",
      .kind = GHP_OPT_CHOICE,
      .target = &set.solver,
@@ -399,14 +393,7 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
 {
     json_t *config;
 
-    if (!set.json) {
-        struct ghp_display report;
-
-        GHP_TRY(ghp_summary_print(plan, stdout));
-        ghp_display_begin(&report, false);
-        ghp_inspect_sensitivity(&report, plan);
-        return ghp_display_end(&report);
-    }
+    if (!set.json) return ghp_summary_print(plan, stdout);
     GHP_TRY(config_object(&config));
     return ghp_summary_json(plan, config, stdout);
 }
@@ -428,8 +415,8 @@ static struct ghp_wishes read_wishes(const char *model_path)
         .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
         .heuristic = set.solver == SOLVER_HEURISTIC,
         .all_roles = set.roles > 0,
-        .keep_layers = set.recompute > 0 || set.sensitivity || set.sweep != NULL,
-        .even_shares = set.shares > 0 || set.sensitivity || set.sweep != NULL,
+        .keep_layers = set.recompute > 0 || set.sweep != NULL,
+        .even_shares = set.shares > 0 || set.sweep != NULL,
         .space = {.most_stages = (int)set.most_stages,
                   .most_micro_batches = (int)set.most_micro_batches,
                   .groups = (int)set.groups},
@@ -476,7 +463,6 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY(read_bucket(&wishes.bucket_bytes));
     GHP_TRY_GOTO(status, open_profile(&wishes, &profile, &edits), done);
     GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
-    if (set.sensitivity) GHP_TRY_GOTO(status, ghp_sensitivity_find(&wishes, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:

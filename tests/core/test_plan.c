@@ -69,10 +69,6 @@ static void add_alternative(struct ghp_plan *plan)
     plan->n_alternatives = 1;
     plan->break_even_search = copy_text("1 of 1 layers");
     plan->certificate.margin = copy_text("beyond the error");
-    plan->n_sensitivity = 1;
-    plan->sensitivity = ghp_alloc(1, sizeof *plan->sensitivity);
-    plan->sensitivity[0] = (struct ghp_sensitivity){GHP_QUANTITY_COMPUTE, 1, NAN, 2.0 / 3 + 1, NULL,
-                                                    copy_text("c in:2")};
 }
 
 /* What add_alternative made, after a file. */
@@ -94,11 +90,6 @@ static void check_alternative(const struct ghp_plan *plan)
     CHECK_NEAR(a->break_even[1].high, 16, 0);
     CHECK_TEXT(plan->break_even_search, "1 of 1 layers");
     CHECK_TEXT(plan->certificate.margin, "beyond the error");
-    CHECK_EQ(plan->n_sensitivity, 1);
-    CHECK_EQ(plan->sensitivity[0].quantity, GHP_QUANTITY_COMPUTE);
-    CHECK(isnan(plan->sensitivity[0].low) && plan->sensitivity[0].below == NULL);
-    CHECK_NEAR(plan->sensitivity[0].high, 2.0 / 3 + 1, 0);
-    CHECK_TEXT(plan->sensitivity[0].above, "c in:2");
 }
 
 /* A plan of 4 workers: the linear layer split over 2. */

@@ -76,19 +76,12 @@ static void test_plan(const struct ghp_profile *profile)
                                 .memory_bytes = 1 << 30,
                                 .simplify = true};
     struct ghp_edits edits = {0};
-    struct ghp_sensitivity sensitivity[] = {
-        {.quantity = (enum ghp_quantity)0, .nominal = 1, .low = 0.5, .high = NAN, .below = "a"},
-        {.quantity = (enum ghp_quantity)1, .nominal = 1, .low = NAN, .high = 2, .above = "b"}};
     struct ghp_plan plan;
 
     CHECK_STATUS(ghp_edits_add(&edits, "nodes", "1", "4"), GHP_OK);
     wishes.what_if = &edits;
     if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;
-    plan.sensitivity = sensitivity;
-    plan.n_sensitivity = 2;
     check_print(print_plan, &plan, "plan");
-    plan.sensitivity = NULL;
-    plan.n_sensitivity = 0;
     ghp_plan_release(&plan);
     ghp_edits_release(&edits);
 }

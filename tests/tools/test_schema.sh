@@ -17,7 +17,7 @@ model=$GHP_SOURCE/models/lenet5.json
         "$GHP_BIN/ghp-profile" --machine-only --hwloc 'numa:2 core:2 pu:1' -o machine.json &&
         mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 8 --budget 3 -o measured.json &&
         "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 -o plan.json &&
-        "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 --sensitivity --set inter.latency_s=1e-4 -o moved.json &&
+        "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 --set inter.latency_s=1e-4 -o moved.json &&
         "$GHP_BIN/ghp-plan" "$model" --profile law.json --workers 2 --batch 8 --force '*=out:max' -o given.json &&
         mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 3 --run run.json &&
         mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" given.json --verify 2 --run verified.json
