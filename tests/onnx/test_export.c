@@ -1,4 +1,4 @@
-/* tests/core/test_onnx_export.c - networks written as ONNX and read back are the same networks, with the same weights. */
+/* tests/onnx/test_export.c - networks written as ONNX and read back are the same networks, with the same weights. */
 #include "core/model/model_private.h"
 #include "onnx/onnx.h"
 #include "tests/check.h"
@@ -120,12 +120,12 @@ static void check_refusals(void)
     }
 }
 
-int main(void)
+CHECK_TEST(export)
 {
     static const char *const models[] = {"models/lenet5.json",   "models/vgg-a-32.json",
                                          "models/resnet50.json", "models/small-resnet.json",
                                          "models/alexnet.json",  "models/cd-dnn.json",
-                                         "tests/core/round.json"};
+                                         "tests/onnx/round.json"};
     const struct ghp_onnx_weights weights = {.read = fill};
     char file[512];
 
@@ -137,7 +137,7 @@ int main(void)
     }
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", &weights);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", &weights);
-    check_model(GHP_SOURCE_DIR "/tests/core/round.json", &weights);
+    check_model(GHP_SOURCE_DIR "/tests/onnx/round.json", &weights);
     check_refusals();
     unlink(path);
     return check_end();

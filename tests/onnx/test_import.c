@@ -1,5 +1,5 @@
-/* tests/core/test_onnx.c - graphs become the layers they mean; files that are damaged or hostile become errors: cut at
- * every length, with every byte changed, cyclic, of sizes beyond numbers, nested without end. */
+/* tests/onnx/test_import.c - graphs become the layers they mean; files that are damaged or hostile become errors: cut
+ * at every length, with every byte changed, cyclic, of sizes beyond numbers, nested without end. */
 #include "core/model/model_private.h"
 #include "onnx/onnx.h"
 #include "core/base/file.h"

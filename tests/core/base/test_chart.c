@@ -1,4 +1,5 @@
-/* tests/core/test_chart.c - charts as SVG: where points lie, gaps, texts that XML reserves, and what cannot be drawn. */
+/* tests/core/base/test_chart.c - charts as SVG: where points lie, gaps, texts that XML reserves, and what cannot be
+ * drawn. */
 #include "core/base/chart.h"
 #include "tests/check.h"
 
@@ -40,7 +41,7 @@ static int read_path(const char *text, double at[8])
     return n;
 }
 
-int main(void)
+CHECK_TEST(chart)
 {
     struct ghp_chart chart = chart_of(y);
     char *text = NULL, *again = NULL;

@@ -1,4 +1,4 @@
-/* tests/core/test_file.c - files appear whole or not at all; the hash has FNV-1a's published values. */
+/* tests/core/base/test_file.c - files appear whole or not at all; the hash has FNV-1a's published values. */
 #include "core/base/file.h"
 
 #include "tests/check.h"
@@ -113,7 +113,7 @@ static void test_hash(void)
     CHECK_TEXT(text, "85944171f73967e8");
 }
 
-int main(void)
+CHECK_TEST(file)
 {
     if (mkdtemp(folder) == NULL) SKIP("cannot make a folder in /tmp");
     snprintf(path, sizeof path, "%s/file", folder);

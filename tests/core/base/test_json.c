@@ -1,4 +1,5 @@
-/* tests/core/test_json.c - JSON is read strictly, with line and column, and written so that it reads back alike. */
+/* tests/core/base/test_json.c - JSON is read strictly, with line and column, and written so that it reads back alike.
+ * */
 #include "core/base/json.h"
 
 #include "core/base/file.h"
@@ -202,7 +203,7 @@ static void test_saving(void)
     unlink(path);
 }
 
-int main(void)
+CHECK_TEST(json)
 {
     CHECK_STATUS(ghp_json_parse(sample, "t.json", "ghp.test/1", &doc), GHP_OK);
     root = ghp_json_root(&doc);

@@ -1,4 +1,4 @@
-/* tests/core/test_opts.c - one table parses, refuses, prints --help and dumps the configuration. */
+/* tests/core/base/test_opts.c - one table parses, refuses, prints --help and dumps the configuration. */
 #include "core/base/opts.h"
 
 #include "tests/check.h"
@@ -210,7 +210,7 @@ static void test_dump(void)
     CHECK_TEXT(text, "steps=100;rate=0.1;mode=fast;memory=-1;model=a,b;output=(null);json=true;");
 }
 
-int main(void)
+CHECK_TEST(opts)
 {
     test_values();
     test_former();

@@ -1,4 +1,4 @@
-/* tests/core/test_status.c - failures are made, passed, prefixed and named. */
+/* tests/core/base/test_status.c - failures are made, passed, prefixed and named. */
 #include "tests/check.h"
 
 static enum ghp_status fail_with(int n)
@@ -82,7 +82,7 @@ static void test_alloc(void)
     free(bytes);
 }
 
-int main(void)
+CHECK_TEST(status)
 {
     test_passing();
     test_prefix();

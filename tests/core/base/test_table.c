@@ -1,4 +1,4 @@
-/* tests/core/test_table.c - a table is aligned, with its notes and units. */
+/* tests/core/base/test_table.c - a table is aligned, with its notes and units. */
 #include "core/base/table.h"
 
 #include "tests/check.h"
@@ -73,7 +73,7 @@ static void test_nothing(void)
     CHECK_STATUS(ghp_table_print(NULL, stdout), GHP_ERR_NO_MEMORY);
 }
 
-int main(void)
+CHECK_TEST(table)
 {
     test_full();
     test_without_units();

@@ -1,4 +1,4 @@
-/* tests/core/test_units.c - quantities as text and back, and the small texts of messages. */
+/* tests/core/base/test_units.c - quantities as text and back, and the small texts of messages. */
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -73,7 +73,7 @@ static void test_messages(void)
     CHECK_TEXT(ghp_text_join(names, out, 12), "model, m...");
 }
 
-int main(void)
+CHECK_TEST(units)
 {
     test_texts();
     test_parse();

@@ -174,7 +174,7 @@ static void test_regression(void)
     ghp_machine_release(&machine);
 }
 
-int main(void)
+CHECK_TEST(machine)
 {
     test_file();
     test_refusals();

@@ -1,4 +1,5 @@
-/* tests/core/test_profile.c - the profile file, prices of operations and collectives, and the part a plan carries. */
+/* tests/core/cost/test_profile.c - the profile file, prices of operations and collectives, and the part a plan carries.
+ * */
 #include "core/program/lower.h"
 #include "core/base/json_lines.h"
 #include "core/cost/profile_private.h"
@@ -495,7 +496,7 @@ static void refuse(const char *from, const char *to, const char *message)
     unlink(path);
 }
 
-int main(void)
+CHECK_TEST(profile)
 {
     test_ops();
     test_comms();

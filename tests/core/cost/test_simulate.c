@@ -1,4 +1,5 @@
-/* tests/core/test_simulate.c - the simulated period against the greatest cycle of the step, and contention by hand.
+/* tests/core/cost/test_simulate.c - the simulated period against the greatest cycle of the step, and contention by
+ * hand.
  *
  * Oracle without contention: a step's period is the greatest of the compute stream's sum, the communication stream's
  * sum, and for every pair of layers l' <= l the cycle "reductions of l down to l', then update(l') ... backward(l)".
@@ -216,7 +217,7 @@ static void test_queue(void)
     ghp_profile_release(&profile);
 }
 
-int main(void)
+CHECK_TEST(simulate)
 {
     test_period();
     test_queue();

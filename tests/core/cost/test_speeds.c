@@ -1,4 +1,5 @@
-/* tests/core/test_speeds.c - speeds beside the slowest, shares in proportion, and what they mean to seats and programs. */
+/* tests/core/cost/test_speeds.c - speeds beside the slowest, shares in proportion, and what they mean to seats and
+ * programs. */
 #include "core/program/program.h"
 #include "core/cost/speeds.h"
 #include "core/sharding/stage.h"
@@ -105,7 +106,7 @@ static void test_seats(void)
     CHECK_NEAR(ghp_instr_speed(&compute, 0), 1, 0);
 }
 
-int main(void)
+CHECK_TEST(speeds)
 {
     test_slow();
     test_deal();

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
- * tests/core/test_stages.c - programs of stages: random stages, micro-batches, splits, schedules and layers made again give sound
- * programs whose step ends whatever lasts how long; the period is at least each worker's own work, at most everything after
- * everything; memory falls with micro-batches and with layers made again. */
+ * tests/core/cost/test_stages.c - programs of stages: random stages, micro-batches, splits, schedules and layers made
+ * again give sound programs whose step ends whatever lasts how long; the period is at least each worker's own work, at
+ * most everything after everything; memory falls with micro-batches and with layers made again. */
 #include "core/cost/simulate.h"
 #include "tests/check.h"
 
@@ -234,7 +234,7 @@ static void check_memory(void)
     free(c);
 }
 
-int main(void)
+CHECK_TEST(stages)
 {
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, 150);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);

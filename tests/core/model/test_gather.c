@@ -1,4 +1,4 @@
-/* tests/core/test_gather.c - views and pads: which are refused, which keep channels apart, and their tables. */
+/* tests/core/model/test_gather.c - views and pads: which are refused, which keep channels apart, and their tables. */
 #include "core/model/index_map.h"
 #include "core/model/model_private.h"
 #include "core/sharding/index_table.h"
@@ -97,7 +97,7 @@ static void check_table(void)
         CHECK_EQ(table[2 + i], i);
 }
 
-int main(void)
+CHECK_TEST(gather)
 {
     check_views();
     check_pads();

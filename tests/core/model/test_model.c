@@ -1,4 +1,4 @@
-/* tests/core/test_model.c - networks: published weights and FLOPs, shapes, names, and what the reader refuses. */
+/* tests/core/model/test_model.c - networks: published weights and FLOPs, shapes, names, and what the reader refuses. */
 #include "core/base/json_lines.h"
 #include "core/model/model.h"
 #include "tests/check.h"
@@ -281,7 +281,7 @@ static void test_largest(void)
     free(text);
 }
 
-int main(void)
+CHECK_TEST(model)
 {
     test_published();
     test_lenet5();

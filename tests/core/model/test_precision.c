@@ -45,7 +45,7 @@ static void check_rounding(void)
         if (ghp_bf16_of(ghp_bf16_value((uint16_t)bits)) != bits) CHECK_EQ(bits, -1);
 }
 
-int main(void)
+CHECK_TEST(precision)
 {
     check_names();
     check_rounding();

@@ -1,4 +1,5 @@
-/* tests/core/test_plan.c - the plan file: what is saved is loaded, what was edited is refused or does not verify. */
+/* tests/core/plan/test_plan.c - the plan file: what is saved is loaded, what was edited is refused or does not verify.
+ * */
 #include "core/base/file.h"
 #include "core/base/json_lines.h"
 #include "core/plan/plan.h"
@@ -288,7 +289,7 @@ static void test_verify(void)
     ghp_plan_release(&plan);
 }
 
-int main(void)
+CHECK_TEST(plan)
 {
     test_round_trip();
     test_edits();

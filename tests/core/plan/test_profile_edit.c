@@ -1,5 +1,5 @@
-/* tests/core/test_profile_edit.c - scaled links and processors: by the law, entries in proportion, the other link as it
- * was, and refusals. */
+/* tests/core/plan/test_profile_edit.c - scaled links and processors: by the law, entries in proportion, the other link
+ * as it was, and refusals. */
 #include "core/plan/profile_edit.h"
 #include "tests/check.h"
 
@@ -145,7 +145,7 @@ static void test_refusals(void)
     ghp_profile_release(&p);
 }
 
-int main(void)
+CHECK_TEST(profile_edit)
 {
     test_links();
     test_compute();

@@ -1,4 +1,5 @@
-/* tests/core/test_space.c - the space holds whatever any plan's whole program asks for, each thing once, and no more. */
+/* tests/core/plan/test_space.c - the space holds whatever any plan's whole program asks for, each thing once, and no
+ * more. */
 #include "core/plan/space.h"
 #include "tests/check.h"
 
@@ -176,7 +177,7 @@ static void test_refusals(void)
     ghp_model_release(&model);
 }
 
-int main(void)
+CHECK_TEST(space)
 {
     test_complete(1);
     test_complete(2);

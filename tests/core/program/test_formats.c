@@ -1,6 +1,6 @@
-/* tests/core/test_formats.c - which tensors are decided to lie blocked, against all labellings of small networks, each
- * lowered and priced by itself, also with layers split by channels; what passes between stages stays plain; a profile that
- * does not say enough decides nothing.
+/* tests/core/program/test_formats.c - which tensors are decided to lie blocked, against all labellings of small
+ * networks, each lowered and priced by itself, also with layers split by channels; what passes between stages stays
+ * plain; a profile that does not say enough decides nothing.
  *
  * Prices are whole numbers of nanoseconds, some thousand a step: their sums in any order agree to 1e-12. */
 #include "core/plan/memory_format.h"
@@ -341,7 +341,7 @@ static void test_blind(void)
     close_bench(&b);
 }
 
-int main(void)
+CHECK_TEST(formats)
 {
     test_all();
     test_split(GHP_SPLIT_OUT, 2);

@@ -1,5 +1,5 @@
-/* tests/core/test_labelling.c - the cheapest labelling against all labellings of random small graphs, costs that no minimum
- * cut would take among them; chains of any length; a frontier that is too wide.
+/* tests/core/program/test_labelling.c - the cheapest labelling against all labellings of random small graphs, costs
+ * that no minimum cut would take among them; chains of any length; a frontier that is too wide.
  *
  * Costs are whole numbers below 2^20, so that sums of some hundreds are exact and equal bit by bit in any order. */
 #include "core/plan/labelling.h"
@@ -131,7 +131,7 @@ static void test_wide(void)
     CHECK_STATUS(ghp_labelling_solve(&graph, label, &cost), GHP_OK);
 }
 
-int main(void)
+CHECK_TEST(labelling)
 {
     test_random();
     test_chain();

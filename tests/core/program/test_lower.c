@@ -1,4 +1,4 @@
-/* tests/core/test_lower.c - programs of many plans are sound, add up from their pieces, and fit their memory.
+/* tests/core/program/test_lower.c - programs of many plans are sound, add up from their pieces, and fit their memory.
  *
  * Oracles: ghp_program_check (every read has a writer, no live buffers overlap), the pieces' own instruction lists,
  * bytes counted by hand for a small network, and point order. Whether the numbers trained are right is the business of
@@ -201,7 +201,7 @@ static void test_who_reduces(void)
     ghp_model_release(&model);
 }
 
-int main(void)
+CHECK_TEST(lower)
 {
     test_memory_by_hand();
     test_who_reduces();

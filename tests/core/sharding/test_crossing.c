@@ -1,4 +1,5 @@
-/* tests/core/test_crossing.c - how much goes through a node's link: the closed form beside a walk over all members.
+/* tests/core/sharding/test_crossing.c - how much goes through a node's link: the closed form beside a walk over all
+ * members.
  *
  * With latency 0 and bandwidth p - 1 a collective's law is its bytes by p times the messages that leave a node, all whole
  * numbers but for the last division.  All-to-alls send one for every pair; gathers and sums one for every node, where
@@ -77,7 +78,7 @@ static void check_kind(int workers, int nodes, int count, int stride)
     check_law(GHP_COMM_REDUCE_SCATTER, machine, kind, workers);
 }
 
-int main(void)
+CHECK_TEST(crossing)
 {
     static const int workers[] = {2, 3, 4, 6, 7, 8, 12, 16, 24, 30};
 

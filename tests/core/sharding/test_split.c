@@ -1,4 +1,5 @@
-/* tests/core/test_split.c - layouts of splits, and every layout change against what it must do to real tensors.
+/* tests/core/sharding/test_split.c - layouts of splits, and every layout change against what it must do to real
+ * tensors.
  *
  * The oracle: tensors whose element is its own global (sample, channel) number are laid out by hand for every worker;
  * each change of layout is then carried out step by step on all workers and must end in the layout laid out by hand. */
@@ -162,7 +163,7 @@ static void test_gcd(void)
     CHECK_EQ(ghp_gcd(6, 0), 6);
 }
 
-int main(void)
+CHECK_TEST(split)
 {
     test_changes();
     test_choices();

@@ -1,6 +1,6 @@
-/* tests/core/test_stage.c - who has what: numbers and ranks are one another's inverse, the workers of each stage hold every
- * sample and channel of a micro-batch once in every layout, schedules run each part once and in order, and stagings that cannot
- * be are refused with what would do. */
+/* tests/core/sharding/test_stage.c - who has what: numbers and ranks are one another's inverse, the workers of each
+ * stage hold every sample and channel of a micro-batch once in every layout, schedules run each part once and in order,
+ * and stagings that cannot be are refused with what would do. */
 #include "core/sharding/stage.h"
 #include "tests/check.h"
 
@@ -235,7 +235,7 @@ static void check_refusals(void)
     refuse(&(struct ghp_staging){.recompute = remade}, whole, text, "no input, batch_norm or loss");
 }
 
-int main(void)
+CHECK_TEST(stage)
 {
     check_shares();
     check_listed();

@@ -1,6 +1,6 @@
-/* tests/core/test_transfer.c - who sends which part to whom: with tensors moved by hand every receiver gets each element it
- * holds once (of partial sums each part once) and nothing else, partners are those that share something, both sides count the
- * same traffic, and its price is that of the fullest link. */
+/* tests/core/sharding/test_transfer.c - who sends which part to whom: with tensors moved by hand every receiver gets
+ * each element it holds once (of partial sums each part once) and nothing else, partners are those that share
+ * something, both sides count the same traffic, and its price is that of the fullest link. */
 #include "core/cost/profile.h"
 #include "tests/check.h"
 
@@ -175,7 +175,7 @@ static void check_prices(void)
     ghp_profile_release(&p);
 }
 
-int main(void)
+CHECK_TEST(transfer)
 {
     check_random();
     check_prices();

@@ -328,7 +328,7 @@ static void check_sums(void)
         CHECK_NEAR(ghp_bf16_value(to[i]), i == 0 ? 2 : 0, 0);
 }
 
-int main(void)
+CHECK_TEST(bf16)
 {
     const struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
     int n;

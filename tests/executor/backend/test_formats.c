@@ -1,5 +1,5 @@
-/* tests/executor/test_formats.c - operations on blocked tensors against the reference on plain ones, every way that a
- * backend says it has; and which tensors of a program are made blocked.
+/* tests/executor/backend/test_formats.c - operations on blocked tensors against the reference on plain ones, every way
+ * that a backend says it has; and which tensors of a program are made blocked.
  *
  * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among the
  * ways; what only moves or compares numbers is compared bit by bit. A wrong place errs by the tensor's size itself. */
@@ -654,7 +654,7 @@ static void check_stages(void)
     release(&l);
 }
 
-int main(void)
+CHECK_TEST(formats)
 {
     const struct ghp_backend_config configs[] = {{.element_bytes = 4, .threads = 1, .exact = true},
                                                  {.element_bytes = 4, .threads = 2}};

@@ -1,5 +1,6 @@
-/* tests/executor/test_pack.c - channel slices against index arithmetic: odd and word-sized blocks; and of tensors of which
- * one side or both lie in blocks of 16 channels, against the way round, packing plain and reordering by itself. */
+/* tests/executor/backend/test_pack.c - channel slices against index arithmetic: odd and word-sized blocks; and of
+ * tensors of which one side or both lie in blocks of 16 channels, against the way round, packing plain and reordering
+ * by itself. */
 #include "executor/backend/pack.h"
 #include "tests/check.h"
 
@@ -123,7 +124,7 @@ static void check_formats(void)
                 check_blocked(images[i], parts, (sides & 1) != 0, (sides & 2) != 0);
 }
 
-int main(void)
+CHECK_TEST(pack)
 {
     static const int64_t blocks[] = {1, 4, 8, 12, 64, 100};
 

@@ -128,7 +128,7 @@ static void test_three(void)
     CHECK(c.certain);
 }
 
-int main(void)
+CHECK_TEST(contest)
 {
     test_order();
     test_quantiles();

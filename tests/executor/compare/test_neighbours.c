@@ -106,7 +106,7 @@ static void test_live(struct ghp_transport *transport)
     ghp_neighbours_close(n);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(neighbours)
 {
     struct ghp_transport *transport = NULL;
 

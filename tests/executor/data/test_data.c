@@ -277,7 +277,7 @@ static void check_synthetic(void)
     ghp_data_close(data);
 }
 
-int main(void)
+CHECK_TEST(data)
 {
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-data-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();

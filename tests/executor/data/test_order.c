@@ -2,7 +2,7 @@
 #include "executor/data/order.h"
 #include "tests/check.h"
 
-int main(void)
+CHECK_TEST(order)
 {
     enum { N = 103, BATCH = 10 };
     struct ghp_order a, b, other;

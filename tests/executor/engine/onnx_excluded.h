@@ -1,4 +1,5 @@
-/* tests/executor/onnx_excluded.h - ONNX's test vectors that ghp does not compare, and why; prefixes of "vector output".
+/* tests/executor/engine/onnx_excluded.h - ONNX's test vectors that ghp does not compare, and why; prefixes of "vector
+ * output".
  *
  * Included by test_onnx_nodes.c only. SILENT: ghp reads it, but its values are nobody's to compare. */
 #define SILENT true

@@ -197,7 +197,7 @@ static void check_training(const char *path, bool small)
     bench_close(&b);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(ahead)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_thread();

@@ -1,8 +1,8 @@
 /* ghp-test: np=1 timeout=120
  *
- * tests/executor/test_allocations.c - steps allocate nothing: every tensor lies in the arena. The reference backend's steps
- * do not allocate at all; oneDNN makes small tables of arguments for each primitive, and its matrix product (gemm) room
- * for packed parts of its operands: of its other primitives' no allocation is as large as a tensor.
+ * tests/executor/engine/test_allocations.c - steps allocate nothing: every tensor lies in the arena. The reference
+ * backend's steps do not allocate at all; oneDNN makes small tables of arguments for each primitive, and its matrix
+ * product (gemm) room for packed parts of its operands: of its other primitives' no allocation is as large as a tensor.
  *
  * The program's own malloc and its kin stand before the C library's and count while they are told to. */
 #include "tests/check.h"

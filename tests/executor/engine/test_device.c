@@ -312,7 +312,7 @@ static void check_lock(void)
     locked_backend.close(backend);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(device)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     workers = ghp_transport_mpi.size(transport);

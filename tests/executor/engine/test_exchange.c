@@ -129,7 +129,7 @@ static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned 
     free(now);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(exchange)
 {
     struct ghp_layout layouts[64];
     int n = 0;

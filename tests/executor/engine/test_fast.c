@@ -155,7 +155,7 @@ static void check_model(const char *path, int ghost)
     bench_close(&exact);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(fast)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_model(GHP_SOURCE_DIR "/tests/executor/blocks.json", 0);

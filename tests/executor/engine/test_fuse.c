@@ -1,5 +1,5 @@
-/* tests/executor/test_fuse.c - what one kernel does in place of several: in programs by their operands, in models by
- * their edges. That such kernels compute the same is test_formats.c's and test_fast.c's. */
+/* tests/executor/engine/test_fuse.c - what one kernel does in place of several: in programs by their operands, in
+ * models by their edges. That such kernels compute the same is test_formats.c's and test_fast.c's. */
 #include "executor/engine/fuse.h"
 #include "core/program/lower.h"
 #include "tests/check.h"
@@ -238,7 +238,7 @@ static void check_gates(struct ghp_split of_pool, int expected)
     ghp_model_release(&model);
 }
 
-int main(void)
+CHECK_TEST(fuse)
 {
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2},
                            in = {GHP_SPLIT_IN, 2};

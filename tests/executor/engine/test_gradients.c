@@ -148,7 +148,7 @@ static void check_graph(void)
     unlink(path);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(gradients)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_copies();

@@ -77,7 +77,7 @@ static void check_failure(bool late)
     CHECK_EQ(d.n, 1);
 }
 
-int main(void)
+CHECK_TEST(lane)
 {
     for (int late = 0; late < 2; late++) {
         check_order(late != 0);

@@ -25,7 +25,7 @@ static const struct exclusion {
     const char *reason;
     bool silent;
 } exclusions[] = {
-#include "tests/executor/onnx_excluded.h"
+#include "tests/executor/engine/onnx_excluded.h"
 };
 
 struct vector { /* one test's files */
@@ -326,7 +326,7 @@ static bool check_vector(const char *folder, const char *name)
     return in_scope;
 }
 
-int main(void)
+CHECK_TEST(onnx_nodes)
 {
     static const char *const folders[] = {"node", "pytorch-converted", "pytorch-operator"};
     int vectors = 0;

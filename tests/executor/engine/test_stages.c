@@ -335,7 +335,7 @@ static void check_model(const char *path, int ghost, struct bench_numbers number
     network++;
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(stages)
 {
     const struct bench_numbers exact = {
         .ops = &ghp_backend_reference, .element_bytes = 8, .batch = BATCH};

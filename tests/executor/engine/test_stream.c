@@ -15,7 +15,7 @@ static enum ghp_status note(void *context, int job)
     return GHP_OK;
 }
 
-int main(void)
+CHECK_TEST(stream)
 {
     struct diary d = {.fails_at = -1}, broken = {.fails_at = 3};
     struct ghp_stream_thread *stream = NULL;

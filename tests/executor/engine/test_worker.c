@@ -135,7 +135,7 @@ static void check_poison(void)
 #endif
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(worker)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_windows();

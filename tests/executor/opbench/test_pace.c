@@ -1,4 +1,4 @@
-/* tests/executor/test_pace.c - the two jobs take their time on every backend, and ratios are what they say. */
+/* tests/executor/opbench/test_pace.c - the two jobs take their time on every backend, and ratios are what they say. */
 #include "executor/opbench/speed_probe.h"
 #include "tests/check.h"
 
@@ -19,7 +19,7 @@ static void check_backend(const struct ghp_backend_ops *ops, int element_bytes)
     ops->close(backend);
 }
 
-int main(void)
+CHECK_TEST(pace)
 {
     struct ghp_pace now = {3, 4}, profiled = {2, 0};
 

@@ -66,7 +66,7 @@ static void check_memory(void)
                0.05 * BYTES); /* the peak, though all is given back */
 }
 
-int main(void)
+CHECK_TEST(binding)
 {
 #if defined(__SANITIZE_ADDRESS__)
     (void)check_memory; /* the sanitizer's own memory counts too */

@@ -117,7 +117,7 @@ static void check_unbound(hwloc_membind_policy_t usual)
     CHECK_EQ(usual_policy(), usual);
 }
 
-int main(void)
+CHECK_TEST(home)
 {
     char page[1], text[64];
     hwloc_membind_policy_t usual;

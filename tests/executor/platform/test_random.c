@@ -1,4 +1,5 @@
-/* tests/executor/test_random.c - random numbers: published vectors, slices, moments, independence of the uses. */
+/* tests/executor/platform/test_random.c - random numbers: published vectors, slices, moments, independence of the uses.
+ * */
 #include "executor/platform/random.h"
 #include "tests/check.h"
 
@@ -92,7 +93,7 @@ static void check_keys(void)
     CHECK(a != b);
 }
 
-int main(void)
+CHECK_TEST(random)
 {
     check_vectors();
     check_fill();

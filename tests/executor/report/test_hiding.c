@@ -67,7 +67,7 @@ static void check_list(const struct ghp_program *program, struct ghp_residuals *
     free(h);
 }
 
-int main(void)
+CHECK_TEST(hiding)
 {
     const struct ghp_link slow = {1e-6, 2e8};
     struct forecast_case c;

@@ -87,7 +87,7 @@ static void test_gathered(const struct ghp_crowd *crowd, int rank)
     ghp_stopwatch_close(watch);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(partners)
 {
     const struct ghp_transport_ops *ops = &ghp_transport_mpi;
     struct ghp_transport *transport = NULL;

@@ -51,7 +51,7 @@ static void test_skip(const struct ghp_program *program, struct ghp_stopwatch *w
     CHECK(ghp_stopwatch_step_s(watch) == 0 && ghp_stopwatch_mean(watch, 3).run_s == 0);
 }
 
-int main(void)
+CHECK_TEST(residual)
 {
     struct forecast_case c;
     struct ghp_residuals r;

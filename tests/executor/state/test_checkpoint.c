@@ -108,7 +108,7 @@ static void check_leftovers(void)
     CHECK_STATUS(ghp_checkpoint_prepare("/dev/null/here"), GHP_ERR_IO);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(checkpoint)
 {
     struct ghp_comm *world = NULL;
     long id = (long)getpid();

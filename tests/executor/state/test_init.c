@@ -197,7 +197,7 @@ static void check_parsing(void)
     CHECK_MESSAGE("FILE.safetensors");
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(init)
 {
     long id = (long)getpid(), *ids;
 

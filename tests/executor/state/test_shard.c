@@ -30,7 +30,7 @@ static void check_split(struct ghp_split split, int workers)
              144 * workers);
 }
 
-int main(void)
+CHECK_TEST(shard)
 {
     check_split((struct ghp_split){GHP_SPLIT_DATA, 1}, 4);
     check_split((struct ghp_split){GHP_SPLIT_FULL, 4}, 4);

@@ -114,7 +114,7 @@ static void check_faults(const char *model, int *acted)
     bench_close(&b);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(equality)
 {
     int acted[GHP_FAULT_COUNT] = {0};
 

@@ -7,7 +7,7 @@
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
 
-int main(int argc, char **argv)
+CHECK_TEST(evaluate)
 {
     struct ghp_transport *transport = NULL;
     struct ghp_evaluation first = {0}, again;

@@ -39,7 +39,7 @@ static void check_append(void)
     free(text);
 }
 
-int main(void)
+CHECK_TEST(metrics)
 {
 #define STEP(n) "{\"step\":" n ",\"loss\":1.5}\n"
 #define TEST(n) "{\"step\":" n ",\"test_loss\":1.5}\n"

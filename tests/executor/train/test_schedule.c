@@ -2,7 +2,7 @@
 #include "executor/train/lr_schedule.h"
 #include "tests/check.h"
 
-int main(void)
+CHECK_TEST(schedule)
 {
     struct ghp_schedule s = {
         .kind = GHP_SCHEDULE_CONSTANT, .base = 0.4, .steps = 100, .warmup_steps = 0};

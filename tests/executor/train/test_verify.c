@@ -117,7 +117,7 @@ static void check_zero(int precision, double noise, double zero)
     ghp_snapshot_release(&lone);
 }
 
-int main(void)
+CHECK_TEST(verify)
 {
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK))
         return check_end();

@@ -1,4 +1,4 @@
-/* tests/planner/test_page.c - no text from a file becomes markup; long names are cut; pages grow. */
+/* tests/inspect/report/test_page.c - no text from a file becomes markup; long names are cut; pages grow. */
 #include "inspect/report/page.h"
 #include "tests/check.h"
 
@@ -64,7 +64,7 @@ static void test_growth(void)
     ghp_page_release(&page);
 }
 
-int main(void)
+CHECK_TEST(page)
 {
     test_escapes();
     test_names();

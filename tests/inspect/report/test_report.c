@@ -1,5 +1,5 @@
-/* tests/planner/test_report.c - what reports are made of: blocks stand apart, lines pass no block, terms sum to the
- * streams' work. */
+/* tests/inspect/report/test_report.c - what reports are made of: blocks stand apart, lines pass no block, terms sum to
+ * the streams' work. */
 #include "inspect/report/report.h"
 
 #include "planner/build/build.h"
@@ -105,7 +105,7 @@ static void test_terms(const char *path, int workers, int64_t batch)
     ghp_plan_release(&plan);
 }
 
-int main(void)
+CHECK_TEST(report)
 {
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
     test_blocks(MODEL("lenet5"), 4, 64, 5);

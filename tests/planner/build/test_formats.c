@@ -1,6 +1,6 @@
-/* tests/planner/test_formats.c - plans in blocks of channels: what a plan says is what its prices are of, in the file and after
- * it, layers split by channels among them; where stages hand over what would lie blocked, it is made again without.
- * ghp-test: timeout=120 */
+/* tests/planner/build/test_formats.c - plans in blocks of channels: what a plan says is what its prices are of, in the
+ * file and after it, layers split by channels among them; where stages hand over what would lie blocked, it is made
+ * again without. ghp-test: timeout=120 */
 #include "core/base/file.h"
 #include "core/plan/memory_format.h"
 #include "core/plan/space.h"
@@ -202,7 +202,7 @@ static void test_stages(void)
     ghp_profile_release(&profile);
 }
 
-int main(void)
+CHECK_TEST(formats)
 {
     test_plan();
     test_split();

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=120
- * tests/planner/test_make.c - whole plans: speed and gap of the networks in models/, buckets, memory, groups, ties,
- * data parallelism where nothing is surely faster, runners-up, and slowdowns. */
+ * tests/planner/build/test_make.c - whole plans: speed and gap of the networks in models/, buckets, memory, groups,
+ * ties, data parallelism where nothing is surely faster, runners-up, and slowdowns. */
 #include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
@@ -268,7 +268,7 @@ static void test_gap(void)
     CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
 }
 
-int main(void)
+CHECK_TEST(make)
 {
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
     test_networks();

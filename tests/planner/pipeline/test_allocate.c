@@ -1,8 +1,9 @@
 /* ghp-test: timeout=300
- * tests/planner/test_allocate.c - the best of all stages, micro-batches and splits: on random instances every staging
- * that core/sharding/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is faster than the
- * plan, with and without a limit on memory, and where operations take longer in company; every outer choice's programs end. The plan by rules is never faster, and what it
- * loses is printed. Descriptions of stages are read, or refused. */
+ * tests/planner/pipeline/test_allocate.c - the best of all stages, micro-batches and splits: on random instances every
+ * staging that core/sharding/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is
+ * faster than the plan, with and without a limit on memory, and where operations take longer in company; every outer
+ * choice's programs end. The plan by rules is never faster, and what it loses is printed. Descriptions of stages are
+ * read, or refused. */
 #include "core/plan/profile_edit.h"
 #include "core/cost/simulate.h"
 #include "core/plan/space.h"
@@ -331,7 +332,7 @@ static void furnish(uint64_t seed, struct random_case *c)
     ghp_profile_release(&law);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(allocate)
 {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     struct tally tally = {0};

@@ -1,6 +1,7 @@
 /* ghp-test: timeout=60
- * tests/planner/test_closed_form.c - every row of docs/time-model.md's table, to all its digits: by the formulas, and
- * by pricing the lowered program under the table's premises; and that a free choice of splits does no worse. */
+ * tests/planner/pipeline/test_closed_form.c - every row of docs/time-model.md's table, to all its digits: by the
+ * formulas, and by pricing the lowered program under the table's premises; and that a free choice of splits does no
+ * worse. */
 #include "core/cost/simulate.h"
 #include "core/base/clock.h"
 #include "planner/pipeline/closed_form.h"
@@ -355,7 +356,7 @@ static void test_free_choice(const struct ghp_model *model, const struct ghp_mod
            best->workers, serial_ms, free_ms);
 }
 
-int main(void)
+CHECK_TEST(closed_form)
 {
     struct ghp_model model, plain, wide;
     struct ghp_profile profile;

@@ -1,8 +1,8 @@
 /* ghp-test: timeout=300
- * tests/planner/test_uneven.c - shares for workers of unlike speeds: on random instances no vector of shares is faster than
- * the one that is chosen by more than the part in a hundred that shares in proportion may cost; a whole plan is no
- * slower than with equal shares, holds when it is read again, and has equal ones where the workers are alike; of many
- * samples shares are in fours. */
+ * tests/planner/pipeline/test_uneven.c - shares for workers of unlike speeds: on random instances no vector of shares
+ * is faster than the one that is chosen by more than the part in a hundred that shares in proportion may cost; a whole
+ * plan is no slower than with equal shares, holds when it is read again, and has equal ones where the workers are
+ * alike; of many samples shares are in fours. */
 #include "core/cost/simulate.h"
 #include "core/cost/speeds.h"
 #include "planner/build/build.h"
@@ -229,7 +229,7 @@ static void open_path(char *path, size_t n)
     if (CHECK(fd >= 0)) close(fd);
 }
 
-int main(void)
+CHECK_TEST(uneven)
 {
     struct random_source source = {.state = 1};
     int cases = 0, taken = 0, grains = 0;

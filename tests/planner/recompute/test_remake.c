@@ -1,7 +1,7 @@
 /* ghp-test: timeout=300
- * tests/planner/test_remake.c - layers made again where the memory binds: on random instances, plans and limits the set found is as
- * fast as the best of all sets; a whole plan is no slower than with all layers kept, fits, holds when it is read again, and a
- * plan that is refused for its memory names an arena that would do. */
+ * tests/planner/recompute/test_remake.c - layers made again where the memory binds: on random instances, plans and
+ * limits the set found is as fast as the best of all sets; a whole plan is no slower than with all layers kept, fits,
+ * holds when it is read again, and a plan that is refused for its memory names an arena that would do. */
 #include "core/cost/simulate.h"
 #include "planner/build/build.h"
 #include "planner/recompute/recompute.h"
@@ -199,7 +199,7 @@ static void try_case(uint64_t seed, const struct random_case *c, struct tally *t
     tally->plans += check_plan(&t, least + (t.peak_bytes[0] - least) / 2);
 }
 
-int main(void)
+CHECK_TEST(remake)
 {
     struct tally tally = {0};
 

@@ -1,4 +1,4 @@
-/* tests/planner/test_baselines.c - what the strategies and splits given by hand leave of a domain. */
+/* tests/planner/search/test_baselines.c - what the strategies and splits given by hand leave of a domain. */
 #include "planner/search/baselines.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
@@ -122,7 +122,7 @@ static void test_force(const struct ghp_instance *in)
     ghp_domain_release(&domain);
 }
 
-int main(void)
+CHECK_TEST(baselines)
 {
     struct ghp_lowering how = {.model = &model, .extent = {4, 64}, .element_bytes = 4};
     struct ghp_instance in;

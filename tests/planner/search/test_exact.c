@@ -1,5 +1,5 @@
 /* ghp-test: timeout=180
- * tests/planner/test_exact.c - the plan is the best there is: on random instances every combination of splits is
+ * tests/planner/search/test_exact.c - the plan is the best there is: on random instances every combination of splits is
  * lowered and simulated, and nothing is faster, with and without a limit on memory.  A plan that was edited is
  * refused by ghp_plan_verify. */
 #include "core/cost/simulate.h"
@@ -145,7 +145,7 @@ static void write_model(const char *text)
     CHECK_EQ(fclose(f), 0);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(exact)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0,
              last = argc > 1 ? first + 1 : CASES;

@@ -1,4 +1,5 @@
-/* tests/planner/test_frontier.c - least sums and min-marginals of the frontier's tables against every assignment. */
+/* tests/planner/search/test_frontier.c - least sums and min-marginals of the frontier's tables against every
+ * assignment. */
 #include "planner/search/frontier.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
@@ -166,7 +167,7 @@ static void check_case(const struct ghp_instance *in, struct random_source *s)
     free(block);
 }
 
-int main(void)
+CHECK_TEST(frontier)
 {
     for (uint64_t seed = 0; seed < CASES; ++seed) {
         struct random_source s = {.state = seed};

@@ -1,5 +1,5 @@
-/* tests/planner/test_memory.c - the linear live bytes against the lowered program's: equal on chains, never above on
- * any graph, over random plans of random networks and of networks in models/. */
+/* tests/planner/search/test_memory.c - the linear live bytes against the lowered program's: equal on chains, never
+ * above on any graph, over random plans of random networks and of networks in models/. */
 #include "planner/search/memory.h"
 #include "planner/search/constraints.h"
 #include "tests/check.h"
@@ -93,7 +93,7 @@ static void check_file(const char *path, bool input_gradient)
     ghp_model_release(&model);
 }
 
-int main(void)
+CHECK_TEST(memory)
 {
     for (uint64_t seed = 0; seed < CASES; ++seed) {
         struct random_source s = {.state = seed};

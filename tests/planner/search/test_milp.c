@@ -1,6 +1,6 @@
 /* ghp-test: timeout=240
- * tests/planner/test_milp.c - branch and bound and its slow twin, GLPK's, find plans of one cost, with and without a
- * limit on memory; and the bounds of both hold. */
+ * tests/planner/search/test_milp.c - branch and bound and its slow twin, GLPK's, find plans of one cost, with and
+ * without a limit on memory; and the bounds of both hold. */
 #include "planner/build/build.h"
 #include "core/base/clock.h"
 #include "planner/search/search.h"
@@ -46,7 +46,7 @@ static void compare(struct ghp_instance *in, const struct ghp_domain *domain, in
     ghp_search_release(&slow);
 }
 
-int main(void)
+CHECK_TEST(milp)
 {
     for (uint64_t seed = 0; seed < CASES; ++seed) {
         struct random_case c;

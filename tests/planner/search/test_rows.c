@@ -1,5 +1,6 @@
-/* tests/planner/test_rows.c - the longest row of a plan is its simulated step where nothing slows down, and never more
- * than it where the streams hinder each other; a mix of rows, charged choice by choice, sums to the mix of values. */
+/* tests/planner/search/test_rows.c - the longest row of a plan is its simulated step where nothing slows down, and
+ * never more than it where the streams hinder each other; a mix of rows, charged choice by choice, sums to the mix of
+ * values. */
 #include "planner/search/constraints.h"
 #include "planner/search/search.h"
 #include "tests/check.h"
@@ -79,7 +80,7 @@ static void check_charges(void)
     CHECK_NEAR(some.variant[1].on[GHP_WORK_LINK], 1 - (1.5 * (1 - 1 / 1.25) - 0.1), 1e-15);
 }
 
-int main(void)
+CHECK_TEST(rows)
 {
     check_charges();
     for (uint64_t seed = 0; seed < CASES; ++seed) {

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=60
- * tests/planner/test_break_even.c - break-even values against a closed form, and on either side of them; what a plan says
- * of other splits against a simulation of each; terms against the sums of the streams. */
+ * tests/planner/sweep/test_break_even.c - break-even values against a closed form, and on either side of them; what a
+ * plan says of other splits against a simulation of each; terms against the sums of the streams. */
 #include "core/plan/profile_edit.h"
 #include "planner/alternatives/break_even.h"
 #include "planner/build/build.h"
@@ -214,7 +214,7 @@ static void test_terms(void)
     }
 }
 
-int main(void)
+CHECK_TEST(break_even)
 {
     test_closed_form();
     test_plan();

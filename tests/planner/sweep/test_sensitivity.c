@@ -1,6 +1,6 @@
 /* ghp-test: timeout=180
- * tests/planner/test_sensitivity.c - the range in which a plan stays: planned anew just inside each end the plan is as
- * good as the new one, just outside the new one is better. */
+ * tests/planner/sweep/test_sensitivity.c - the range in which a plan stays: planned anew just inside each end the plan
+ * is as good as the new one, just outside the new one is better. */
 #include "planner/sweep/sensitivity.h"
 
 #include "core/plan/profile_edit.h"
@@ -134,7 +134,7 @@ static void test_limit(void)
     ghp_profile_release(&profile);
 }
 
-int main(void)
+CHECK_TEST(sensitivity)
 {
     test_network();
     test_limit();

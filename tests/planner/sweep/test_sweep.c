@@ -1,4 +1,4 @@
-/* tests/planner/test_sweep.c - ranges of sweeps, and the points of one against plans made one by one. */
+/* tests/planner/sweep/test_sweep.c - ranges of sweeps, and the points of one against plans made one by one. */
 #include "planner/sweep/sweep.h"
 
 #include "tests/check.h"
@@ -109,7 +109,7 @@ static void test_points(void)
     ghp_profile_release(&profile);
 }
 
-int main(void)
+CHECK_TEST(sweep)
 {
     test_ranges();
     test_points();

@@ -1,5 +1,5 @@
-/* tests/planner/test_what_if.c - what an edit does to prices: nothing where it sets what is there, the ratio of the laws
- * where it changes a link or the nodes, and no measurement is kept that it makes untrue.
+/* tests/planner/sweep/test_what_if.c - what an edit does to prices: nothing where it sets what is there, the ratio of
+ * the laws where it changes a link or the nodes, and no measurement is kept that it makes untrue.
  *
  * The measured profile here has 4 workers on 2 nodes; latencies are 0 where ratios are to be exact powers of two. */
 #include "core/plan/what_if.h"
@@ -357,7 +357,7 @@ static void test_slow_worker(void)
     ghp_profile_release(&p);
 }
 
-int main(void)
+CHECK_TEST(what_if)
 {
     test_identity();
     test_links();

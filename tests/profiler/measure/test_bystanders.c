@@ -1,5 +1,5 @@
-/* tests/profiler/test_bystanders.c - one worker's operation among others that run typical ones: who has bystanders, and that
- * the profile's company is the difference between all workers' running an operation and this.
+/* tests/profiler/measure/test_bystanders.c - one worker's operation among others that run typical ones: who has
+ * bystanders, and that the profile's company is the difference between all workers' running an operation and this.
  *
  * The backend's kernels only sleep, rank 0's for a third of the others' time: all at once an operation takes as long as
  * the others', among bystanders as long as rank 0's.
@@ -162,7 +162,7 @@ static void test_open(void)
     sleepy.close(backend);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(bystanders)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
         return check_end();

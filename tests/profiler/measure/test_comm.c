@@ -1,5 +1,5 @@
-/* tests/profiler/test_comm.c - collectives are timed at every rank count, and the fitted law finds the links again.
- * ghp-test: np=1,2,3,4 timeout=60 */
+/* tests/profiler/measure/test_comm.c - collectives are timed at every rank count, and the fitted law finds the links
+ * again. ghp-test: np=1,2,3,4 timeout=60 */
 #include "profiler/measure/comm.h"
 #include "core/base/clock.h"
 #include "tests/check.h"
@@ -106,7 +106,7 @@ static void test_measured(void)
     ghp_profile_release(&profile);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(comm)
 {
     struct ghp_ranks all = {.stride = 1};
 

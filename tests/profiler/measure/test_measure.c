@@ -1,4 +1,4 @@
-/* tests/profiler/test_measure.c - samples, means, and that a failure of one rank reaches all of them.
+/* tests/profiler/measure/test_measure.c - samples, means, and that a failure of one rank reaches all of them.
  * ghp-test: np=1,2,3 timeout=60 */
 #include "profiler/measure/measure.h"
 #include "tests/check.h"
@@ -135,7 +135,7 @@ static void test_share(void)
         m.rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(measure)
 {
     struct ghp_ranks all = {.stride = 1};
 

@@ -1,5 +1,5 @@
-/* tests/profiler/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is there.
- * ghp-test: np=1,2 timeout=120 */
+/* tests/profiler/measure/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is
+ * there. ghp-test: np=1,2 timeout=120 */
 #include "profiler/measure/overlap.h"
 #include "profiler/measure/speed_probe.h"
 #include "profiler/measure/rates.h"
@@ -99,7 +99,7 @@ static void test_pace(void)
     }
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(rates)
 {
     struct ghp_ranks all = {.stride = 1};
     struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};

@@ -1,4 +1,4 @@
-/* tests/profiler/test_speed.c - what seconds of one job on all ranks say of their speeds. */
+/* tests/profiler/measure/test_speed.c - what seconds of one job on all ranks say of their speeds. */
 #include "profiler/measure/speed.h"
 #include "tests/check.h"
 
@@ -10,7 +10,7 @@ static struct ghp_speeds speeds_of(const double *seconds, int n)
     return speeds;
 }
 
-int main(void)
+CHECK_TEST(speed)
 {
     static const double alike[] = {1.0, 1.2, 1.1, 1.0, 1.05, 1.2};
     static const double once[] = {1.0, 2.0, 1.1, 1.0, 1.0, 2.0}; /* one round was not disturbed */

@@ -1,5 +1,5 @@
-/* tests/profiler/test_budget.c - a measuring run keeps its budget, trials of algorithms counted, or says what took longer;
- * and it asks once for what convolutions take along.
+/* tests/profiler/run/test_budget.c - a measuring run keeps its budget, trials of algorithms counted, or says what took
+ * longer; and it asks once for what convolutions take along.
  *
  * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the machine, no
  * more of them may have been started than the budget holds.
@@ -117,7 +117,7 @@ static void test_budget(void)
     CHECK(part.ops.measured > 0); /* what laws are made of */
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(budget)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
         return check_end();

@@ -1,6 +1,6 @@
-/* tests/profiler/test_measured.c - a whole measuring run: every operation and collective of the space ends in the file,
- * a second run measures nothing again, speeds of the workers in it stay, a tiny budget leaves the rest to the laws.
- * ghp-test: np=1,2,3,4 timeout=240 */
+/* tests/profiler/run/test_measured.c - a whole measuring run: every operation and collective of the space ends in the
+ * file, a second run measures nothing again, speeds of the workers in it stay, a tiny budget leaves the rest to the
+ * laws. ghp-test: np=1,2,3,4 timeout=240 */
 #include "core/base/log.h"
 #include "profiler/run/run.h"
 #include "tests/check.h"
@@ -203,7 +203,7 @@ static void test_refusals(void)
     CHECK_EQ(speaks, rank == 0);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(measured)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
         return check_end();

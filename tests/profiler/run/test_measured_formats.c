@@ -1,5 +1,6 @@
-/* tests/profiler/test_measured_formats.c - in which pairs of formats operations are measured: those of layers split by
- * channels too, wherever their slices are whole blocks; nothing beside a local response norm; nothing without a choice. */
+/* tests/profiler/run/test_measured_formats.c - in which pairs of formats operations are measured: those of layers split
+ * by channels too, wherever their slices are whole blocks; nothing beside a local response norm; nothing without a
+ * choice. */
 #include "profiler/run/run_private.h"
 #include "tests/check.h"
 
@@ -98,7 +99,7 @@ static void look_exact(const struct ghp_agenda *agenda)
     CHECK(agenda->n_ops > 0);
 }
 
-int main(void)
+CHECK_TEST(measured_formats)
 {
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
     check(false, look_fast);

@@ -1,4 +1,4 @@
-/* tests/profiler/test_resume.c - an earlier file is continued where it fits and refused where it does not. */
+/* tests/profiler/run/test_resume.c - an earlier file is continued where it fits and refused where it does not. */
 #include "profiler/run/resume.h"
 #include "tests/check.h"
 
@@ -148,7 +148,7 @@ static void test_broken(void)
     ghp_profile_release(&profile);
 }
 
-int main(void)
+CHECK_TEST(resume)
 {
     int fd = mkstemp(path);
 

@@ -1,4 +1,4 @@
-/* tests/profiler/test_topology.c - synthetic machines, XML files and bad descriptions; this machine. */
+/* tests/profiler/run/test_topology.c - synthetic machines, XML files and bad descriptions; this machine. */
 #include "profiler/run/topology.h"
 #include "tests/check.h"
 
@@ -119,7 +119,7 @@ static void test_xml(void)
 /* A node with two GPUs that NVLink joins, and a network card; then the same where only the bus is known. */
 static void test_gpus(void)
 {
-    static const char source[] = GHP_SOURCE_DIR "/tests/profiler/gpus.xml";
+    static const char source[] = GHP_SOURCE_DIR "/tests/profiler/run/gpus.xml";
     char path[] = "/tmp/ghp-gpus-XXXXXX", line[1024];
     struct ghp_machine machine = {0}, copy = {0};
     FILE *from = fopen(source, "r"), *to = fdopen(mkstemp(path), "w");
@@ -174,7 +174,7 @@ static void test_here(void)
     ghp_machine_release(&machine);
 }
 
-int main(void)
+CHECK_TEST(topology)
 {
     test_synthetic();
     test_interleaved();

@@ -1,5 +1,5 @@
-/* tests/profiler/test_held_out.c - collectives that a profile does not have: what is tried, at which price, with which error.
- * ghp-test: np=1,2,3,4 timeout=120 */
+/* tests/profiler/validate/test_held_out.c - collectives that a profile does not have: what is tried, at which price,
+ * with which error. ghp-test: np=1,2,3,4 timeout=120 */
 #include "profiler/validate/validation.h"
 #include "tests/check.h"
 
@@ -225,7 +225,7 @@ static void test_run(void)
     if (rank == 0) unlink(path);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(held_out)
 {
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 30, &transport), GHP_OK)) return check_end();
     rank = ghp_transport_mpi.rank(transport);

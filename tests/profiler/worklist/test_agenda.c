@@ -1,4 +1,5 @@
-/* tests/profiler/test_agenda.c - what is measured: each thing once, the most valuable first, sizes on a grid. */
+/* tests/profiler/worklist/test_agenda.c - what is measured: each thing once, the most valuable first, sizes on a grid.
+ * */
 #include "profiler/worklist/worklist.h"
 #include "tests/check.h"
 
@@ -194,7 +195,7 @@ static void test_draw(void)
     ghp_agenda_release(&agenda);
 }
 
-int main(void)
+CHECK_TEST(agenda)
 {
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &models[0]), GHP_OK);
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &models[1]), GHP_OK);

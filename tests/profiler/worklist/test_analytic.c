@@ -1,4 +1,5 @@
-/* tests/profiler/test_analytic.c - the law's text, its defaults, its errors, and that equal texts give equal files. */
+/* tests/profiler/worklist/test_analytic.c - the law's text, its defaults, its errors, and that equal texts give equal
+ * files. */
 #include "profiler/worklist/analytic.h"
 #include "core/base/file.h"
 #include "tests/check.h"
@@ -165,7 +166,7 @@ static void test_batch_half(void)
     unlink(path);
 }
 
-int main(void)
+CHECK_TEST(analytic)
 {
     test_defaults();
     test_all();

@@ -1,5 +1,5 @@
-/* tests/profiler/test_op_law.c - the law of a kind finds the two rates that made its measurements, stays above nothing,
- * and knows what it does not know. */
+/* tests/profiler/worklist/test_op_law.c - the law of a kind finds the two rates that made its measurements, stays above
+ * nothing, and knows what it does not know. */
 #include "profiler/worklist/analytic_op.h"
 #include "tests/check.h"
 
@@ -70,7 +70,7 @@ static void check_bytes(void)
     CHECK(!(ghp_op_laws_seconds(&laws, &relu) > 0));
 }
 
-int main(void)
+CHECK_TEST(op_law)
 {
     check_two_terms();
     check_one_term();

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=python3
-# tests/tools/test_bench_cpu.sh - the benchmark of a processor: refusals, and the chart of its results: bars as long as the
-# ratios, the same bytes for the same results.
+# tests/tools/bench/test_bench_cpu.sh - the benchmark of a processor: refusals, and the chart of its results: bars as
+# long as the ratios, the same bytes for the same results.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 bench=$GHP_SOURCE/bench
 
 # refused CODE TEXT COMMAND...: from the source tree's root, where the benchmark runs

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-inspect
-# tests/tools/test_ddp.sh - the yardstick of PyTorch: refusals without it; where it is, its networks have ghp's numbers of
-# weights, and a worker alone trains.
+# tests/tools/bench/test_ddp.sh - the yardstick of PyTorch: refusals without it; where it is, its networks have ghp's
+# numbers of weights, and a worker alone trains.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 lab=$GHP_SOURCE/bench/lab
 
 # refused CODE TEXT COMMAND...

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=500 needs=ghp-counted,ghp-run,ghp-profile,ghp-plan,mpirun,python3
-# tests/tools/test_evidence.sh - what steps do beyond the plan's instructions, as bench/cpu_evidence counts it: ghp itself
-# allocates nothing in a step, alone or with others, and locks only to hand reductions to their stream; the counter counts.
+# tests/tools/bench/test_evidence.sh - what steps do beyond the plan's instructions, as bench/cpu_evidence counts it:
+# ghp itself allocates nothing in a step, alone or with others, and locks only to hand reductions to their stream; the
+# counter counts.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 evidence() { env -C "$GHP_SOURCE" GHP_BIN="$GHP_BIN" GHP_BENCH="$here/kept" "$GHP_SOURCE/bench/cpu_evidence" "$@"; }
 here=$PWD
 

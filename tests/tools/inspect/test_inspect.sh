@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect
-# tests/tools/test_inspect.sh - ghp-inspect on each kind of file: what its tables say, --json, --verify, --explain.
+# tests/tools/inspect/test_inspect.sh - ghp-inspect on each kind of file: what its tables say, --json, --verify,
+# --explain.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
 
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect
-# tests/tools/test_report.sh - ghp-inspect's drawings: the page is well-formed, small, fetches nothing, escapes names,
-# has readable colours (in a browser: test_report_browser.sh); the trace parses and has its lanes; the graph is Graphviz's.
+# tests/tools/inspect/test_report.sh - ghp-inspect's drawings: the page is well-formed, small, fetches nothing, escapes
+# names, has readable colours (in a browser: test_report_browser.sh); the trace parses and has its lanes; the graph is
+# Graphviz's.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
 
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }

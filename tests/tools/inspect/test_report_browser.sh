@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-profile,ghp-inspect
-# tests/tools/test_report_browser.sh - the report's page in a browser: nothing is blocked, nothing fails, and neither a
-# wide nor a narrow window has to scroll the page aside.
+# tests/tools/inspect/test_report_browser.sh - the report's page in a browser: nothing is blocked, nothing fails, and
+# neither a wide nor a narrow window has to scroll the page aside.
 set -u
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
     echo "skipped: there is no chromium to show the page with"
     exit 77
 }
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 
 "$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$GHP_SOURCE/models/vgg16.json" -o p.json >/dev/null 2>&1 ||
     fail "no profile"

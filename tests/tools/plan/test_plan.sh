@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
-# tests/tools/test_plan.sh - ghp-plan at the command line: tables, the JSON object, plan files, strategies, splits by
-# hand, memory, exit codes, and that nothing is left behind where it fails.
+# tests/tools/plan/test_plan.sh - ghp-plan at the command line: tables, the JSON object, plan files, strategies, splits
+# by hand, memory, exit codes, and that nothing is left behind where it fails.
 set -eu
 cd "$(mktemp -d)"
 trap 'rm -rf "$PWD"' EXIT

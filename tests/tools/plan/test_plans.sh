@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-profile,ghp-plan,ghp-inspect
-# tests/tools/test_plans.sh - the plans in plans/ are what the tools make today, bit by bit but for the seconds of the
-# search, and each of them stands up to ghp-inspect --verify.
+# tests/tools/plan/test_plans.sh - the plans in plans/ are what the tools make today, bit by bit but for the seconds of
+# the search, and each of them stands up to ghp-inspect --verify.
 set -u
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,script
-# tests/tools/test_progress.sh - a long search shows how long it may still take, on terminals only and in colour only
-# where that is wanted.
+# tests/tools/plan/test_progress.sh - a long search shows how long it may still take, on terminals only and in colour
+# only where that is wanted.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 escape=$(printf '\033')
 
 "$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$GHP_SOURCE/models/vgg16.json" -o p.json >/dev/null 2>&1 ||

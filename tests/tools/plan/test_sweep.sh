@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile
-# tests/tools/test_sweep.sh - ghp-plan --sweep: the table, the object, the chart, measured shares beyond the profile's
-# workers, and what is refused.
+# tests/tools/plan/test_sweep.sh - ghp-plan --sweep: the table, the object, the chart, measured shares beyond the
+# profile's workers, and what is refused.
 set -eu
 cd "$(mktemp -d)"
 trap 'rm -rf "$PWD"' EXIT

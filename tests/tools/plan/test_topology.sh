@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile
-# tests/tools/test_topology.sh - the machine decides the groups: on 4 nodes of 4 cores they lie inside nodes, and
+# tests/tools/plan/test_topology.sh - the machine decides the groups: on 4 nodes of 4 cores they lie inside nodes, and
 # another node size, or links the other way round, give another plan.
 set -eu
 cd "$(mktemp -d)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run
-# tests/tools/test_what_if.sh - ghp-plan --set and --machine at the command line: what the plan records, what
+# tests/tools/plan/test_what_if.sh - ghp-plan --set and --machine at the command line: what the plan records, what
 # ghp-inspect and ghp-run say of it, that it verifies, and what is refused.
 set -eu
 cd "$(mktemp -d)"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
-# tests/tools/test_why.sh - why a plan is as it is: every split of a layer, runner-up, break-even values, sensitivity and
-# the margin, as ghp-plan writes them and ghp-inspect shows them, without the profile.
+# tests/tools/plan/test_why.sh - why a plan is as it is: every split of a layer, runner-up, break-even values,
+# sensitivity and the margin, as ghp-plan writes them and ghp-inspect shows them, without the profile.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
 
 # says 'TEXT' ARGS...: ghp-inspect ends with 0, nothing on stderr, TEXT (a regular expression) on stdout

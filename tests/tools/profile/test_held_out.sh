@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-profile
-# tests/tools/test_held_out.sh - ghp-profile --held-out under mpirun: table and object, refusals, and no file is written.
+# tests/tools/profile/test_held_out.sh - ghp-profile --held-out under mpirun: table and object, refusals, and no file is
+# written.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 profile=$GHP_BIN/ghp-profile
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=(mpirun --oversubscribe --bind-to none -n)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=ghp-profile
-# tests/tools/test_profile.sh - ghp-profile without measuring: laws, machines, and what it refuses.
+# tests/tools/profile/test_profile.sh - ghp-profile without measuring: laws, machines, and what it refuses.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 profile=$GHP_BIN/ghp-profile
 model=$GHP_SOURCE/models/vgg16.json
 law=F=6e12,bandwidth=1.25e9,latency=20e-6

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-profile
-# tests/tools/test_profile_measured.sh - ghp-profile under mpirun: a profile of lenet5 by two ranks, continued, refused,
-# interrupted; by one process without mpirun too.
+# tests/tools/profile/test_profile_measured.sh - ghp-profile under mpirun: a profile of lenet5 by two ranks, continued,
+# refused, interrupted; by one process without mpirun too.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 profile=$GHP_BIN/ghp-profile
 model=$GHP_SOURCE/models/lenet5.json
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

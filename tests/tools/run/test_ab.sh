@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/test_ab.sh - ghp-run PLAN PLAN2 --ab STEPS: the table, the object, the run files; that training by the winner
-# gives the bits of training by it alone; and what it refuses to compare.
+# tests/tools/run/test_ab.sh - ghp-run PLAN PLAN2 --ab STEPS: the table, the object, the run files; that training by the
+# winner gives the bits of training by it alone; and what it refuses to compare.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 
 # run N ARGS...: ghp-run by N workers; stdout in out, stderr in err

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/test_bf16.sh - bfloat16 on processors, through the tools: lenet5 is profiled, planned and trained by two
-# workers; plans of every kind, stages, micro-batches and ghost batches among them, train like one worker; allocated is
-# predicted memory; faults are caught; evaluation and checkpoints work. Where oneDNN may not use the instructions the tools
-# say so; where the processor has none the test is skipped.
+# tests/tools/run/test_bf16.sh - bfloat16 on processors, through the tools: lenet5 is profiled, planned and trained by
+# two workers; plans of every kind, stages, micro-batches and ghost batches among them, train like one worker; allocated
+# is predicted memory; faults are caught; evaluation and checkpoints work. Where oneDNN may not use the instructions the
+# tools say so; where the processor has none the test is skipped.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
 launch() { mpirun --oversubscribe --bind-to none -n "$@" >out 2>err </dev/null; }
 profile() { launch "$1" "$GHP_BIN/ghp-profile" --precision bf16 --model "$2" --workers "$1" --batch 16 --threads 1 \

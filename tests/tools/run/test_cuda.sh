@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=ghp-profile,ghp-plan,ghp-run
-# tests/tools/test_cuda.sh - where there is no GPU, or no build for one, the tools start, say what is missing and what to do,
-# and exit 1; a plan for GPUs is not trained by processors unless that is asked for.
+# tests/tools/run/test_cuda.sh - where there is no GPU, or no build for one, the tools start, say what is missing and
+# what to do, and exit 1; a plan for GPUs is not trained by processors unless that is asked for.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
     echo "skipped: this machine has a GPU" >&2
     exit 77

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/test_run.sh - ghp-run as a user sees it: report, JSON, metrics, repeats, resuming under another plan and
-# worker count, evaluation, verification that passes and that fails, the run file, binding.
+# tests/tools/run/test_run.sh - ghp-run as a user sees it: report, JSON, metrics, repeats, resuming under another plan
+# and worker count, evaluation, verification that passes and that fails, the run file, binding.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/small-resnet.json
 first= second=
 

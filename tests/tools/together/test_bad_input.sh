@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/test_bad_input.sh - bad input of every kind: the exit code, a message that names the remedy, nothing
-# half-written.
+# tests/tools/together/test_bad_input.sh - bad input of every kind: the exit code, a message that names the remedy,
+# nothing half-written.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
 
 # refused CODE 'TEXT' COMMAND...: exits with CODE, says TEXT on stderr, prints nothing on stdout

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run
-# tests/tools/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and bash's
-# completions, which come from the option table and are installed.
+# tests/tools/together/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and
+# bash's completions, which come from the option table and are installed.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 
 for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
     # versions: the tool's own, and of the libraries that it is linked to and no others

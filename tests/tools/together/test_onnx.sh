@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/test_onnx.sh - ONNX through the tools: out of ghp and back with the same hash; inspected, profiled, planned
-# and trained from ONNX; published networks by their published sizes; a trained network in another runtime.
-# Two parts need what is not in this tree, and are left out, saying so, where it is not there: the networks of
+# tests/tools/together/test_onnx.sh - ONNX through the tools: out of ghp and back with the same hash; inspected,
+# profiled, planned and trained from ONNX; published networks by their published sizes; a trained network in another
+# runtime. Two parts need what is not in this tree, and are left out, saying so, where it is not there: the networks of
 # GHP_ONNX (by default shared/data/onnx beside the source tree), and MNIST (GHP_MNIST) with a python3 (GHP_PYTHON) that
 # has onnxruntime and numpy, and for a further part torch and safetensors.
 set -u
 networks=${GHP_ONNX:-$GHP_SOURCE/../shared/data/onnx}
 mnist=${GHP_MNIST:-$GHP_SOURCE/../shared/data/mnist}
 python=${GHP_PYTHON:-python3}
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 
 run() { # runs a command that must succeed
     "$@" >out 2>err </dev/null || {
@@ -93,7 +93,8 @@ if [ -r "$mnist/t10k-images-idx3-ubyte.gz" ] && "$python" -c 'import numpy, onnx
     else
         echo "left out: torch and safetensors of '$python' are not there" >&2
     fi
-    "$python" "$GHP_SOURCE/tests/tools/onnx_logits.py" mnist.onnx "$mnist" "${other[@]}" >other || fail "the other runtimes"
+    "$python" "$GHP_SOURCE/tests/tools/together/onnx_logits.py" mnist.onnx "$mnist" "${other[@]}" >other ||
+        fail "the other runtimes"
     # float sums in another order over 256 samples of 10 logits
     echo "$(number test_samples run.json) $(number test_loss run.json) $(number test_accuracy run.json) $(sed -n 1p other)" |
         awk '{ d = $2 - $4; if (d < 0) d = -d

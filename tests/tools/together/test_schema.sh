@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/test_schema.sh - docs/schema/*.json describe the files: the source tree's models and plans, and files that the
-# tools make here, are valid; files with a key too much, too few or of another type are not.
+# tests/tools/together/test_schema.sh - docs/schema/*.json describe the files: the source tree's models and plans, and
+# files that the tools make here, are valid; files with a key too much, too few or of another type are not.
 # Skipped where Python's jsonschema (Debian: python3-jsonschema) is not installed.
 set -u
 python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || {

@@ -1,5 +1,6 @@
-/* tests/executor/test_reference.c - the reference backend: forward against the definitions, gradients against finite
- * differences of the forward pass in double, float against double, and what each operation promises besides. */
+/* tests/executor/backend/cpu/test_reference.c - the reference backend: forward against the definitions, gradients
+ * against finite differences of the forward pass in double, float against double, and what each operation promises
+ * besides. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -354,7 +355,7 @@ static void check_refusals(void)
     CHECK(ghp_backend_find("no such backend") == NULL);
 }
 
-int main(void)
+CHECK_TEST(reference)
 {
     int n;
     const struct ghp_local *cases = op_case_all(&n);

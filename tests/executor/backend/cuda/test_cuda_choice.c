@@ -112,7 +112,7 @@ static void check_remedy(void)
     CHECK_MESSAGE("--backend reference");
 }
 
-int main(void)
+CHECK_TEST(cuda_choice)
 {
     check_best();
     check_kept();

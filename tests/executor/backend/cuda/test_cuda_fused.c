@@ -409,7 +409,7 @@ static bool is_wanted(int argc, char **argv)
     return argc < 2;
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(cuda_fused)
 {
     struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
     struct ghp_backend *exact = NULL;

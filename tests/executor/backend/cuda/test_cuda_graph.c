@@ -217,7 +217,7 @@ static void check_refusals(void)
     cudnn->cudnnBackendDestroyDescriptor(target.properties);
 }
 
-int main(void)
+CHECK_TEST(cuda_graph)
 {
     check_text();
     if (ghp_cudnn_load(&cudnn) != GHP_OK) SKIP(ghp_status_message());

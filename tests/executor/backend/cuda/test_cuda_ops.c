@@ -160,7 +160,7 @@ static bool is_wanted(const struct setting *setting, int argc, char **argv)
     return argc < 2;
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(cuda_ops)
 {
     struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
     int n;

@@ -1,5 +1,5 @@
-/* tests/executor/test_onednn.c - the oneDNN backend against the reference backend in float: every operation and pass, odd
- * shapes, one and two threads, exact and fast; runs repeat bit for bit; opbench.
+/* tests/executor/backend/onednn/test_onednn.c - the oneDNN backend against the reference backend in float: every
+ * operation and pass, odd shapes, one and two threads, exact and fast; runs repeat bit for bit; opbench.
  *
  * Bound: a sum of m products that is rounded after each addition errs by about sqrt(m) eps of its root-mean-square size,
  * in the worst order by m eps; blocked sums stay near the former. Compared is the root-mean-square difference over the
@@ -296,7 +296,7 @@ static void check_refusals(void)
     CHECK(ghp_backend_find("onednn") == ops);
 }
 
-int main(void)
+CHECK_TEST(onednn)
 {
     int n;
     const struct ghp_local *cases = op_case_all(&n);

@@ -436,7 +436,7 @@ static void check_watchdog_of_sums(void)
     CHECK_STATUS(ops->barrier(comm), GHP_OK);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(transport)
 {
     /* long messages need both sides: their receiver could fetch them alone otherwise */
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);

@@ -256,7 +256,7 @@ static void check_all(void)
         }
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(nccl)
 {
     struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};
     struct ghp_device_about about = {0};
