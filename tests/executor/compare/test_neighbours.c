@@ -1,5 +1,5 @@
 /* Other programs' share: /proc/stat's columns, sums over the workers of a machine, and a busy child that is noticed.
- * ghp-test: np=1,2,3 timeout=60 */
+ * ghp-test: np=2 np_full=1,3 timeout=60 */
 #include "executor/compare/host_load.h"
 #include "core/base/clock.h"
 #include "executor/platform/step_timer.h"

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2 timeout=120
+/* ghp-test: np=2 np_full=1 timeout=120
  *
  * Samples that are made ahead are those that are made when they are loaded, to the bit: however far the thread came, whether
  * hints came true or not, with several micro-batches, over an epoch's end and an evaluation, and in a training that begins
@@ -51,7 +51,7 @@ static void check_thread(void)
 
     CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
     CHECK_STATUS(ghp_ahead_open(&load, place, &ahead), GHP_OK);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < check_cases(ROUNDS); round++) {
         struct ghp_supply s = supply_of(data, now, 31 * round);
         int64_t before = ghp_ahead_counted(ahead).made, ours;
 
@@ -69,8 +69,8 @@ static void check_thread(void)
         CHECK(ours == 0 || (round % 7 != 0 && round % 3 != 0));
         *(ours == 0 ? &none_made : ours == IMAGES ? &all_made : &half_made) += 1;
     }
-    CHECK_EQ(ghp_ahead_counted(ahead).taken, (int64_t)ROUNDS * IMAGES);
-    fprintf(stderr, "of %d loads: all made ahead %lld, some %lld, none %lld\n", ROUNDS,
+    CHECK_EQ(ghp_ahead_counted(ahead).taken, (int64_t)check_cases(ROUNDS) * IMAGES);
+    fprintf(stderr, "of %d loads: all made ahead %lld, some %lld, none %lld\n", check_cases(ROUNDS),
             (long long)all_made, (long long)half_made, (long long)none_made);
     now[FIRST] = ghp_data_count(data, GHP_DATA_TRAIN);
     ghp_ahead_hint(ahead, &(struct ghp_supply){.data = data, .samples = now, .n = BATCH});

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,3,4 timeout=300
+/* ghp-test: np=1,2 np_full=3,4 timeout=300
  *
  * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played from
  * tapes, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
@@ -321,7 +321,7 @@ CHECK_TEST(device)
         check_lock();
         check_opsets();
     }
-    if (workers == 1) { /* whatever the plan, alone it is one */
+    if (workers == 1 && check_full()) { /* whatever the plan, alone it is one */
         check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, CASE_MIXED + 1);
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 0, CASE_DATA, CASE_MIXED + 1);
     } else { /* all kinds between them */

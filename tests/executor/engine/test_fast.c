@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,4 timeout=120
+/* ghp-test: np=2 np_full=1,4 timeout=120
  *
  * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between steps are
  * read and written in the field's order, and replicas hold the same bits; biases that convolutions take along are updated

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,3,4 timeout=600
+/* ghp-test: np=2,3 np_full=1,4 timeout=600
  *
  * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts, micro-batches
  * by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each stage; in double on the
@@ -267,12 +267,13 @@ static bool fit(const struct bench *b, struct ghp_staging *s)
 }
 
 /* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has a third of the
- * cases and each case two of the six networks, with four a sixth and one; all with GHP_ALL=1. */
+ * cases and each case two of the six networks, with four a sixth and one; all with GHP_ALL=1. Runs that are not full take the
+ * sixth with any number of workers. */
 static bool is_due(size_t kind)
 {
-    size_t parts = workers > 3 ? 6 : 3;
+    size_t parts = workers > 3 || !check_full() ? 6 : 3;
 
-    return workers < 3 || getenv("GHP_ALL") != NULL || kind % parts == network % parts;
+    return (workers < 3 && check_full()) || getenv("GHP_ALL") != NULL || kind % parts == network % parts;
 }
 
 /* One stage whose workers have the samples that a list says; batch norms over the global batch take one micro-batch. */

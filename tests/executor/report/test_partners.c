@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,3 timeout=60
+/* ghp-test: np=3 np_full=1,2 timeout=60
  *
  * An exchange's own seconds are those of its last rank to arrive, the rest is waiting; and what is gathered from all
  * workers is what each measured. */

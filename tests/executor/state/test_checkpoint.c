@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,4 timeout=120
+/* ghp-test: np=2 np_full=1,4 timeout=120
  *
  * A training that stops half-way under one plan and goes on under another ends where an uninterrupted one does; a
  * checkpoint of another model is refused by the first tensor that differs. */

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2
+/* ghp-test: np=2 np_full=1
  *
  * First weights from a file: a checkpoint's weights come back bit for bit under another plan and without its momenta; a
  * file that other trainers write is read in half precision and its counters are left out; tensors that are missing, too

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,3 timeout=120
+/* ghp-test: np=2 np_full=1,3 timeout=120
  *
  * Evaluation counts every sample once though the batch does not divide them, gives the same under every plan, and leaves
  * the training as it was. */

@@ -57,6 +57,7 @@ static void test_networks(void)
         struct ghp_wishes wishes = wishes_for(cases[k].path, cases[k].workers, cases[k].batch);
         struct ghp_plan plan;
 
+        if (!check_full() && cases[k].seconds > 2) continue;
         wishes.bucket_bytes = k % 2 == 0 ? 0 : GHP_BUCKET_AUTO;
         if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) continue;
         check_plan(&plan);

@@ -343,7 +343,7 @@ CHECK_TEST(allocate)
     fd = mkstemp(model_path);
     if (!CHECK(fd >= 0)) return check_end();
     close(fd);
-    for (; tally.cases < (argc > 1 ? 1 : CASES); seed++) {
+    for (; tally.cases < (argc > 1 ? 1 : check_cases(CASES)); seed++) {
         struct random_case c;
         double n;
 

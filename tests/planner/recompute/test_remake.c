@@ -205,7 +205,7 @@ CHECK_TEST(remake)
 
     open_path(model_path, sizeof model_path);
     open_path(plan_path, sizeof plan_path);
-    for (uint64_t seed = 0; tally.cases < CASES; seed++) {
+    for (uint64_t seed = 0; tally.cases < check_cases(CASES); seed++) {
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_make(seed, 400, &c), GHP_OK)) break;

@@ -95,7 +95,7 @@ static void check_file(const char *path, bool input_gradient)
 
 CHECK_TEST(memory)
 {
-    for (uint64_t seed = 0; seed < CASES; ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
         struct random_source s = {.state = seed};
         struct random_case c;
 

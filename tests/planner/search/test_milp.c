@@ -48,7 +48,7 @@ static void compare(struct ghp_instance *in, const struct ghp_domain *domain, in
 
 CHECK_TEST(milp)
 {
-    for (uint64_t seed = 0; seed < CASES; ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
         struct random_case c;
         struct ghp_instance in;
         struct ghp_domain domain;

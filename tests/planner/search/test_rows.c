@@ -83,7 +83,7 @@ static void check_charges(void)
 CHECK_TEST(rows)
 {
     check_charges();
-    for (uint64_t seed = 0; seed < CASES; ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
         struct random_source s = {.state = seed};
         struct random_case c;
         struct ghp_instance in;

@@ -3,7 +3,7 @@
  *
  * The backend's kernels only sleep, rank 0's for a third of the others' time: all at once an operation takes as long as
  * the others', among bystanders as long as rank 0's.
- * ghp-test: np=1,2,3 timeout=240 */
+ * ghp-test: np=2 np_full=1,3 timeout=240 */
 #include "core/base/log.h"
 #include "core/base/clock.h"
 #include "profiler/measure/background_load.h"

@@ -1,5 +1,5 @@
 /* tests/profiler/measure/test_measure.c - samples, means, and that a failure of one rank reaches all of them.
- * ghp-test: np=1,2,3 timeout=60 */
+ * ghp-test: np=2 np_full=1,3 timeout=60 */
 #include "profiler/measure/measure.h"
 #include "tests/check.h"
 

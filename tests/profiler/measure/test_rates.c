@@ -1,5 +1,5 @@
 /* tests/profiler/measure/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is
- * there. ghp-test: np=1,2 timeout=120 */
+ * there. ghp-test: np=2 np_full=1 timeout=120 */
 #include "profiler/measure/overlap.h"
 #include "profiler/measure/speed_probe.h"
 #include "profiler/measure/rates.h"

@@ -1,6 +1,6 @@
 /* tests/profiler/run/test_measured.c - a whole measuring run: every operation and collective of the space ends in the
  * file, a second run measures nothing again, speeds of the workers in it stay, a tiny budget leaves the rest to the
- * laws. ghp-test: np=1,2,3,4 timeout=240 */
+ * laws. ghp-test: np=2 np_full=1,3,4 timeout=240 */
 #include "core/base/log.h"
 #include "profiler/run/run.h"
 #include "tests/check.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-profile
+# ghp-test: timeout=240 processors=2 needs=ghp-profile
 # tests/tools/profile/test_held_out.sh - ghp-profile --held-out under mpirun: table and object, refusals, and no file is
 # written.
 set -u

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-profile
+# ghp-test: timeout=240 processors=2 needs=ghp-profile
 # tests/tools/profile/test_profile_measured.sh - ghp-profile under mpirun: a profile of lenet5 by two ranks, continued,
 # refused, interrupted; by one process without mpirun too.
 set -u

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=600 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_bf16.sh - bfloat16 on processors, through the tools: lenet5 is profiled, planned and trained by
 # two workers; plans of every kind, stages, micro-batches and ghost batches among them, train like one worker; allocated
 # is predicted memory; faults are caught; evaluation and checkpoints work. Where oneDNN may not use the instructions the
@@ -48,7 +48,9 @@ plan() {
 
 sed 's/"op": *"batch_norm"/&, "statistics": "local:2"/' "$models/small-resnet.json" >ghosts.json
 verify two 2 || fail "the measured plan: $(head -3 err)"
-for model in lenet5 small-resnet; do
+networks=lenet5
+full && networks="lenet5 small-resnet"
+for model in $networks; do
     plan "$model-data" "$models/$model.json" 2 --strategy data
     plan "$model-out" "$models/$model.json" 2 --force '*=out:max'
     plan "$model-in" "$models/$model.json" 2 --force '*=in:max'

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=1500 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=1500 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_kill.sh - a training that is killed (signal 9) at a random moment, while it computes, reduces or
 # writes one of its many checkpoints: the last checkpoint always loads; the resumed run has the losses, metrics and
 # weights of the uninterrupted one - bit for bit under the same plan (float on oneDNN and double on the reference
 # backend in turn), to rounding under another plan and worker count (double); what the kill left half-written is gone
-# afterwards. 5 kills; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a sequence of kills.
+# afterwards. 2 kills, in full runs 5; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a sequence of kills.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-kills=${GHP_KILLS:-$([ "${GHP_ALL:-0}" = 1 ] && echo 50 || echo 5)}
+kills=2
+full && kills=5
+[ "${GHP_ALL:-0}" = 1 ] && kills=50
+kills=${GHP_KILLS:-$kills}
 RANDOM=${GHP_SEED:-$$}
 echo "GHP_SEED=${GHP_SEED:-$$}, $kills kills"
 model=$GHP_SOURCE/models/small-resnet.json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_stages.sh - stages and micro-batches through the tools: plans for separated roles and pipelines
 # are made, verified, shown in every form, and train like one worker (ten steps of `ghp-run --verify`), in float on
 # oneDNN and in double on the reference backend; a search over all roles finds nothing slower than shared ones; what
@@ -104,6 +104,12 @@ all() {
         done
         return
     fi
+    if ! full; then # separated roles, and a pipeline of three
+        try "$model" 3 "2,$b:1" 2 1f1b
+        sound
+        [ "$model" = ghosts.json ] || try "$model" 3 "1,$a:1,$c:1" 4 fill-drain
+        return
+    fi
     try "$model" 2 "1,$b:1" 4 1f1b
     try "$model" 3 "2,$b:1" 2 1f1b
     try "$model" 4 "3,$c:1" 1 1f1b
@@ -120,7 +126,7 @@ ghosts small-resnet >ghosts.json
 ghosts resnet18-32 >ghosts18.json
 wanted() { [ -z "${GHP_ONLY:-}" ] || [ "$GHP_ONLY" = "$1" ]; }
 wanted lenet5 && all "$models/lenet5.json" conv2 fc1 fc2
-wanted cd-dnn-512 && all "$models/cd-dnn-512.json" fc2 fc4 fc7
+{ full || [ -n "${GHP_ALL:-}${GHP_ONLY:-}" ]; } && wanted cd-dnn-512 && all "$models/cd-dnn-512.json" fc2 fc4 fc7
 wanted small-resnet && all ghosts.json a.conv1 b.conv1 pool
 if [ -n "${GHP_ALL:-}" ]; then
     wanted vgg-a-32 && all "$models/vgg-a-32.json" conv3 conv5 fc1 float

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,4 timeout=120 emulated=yes
+/* ghp-test: np=2 np_full=1,4 timeout=120 emulated=yes
  *
  * NCCL's transport: every collective in every precision on both streams against sums made on the host, pieces and in
  * place; one communicator for each distinct (ranks, stream), however often it is asked for; marks order the streams; the
