@@ -99,13 +99,13 @@ mistake local-statistics executor/engine/worker_instr.c \
     's/w->comm\[i\] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
 # programs
 mistake wait-dropped core/program/buffer_assignment.c \
-    's/if (update || metrics) waits->wait = i;/if (metrics) waits->wait = i;/' \
+    's/if (update || metrics) waits->wait = i;/if (metrics || (update \&\& i < 0)) waits->wait = i;/' \
     core/lower core/simulate planner/exact executor/equality:np2
 mistake wrong-bucket core/program/lower_bucket.c \
     's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
     core/lower core/space planner/exact executor/equality:np2
 mistake split-off-by-one core/sharding/stage.c \
-    's/at.first_channel = rank % layout.degree \* at.channels;/at.first_channel = (rank + 1) % layout.degree;/' \
+    's/\(at.first_channel = rank % layout.degree \* at.channels\);/\1 + 1;/' \
     core/split core/stage core/transfer executor/exchange:np2
 # a reader looks into the slot beside the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \

@@ -518,7 +518,7 @@ static void check_shared(void)
     CHECK_TEXT(said, "");
 }
 
-int main(void)
+CHECK_TEST(import)
 {
     snprintf(path, sizeof path, "/tmp/ghp-onnx-%ld.onnx", (long)getpid());
     CHECK(ghp_onnx_names("a/b.onnx") && !ghp_onnx_names(".onnx") && !ghp_onnx_names("onnx.json"));

@@ -1,7 +1,7 @@
 /* The format byte by byte against a file made by hand, a round trip in both precisions, and files that are wrong. */
 #include "core/model/safetensors.h"
 #include "tests/check.h"
-#include "tests/core/no_memory.h"
+#include "tests/core/base/no_memory.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-/* tests/executor/test_onnx_graphs.c - graphs whose nodes become several layers compute what their nodes mean: y + y, y * y,
- * differences of two tensors, sums of a tensor with itself, average pools that round up as PyTorch's do, shared weights.
- * The arithmetic is on small whole numbers, so all but means are exact. */
+/* tests/executor/engine/test_onnx_graphs.c - graphs whose nodes become several layers compute what their nodes mean: y
+ * + y, y * y, differences of two tensors, sums of a tensor with itself, average pools that round up as PyTorch's do,
+ * shared weights. The arithmetic is on small whole numbers, so all but means are exact. */
 #include "tests/check.h"
 #include "tests/executor/onnx_pass.h"
 #include "tests/onnx_graph.h"
@@ -142,7 +142,7 @@ static void check_shared(void)
     free(out);
 }
 
-int main(void)
+CHECK_TEST(onnx_graphs)
 {
     snprintf(path, sizeof path, "/tmp/ghp-graphs-%ld.onnx", (long)getpid());
     check_join("Add", "y", "y", doubled);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,taskset
-# tests/tools/test_affinity.sh - a run that may use one of several processors, as in a container or by taskset: it takes one
-# thread a worker, threads that outnumber the processor wait passively, and it says that workers share cores.
+# ghp-test: timeout=120 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,taskset
+# tests/tools/run/test_affinity.sh - a run that may use one of several processors, as in a container or by taskset: it
+# takes one thread a worker, threads that outnumber the processor wait passively, and it says that workers share cores.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 unset OMP_WAIT_POLICY
 model=$GHP_SOURCE/models/lenet5.json
 allowed=$(taskset -cp $$ | sed 's/.*: //')

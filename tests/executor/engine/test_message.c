@@ -202,7 +202,7 @@ static bool check_case(int element_bytes)
     return t->from.kind == GHP_LAYOUT_PARTIAL;
 }
 
-int main(void)
+CHECK_TEST(message)
 {
     static const int sizes[] = {2, 4, 8};
 

@@ -1,12 +1,12 @@
-/* tests/core/test_no_memory.c - a reader or writer that is short of memory says so, whichever allocation fails: it neither
- * calls the file wrong nor makes less of it. */
+/* tests/onnx/test_no_memory.c - a reader or writer that is short of memory says so, whichever allocation fails: it
+ * neither calls the file wrong nor makes less of it. */
 #include "core/base/file.h"
 #include "core/model/model_private.h"
 #include "onnx/network.h"
 #include "onnx/onnx.h"
 #include "onnx/import.h"
 #include "tests/check.h"
-#include "tests/core/no_memory.h"
+#include "tests/core/base/no_memory.h"
 
 #include <unistd.h>
 
@@ -130,7 +130,7 @@ int main(void)
 
     snprintf(json_path, sizeof json_path, "/tmp/ghp-no-memory-%ld.json", (long)getpid());
     snprintf(onnx_path, sizeof onnx_path, "/tmp/ghp-no-memory-%ld.onnx", (long)getpid());
-    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/core/round.json", &model), GHP_OK);
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/onnx/round.json", &model), GHP_OK);
     CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
     CHECK_STATUS(ghp_file_write_atomic(json_path, text, strlen(text)), GHP_OK);
     no_memory_each("writing a file", write_file, NULL);

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,2,3 timeout=60
+/* ghp-test: np=2 np_full=1,3 timeout=60
  *
  * Ranks that may use fewer processors than there are: a node's have together what each of them was left, they share memory
  * as ranks do that take turns where those are fewer than the ranks, and the share of a worker's threads is of those. */
@@ -81,7 +81,7 @@ static void check_threads(const struct ghp_processors *one)
     CHECK(binding.oversubscribed);
 }
 
-int main(int argc, char **argv)
+CHECK_TEST(affinity)
 {
     const struct ghp_processors *together;
     int size;

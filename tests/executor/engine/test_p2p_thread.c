@@ -95,7 +95,7 @@ static const char *name(void *context, int parcel)
     return "a parcel";
 }
 
-int main(void)
+CHECK_TEST(p2p_thread)
 {
     const struct ghp_transport_ops ops = {
         .post = post, .poll = poll, .rank = rank, .watchdog_s = watchdog_s};

@@ -1,10 +1,10 @@
-/* tests/core/no_memory.h - runs a function again and again while one allocation after the other fails.
+/* tests/core/base/no_memory.h - runs a function again and again while one allocation after the other fails.
  *
  * The test program's own malloc and its kin stand before the C library's, so that allocations of ghp, Jansson and
  * protobuf-c fail alike. Sanitizers have allocators of their own: there the function runs once, unharmed. For the one
  * source file of a test. */
-#ifndef GHP_TESTS_CORE_NO_MEMORY_H
-#define GHP_TESTS_CORE_NO_MEMORY_H
+#ifndef GHP_TESTS_CORE_BASE_NO_MEMORY_H
+#define GHP_TESTS_CORE_BASE_NO_MEMORY_H
 
 #include "tests/check.h"
 
