@@ -1,6 +1,7 @@
 /* ghp-test: timeout=120
- * tests/planner/test_time_limit.c - the time limit is for all that makes a plan: what is left after it is one step of each
- * search, and the plan says what was not done. Seconds are the processor's, so that a busy machine is no failure. */
+ * tests/planner/build/test_time_limit.c - the time limit is for all that makes a plan: what is left after it is one
+ * step of each search, and the plan says what was not done. Seconds are the processor's, so that a busy machine is no
+ * failure. */
 #include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/inception.h"
@@ -42,7 +43,7 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
     ghp_plan_release(&plan);
 }
 
-int main(void)
+CHECK_TEST(time_limit)
 {
     struct ghp_profile profile;
     int fd;

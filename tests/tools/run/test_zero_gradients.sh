@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/test_zero_gradients.sh - a network whose convolutions have a bias before a batch norm, so that its gradient is
-# zero but for rounding, verifies in double, float and, where the processor has it, bf16; and a fault is still caught.
+# ghp-test: timeout=240 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# tests/tools/run/test_zero_gradients.sh - a network whose convolutions have a bias before a batch norm, so that its
+# gradient is zero but for rounding, verifies in double, float and, where the processor has it, bf16; and a fault is
+# still caught.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 sed 's/, "bias": false//' "$GHP_SOURCE/models/small-resnet.json" >biased.json
 grep -q '"bias": false' biased.json && fail "biases are still off"
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model biased.json -o law.json >out 2>err ||

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=240
- * tests/planner/test_runner_up.c - a plan's runners-up are those of the plan as it is in the end, also where one of them was
- * taken in its place: each costs what it says, and none is faster than the plan. */
+ * tests/planner/build/test_runner_up.c - a plan's runners-up are those of the plan as it is in the end, also where one
+ * of them was taken in its place: each costs what it says, and none is faster than the plan. */
 #include "planner/build/build.h"
 #include "tests/check.h"
 #include "tests/planner/inception.h"
@@ -33,7 +33,7 @@ static void check_network(const struct ghp_profile *profile, int blocks, bool no
     ghp_plan_release(&plan);
 }
 
-int main(void)
+CHECK_TEST(runner_up)
 {
     struct ghp_profile profile;
     int fd;

@@ -1,5 +1,6 @@
 /* ghp-test: timeout=120
- * tests/planner/test_summary.c - the objects that ghp-plan prints are whole, or an error: whichever allocation fails. */
+ * tests/planner/build/test_summary.c - the objects that ghp-plan prints are whole, or an error: whichever allocation
+ * fails. */
 #include "inspect/summary.h"
 
 #include "planner/sweep/sweep.h"
@@ -112,7 +113,7 @@ static void test_sweep(void)
     check_print(print_sweep, &sweep, "sweep");
 }
 
-int main(void)
+CHECK_TEST(summary)
 {
     struct ghp_profile profile;
 

@@ -1,5 +1,5 @@
-/* tests/planner/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it still finds
- * the fastest of all combinations, and looks at as many plans as with its own hash. */
+/* tests/planner/search/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it
+ * still finds the fastest of all combinations, and looks at as many plans as with its own hash. */
 #include "core/plan/plan.h"
 #include "core/base/clock.h"
 #include "planner/search/search.h"
@@ -108,7 +108,7 @@ static void test_seen(ghp_seen_hash_fn *hash)
     ghp_seen_release(NULL);
 }
 
-int main(void)
+CHECK_TEST(branch)
 {
     for (uint64_t seed = 0; seed < CASES; ++seed)
         test_search(seed);

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
- * tests/planner/test_certificate.c - a certificate has one step, one bound and one gap, and they hold, however early the time
- * limit comes: on random instances every combination of splits is simulated, and none is below the bound; the table and
- * the object say the same; "optimal" means gap 0. */
+ * tests/planner/build/test_certificate.c - a certificate has one step, one bound and one gap, and they hold, however
+ * early the time limit comes: on random instances every combination of splits is simulated, and none is below the
+ * bound; the table and the object say the same; "optimal" means gap 0. */
 #include "core/cost/simulate.h"
 #include "planner/build/build.h"
 #include "inspect/summary.h"
@@ -120,7 +120,7 @@ static void write_model(const char *text)
     CHECK_EQ(fclose(f), 0);
 }
 
-int main(void)
+CHECK_TEST(certificate)
 {
     int fd;
 
