@@ -47,7 +47,7 @@ bool ghp_fault_mistakes(enum ghp_fault fault);
 /* Stops this process (SIGSTOP) where it is the last of several workers and `now` is the fault that was asked for.
  *
  * Local
- * Tested   tests/tools/test_stall.sh */
+ * Tested   tests/tools/together/test_stall.sh */
 void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size);
 
 #endif

@@ -57,7 +57,7 @@ static pid_t start_writer(void)
     return writer;
 }
 
-int main(void)
+CHECK_TEST(leftover)
 {
     char host[256] = "", name[512];
     pid_t writer;

@@ -1,6 +1,7 @@
-/* ghp-test: np=1,2,3 timeout=60
+/* ghp-test: np=2,3 np_full=1 timeout=60
  *
- * tests/profiler/test_shortage.c - ranks hear each other's times without memory: none leaves the others in an exchange.
+ * tests/profiler/run/test_shortage.c - ranks hear each other's times without memory: none leaves the others in an
+ * exchange.
  *
  * The linker gives this program's ghp_alloc to all of ghp. */
 #include "profiler/measure/measure.h"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/test_stall.sh - a worker that stops (SIGSTOP) or is killed (signal 9) while the others start, compare their
-# weights or end: the run ends within the watchdog's limit and some seconds, and says in which phase, and by which rank.
-# A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as long as it lives.
+# tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP) or is killed (signal 9) while the others start,
+# compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which phase, and
+# by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as
+# long as it lives.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 limit=4 most=$((limit + 16)) # the launcher needs some seconds to end a job, more on a busy machine
 model=$GHP_SOURCE/models/lenet5.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/test_leftover.sh - mpirun and its workers are killed (signal 9) while they train: what they leave in the
-# checkpoint's folder and in shared memory goes with the next run, and what a living run has stays.
+# tests/tools/together/test_leftover.sh - mpirun and its workers are killed (signal 9) while they train: what they leave
+# in the checkpoint's folder and in shared memory goes with the next run, and what a living run has stays.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 || { cat out >&2; exit 1; }

@@ -1,7 +1,7 @@
-/* ghp-test: np=1,2,3 timeout=60
+/* ghp-test: np=2,3 np_full=1 timeout=60
  *
- * tests/executor/test_shortage.c - a worker without memory leaves no other in a collective: whichever allocation of the
- * last rank is refused, all ranks learn of it, well before the watchdog, and the transport can be used again.
+ * tests/executor/state/test_shortage.c - a worker without memory leaves no other in a collective: whichever allocation
+ * of the last rank is refused, all ranks learn of it, well before the watchdog, and the transport can be used again.
  *
  * The linker gives this program's ghp_alloc to all of ghp. */
 #include "executor/transport/transport.h"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/test_speaks.sh - one of several workers speaks, whatever the launcher says: MPI's rank 0 does. Open MPI's
-# variable with the rank is taken away, as under another launcher, or names another rank. Without a launcher help, version and
-# usage errors need no MPI.
+# tests/tools/together/test_speaks.sh - one of several workers speaks, whatever the launcher says: MPI's rank 0 does.
+# Open MPI's variable with the rank is taken away, as under another launcher, or names another rank. Without a launcher
+# help, version and usage errors need no MPI.
 set -u
-. "$(dirname "$0")/scratch.sh"
+. "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 || { cat out >&2; exit 1; }

@@ -19,7 +19,7 @@ static void check_kept(void)
     CHECK(losses.last == (double)(losses.steps - 1));
 }
 
-int main(void)
+CHECK_TEST(losses)
 {
     int64_t checked[] = {1, 2, GHP_LOSSES_KEPT - 1, GHP_LOSSES_KEPT, GHP_LOSSES_KEPT + 1, 2 * GHP_LOSSES_KEPT,
                          2 * GHP_LOSSES_KEPT + 1, 343000, 1000003};
