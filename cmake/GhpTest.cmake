@@ -4,8 +4,8 @@
 #
 # A test_<topic>.c is part of its room's driver, build/tests/test_<room>, which runs the topic it is told to (see
 # tests/check.h). One that has a `main` of its own, because it stands in for functions of the C library or of ghp, is a
-# program of its own, test_<room>_<topic>. A test_<topic>.sh is run by bash and finds GHP_BIN, the folder of the tools, and GHP_SOURCE,
-# the source tree. Other *.c files there are helpers: a library that the room's tests are linked to.
+# program of its own, test_<room>_<topic>. A test_<topic>.sh is run by bash and finds GHP_BIN, the folder of the tools,
+# and GHP_SOURCE, the source tree. Other *.c files there are helpers: a library that the room's tests are linked to.
 #
 # Tests are named room/topic[:npN]; exit 77 means skipped. A test says more of itself in one of its first lines, in a
 # comment (sources and scripts alike):

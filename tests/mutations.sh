@@ -29,8 +29,9 @@ else
     folder=$(mktemp -d) || exit 1
     trap 'rm -rf "$folder"' EXIT
 fi
-(cd "$source_tree" && git ls-files -z | tar --null --files-from=- -c) | tar -x -C "$folder" || exit 1
-cd "$folder" || exit 1
+rm -rf "$folder/tree" && mkdir "$folder/tree" || exit 1
+(cd "$source_tree" && git ls-files -z | tar --null --files-from=- -c) | tar -x -C "$folder/tree" || exit 1
+cd "$folder/tree" || exit 1
 . cmake/setup.sh
 
 is_wanted() {
@@ -46,11 +47,11 @@ failing_tests() {
     pattern=$(printf '|%s' "$@")
     set -- -R "^(${pattern#|})\$"
     $all && set --
-    ctest --test-dir build --no-tests=error --parallel "$(nproc)" "$@" 2>&1 </dev/null |
+    ctest --test-dir ../build --no-tests=error --parallel "$(nproc)" "$@" 2>&1 </dev/null |
         sed -n 's/^[[:space:]]*[0-9][0-9]* - \([^ ]*\) (.*/\1/p' | tr '\n' ' '
 }
 
-(build build -DGHP_CUDA=OFF) >build.log 2>&1 || {
+(build ../build -DGHP_CUDA=OFF) >build.log 2>&1 || {
     tail -n 20 build.log >&2
     echo "mutations.sh: the tree does not build as it is" >&2
     exit 1
@@ -73,7 +74,7 @@ mistake() {
     sed -i "$edit" "$file"
     if cmp -s "$file" original; then
         not_seen "$name: NOT MADE: $file has no such line any more"
-    elif ! cmake --build build --parallel "$(nproc)" >build.log 2>&1; then
+    elif ! cmake --build ../build --parallel "$(nproc)" >build.log 2>&1; then
         not_seen "$name: NOT MADE: it does not build: $(grep -m1 error build.log)"
     else
         seen=$(failing_tests "$@")
@@ -121,6 +122,6 @@ rm -f original
     echo "mutations.sh: no mistake of these names" >&2
     exit 2
 }
-cmake --build build --parallel "$(nproc)" >build.log 2>&1
+cmake --build ../build --parallel "$(nproc)" >build.log 2>&1
 echo "$made mistakes, $unseen unseen"
 [ $unseen -eq 0 ]
