@@ -7,7 +7,7 @@
  * anew, so the last inside is proven as far as the search there is.  A plan that is worse only between two steps of
  * the walk is missed.
  *
- * Tested  tests/planner/sweep/test_sensitivity.c */
+ * Tested  tests/planner/alternatives/test_sensitivity.c */
 #ifndef GHP_PLANNER_SWEEP_SENSITIVITY_H
 #define GHP_PLANNER_SWEEP_SENSITIVITY_H
 

@@ -1,5 +1,5 @@
 /* ghp-test: timeout=60
- * tests/planner/sweep/test_break_even.c - break-even values against a closed form, and on either side of them; what a
+ * tests/planner/alternatives/test_break_even.c - break-even values against a closed form, and on either side of them; what a
  * plan says of other splits against a simulation of each; terms against the sums of the streams. */
 #include "core/plan/profile_edit.h"
 #include "planner/alternatives/break_even.h"
