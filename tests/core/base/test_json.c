@@ -1,5 +1,5 @@
-/* tests/core/base/test_json.c - JSON is read strictly, with line and column, and written so that it reads back alike.
- * */
+/* tests/core/base/test_json.c - JSON is read strictly, with line and column, and written so that it reads
+ * back alike. */
 #include "core/base/json.h"
 
 #include "core/base/file.h"

@@ -1,4 +1,5 @@
-/* tests/core/cost/test_machine.c - the machine file, placement of workers, and the law of collectives over its links. */
+/* tests/core/cost/test_machine.c - the machine file, placement of workers, and the law of collectives over
+ * its links. */
 #include "core/cost/machine.h"
 #include "core/cost/profile.h"
 #include "tests/check.h"

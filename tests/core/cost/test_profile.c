@@ -1,5 +1,5 @@
-/* tests/core/cost/test_profile.c - the profile file, prices of operations and collectives, and the part a plan carries.
- * */
+/* tests/core/cost/test_profile.c - the profile file, prices of operations and collectives, and the part a
+ * plan carries. */
 #include "core/program/lower.h"
 #include "core/base/json_lines.h"
 #include "core/cost/profile_private.h"

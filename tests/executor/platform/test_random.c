@@ -1,5 +1,5 @@
-/* tests/executor/platform/test_random.c - random numbers: published vectors, slices, moments, independence of the uses.
- * */
+/* tests/executor/platform/test_random.c - random numbers: published vectors, slices, moments, independence of
+ * the uses. */
 #include "executor/platform/random.h"
 #include "tests/check.h"
 

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=60
- * tests/planner/alternatives/test_break_even.c - break-even values against a closed form, and on either side of them; what a
- * plan says of other splits against a simulation of each; terms against the sums of the streams. */
+ * tests/planner/alternatives/test_break_even.c - break-even values against a closed form, and on either side of them;
+ * what a plan says of other splits against a simulation of each; terms against the sums of the streams. */
 #include "core/plan/profile_edit.h"
 #include "planner/alternatives/break_even.h"
 #include "planner/build/build.h"

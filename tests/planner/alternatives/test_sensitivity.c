@@ -1,6 +1,6 @@
 /* ghp-test: timeout=180
- * tests/planner/alternatives/test_sensitivity.c - the range in which a plan stays: planned anew just inside each end the plan
- * is as good as the new one, just outside the new one is better. */
+ * tests/planner/alternatives/test_sensitivity.c - the range in which a plan stays: planned anew just inside each end
+ * the plan is as good as the new one, just outside the new one is better. */
 #include "planner/sweep/sensitivity.h"
 
 #include "core/plan/profile_edit.h"

@@ -1,5 +1,5 @@
-/* tests/profiler/worklist/test_agenda.c - what is measured: each thing once, the most valuable first, sizes on a grid.
- * */
+/* tests/profiler/worklist/test_agenda.c - what is measured: each thing once, the most valuable first, sizes on
+ * a grid. */
 #include "profiler/worklist/worklist.h"
 #include "tests/check.h"
 
