@@ -7,7 +7,7 @@
  * Order: what nominal figures give; one parameter fitted to all cases, then with each left out; the same with two
  * parameters, other plan kinds and latencies; ghp's own plan; curves where the publication does not say the batch.
  *
- * Tested  tests/tools/test_published.sh */
+ * Tested  tests/tools/bench/test_published.sh */
 #include "bench/scaling.h"
 #include "core/base/opts.h"
 #include "core/base/table.h"

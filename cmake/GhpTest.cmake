@@ -1,18 +1,27 @@
 # cmake/GhpTest.cmake - how ghp's tests are built and registered with CTest.
 #
-#   ghp_unit_test(<room> <topic> [LIBS lib...] [TIMEOUT s] [LABEL name])        tests/<room>/test_<topic>.c
-#   ghp_mpi_test(<room> <topic> NP n... [LIBS lib...] [TIMEOUT s] [LABEL name]) the same under mpirun, for each n
-#   ghp_script_test(<room> <topic> [TIMEOUT s] [LABEL name] [NEEDS name...])    tests/<room>/test_<topic>.sh
-#   ghp_test_room(<room> [lib...])   registers all files of tests/<room>, each as its marker line says
+#   ghp_test_room(<room> [lib...])   registers all tests in tests/<room> and the folders in it
 #
-# Tests are named room/topic[:npN]; exit 77 means skipped.  Timeouts are 60 s unless given.  A test says otherwise in
-# one of its first lines, in a comment (sources and scripts alike):
+# A test_<topic>.c is part of its room's driver, build/tests/test_<room>, which runs the topic it is told to (see
+# tests/check.h). One that has a `main` of its own, because it stands in for functions of the C library or of ghp, is a
+# program of its own, test_<room>_<topic>. A test_<topic>.sh is run by bash and finds GHP_BIN, the folder of the tools,
+# and GHP_SOURCE, the source tree. Other *.c files there are helpers: a library that the room's tests are linked to.
 #
-#   ghp-test: np=1,2,4 timeout=120 label=slow needs=ghp-plan,ghp-run
+# Tests are named room/topic[:npN]; exit 77 means skipped. A test says more of itself in one of its first lines, in a
+# comment (sources and scripts alike):
 #
-# np makes it an MPI test; emulated=yes makes it one of tests/emulated, too; label replaces the default (unit, mpi or script); a script whose `needs` name neither a
-# target of this build nor a program on the path is registered but disabled.  Other *.c files in tests/<room> are
-# linked into each of its tests.  Scripts find GHP_BIN, the folder of the tools, and GHP_SOURCE, the source tree.
+#   ghp-test: np=2,3 np_full=1,4 timeout=120 processors=1 label=slow needs=ghp-plan,ghp-run full=yes emulated=yes
+#
+#   np          it runs under mpirun with so many ranks
+#   np_full     and in full runs with these, too
+#   full        it runs in full runs only; what proves its property fast is named in its head
+#   timeout     in seconds; 60 unless given
+#   processors  how many it keeps busy; else its ranks, or 1
+#   label       instead of unit, mpi or script
+#   needs       a script whose needs are neither a target of this build nor a program on the path is disabled
+#   emulated    it is one of tests/emulated, too
+#
+# Full runs are `GHP_TEST_FULL=1 ctest -C Full`: the variable tells a test to take all cases (check_full, check_cases).
 set(GHP_TEST_TIMEOUT 60)
 set(GHP_TEST_SLOWDOWN 1) # of all timeouts
 if(GHP_SANITIZE OR GHP_FUZZ)
@@ -25,76 +34,126 @@ set(GHP_TEST_ENVIRONMENT
     OMP_WAIT_POLICY=passive
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 
-# The properties that all tests share.
-function(ghp_test_properties name label timeout processors)
-  math(EXPR seconds "${timeout} * ${GHP_TEST_SLOWDOWN}")
-  set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${seconds}
-                       PROCESSORS ${processors} SKIP_RETURN_CODE 77
-                       ENVIRONMENT "${GHP_TEST_ENVIRONMENT}")
+# Reads a file's marker line into marker_NP, marker_TIMEOUT and so on of the caller, with what is true where it is
+# silent; changes of the file configure anew.
+function(ghp_test_marker file label)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+  file(STRINGS "${file}" line REGEX "ghp-test:" LIMIT_COUNT 1)
+  foreach(key np np_full timeout label needs emulated full processors)
+    string(TOUPPER ${key} upper)
+    set(value "")
+    if(line MATCHES "[ :]${key}=([^ ]+)")
+      string(REPLACE "," ";" value "${CMAKE_MATCH_1}")
+    endif()
+    set(marker_${upper} "${value}" PARENT_SCOPE)
+    set(${upper} "${value}")
+  endforeach()
+  if(NOT TIMEOUT)
+    set(marker_TIMEOUT ${GHP_TEST_TIMEOUT} PARENT_SCOPE)
+  endif()
+  if(NP_FULL)
+    list(REMOVE_ITEM NP_FULL ${NP})
+    set(marker_NP_FULL "${NP_FULL}" PARENT_SCOPE)
+  endif()
+  if(NOT LABEL AND (NP OR NP_FULL))
+    set(marker_LABEL mpi PARENT_SCOPE)
+  elseif(NOT LABEL)
+    set(marker_LABEL ${label} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# ghp_add_test(<name> <processors> <full> COMMAND word...): one test, by the marker that was read last.
+function(ghp_add_test name processors full)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "COMMAND")
+  set(configurations "")
+  if(full OR marker_FULL)
+    set(configurations CONFIGURATIONS Full)
+  endif()
+  if(marker_PROCESSORS)
+    set(processors ${marker_PROCESSORS})
+  endif()
   # MPI's libraries keep no frame pointers: only the slow way finds whose a leak is
   set(asan allocator_may_return_null=1)
   if(name MATCHES "^(executor|profiler)/")
     string(APPEND asan ":fast_unwind_on_malloc=0")
   endif()
-  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=${asan}")
+  math(EXPR seconds "${marker_TIMEOUT} * ${GHP_TEST_SLOWDOWN}")
+  add_test(NAME ${name} ${configurations} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS "${marker_LABEL}" TIMEOUT ${seconds} PROCESSORS ${processors}
+                       SKIP_RETURN_CODE 77 ENVIRONMENT "${GHP_TEST_ENVIRONMENT};ASAN_OPTIONS=${asan}")
 endfunction()
 
-# Builds tests/<room>/test_<topic>.c as the program test_<room>_<topic> in build/tests.
-function(ghp_test_program room topic)
-  set(program test_${room}_${topic})
-  if(TARGET ${program})
-    return()
+# ghp_add_program_tests(<prefix> <topic> <program> [argument...]): the tests of a program, under mpirun where the marker
+# says so; gives their names in `names` of the caller.
+function(ghp_add_program_tests prefix topic program)
+  set(all "")
+  # mpirun ends hung ranks, and says their state, a little before CTest would kill mpirun alone
+  math(EXPR limit "${marker_TIMEOUT} * ${GHP_TEST_SLOWDOWN} - 5")
+  foreach(np IN LISTS marker_NP marker_NP_FULL)
+    set(full OFF)
+    if(NOT np IN_LIST marker_NP)
+      set(full ON)
+    endif()
+    ghp_add_test(${prefix}/${topic}:np${np} ${np} ${full} COMMAND "${MPIEXEC_EXECUTABLE}" --oversubscribe
+                 --bind-to none --timeout ${limit} --report-state-on-timeout -n ${np}
+                 "$<TARGET_FILE:${program}>" ${ARGN})
+    list(APPEND all ${prefix}/${topic}:np${np})
+  endforeach()
+  if(NOT all)
+    ghp_add_test(${prefix}/${topic} 1 OFF COMMAND ${program} ${ARGN})
+    set(all ${prefix}/${topic})
   endif()
-  add_executable(${program} "${PROJECT_SOURCE_DIR}/tests/${room}/test_${topic}.c")
+  set(names "${all}" PARENT_SCOPE)
+endfunction()
+
+# What each program of tests needs.
+function(ghp_test_program program)
   if(GHP_SANITIZE)
     target_sources(${program} PRIVATE "${PROJECT_SOURCE_DIR}/tests/keep_plugins.c")
   endif()
-  set_target_properties(${program} PROPERTIES
-                        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  target_link_libraries(${program} PRIVATE ghp_flags ${ARGN} m)
-  set_target_properties(${program} PROPERTIES LINKER_LANGUAGE C)
+  set_target_properties(${program} PROPERTIES LINKER_LANGUAGE C RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_link_libraries(${program} PRIVATE ghp_flags ${ARGN} ghp_check m)
   target_compile_definitions(${program} PRIVATE GHP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              GHP_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
 
-function(ghp_unit_test room topic)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;LABEL" "LIBS")
-  ghp_test_defaults(unit)
-  ghp_test_program(${room} ${topic} ${arg_LIBS})
-  add_test(NAME ${room}/${topic} COMMAND test_${room}_${topic})
-  ghp_test_properties(${room}/${topic} ${arg_LABEL} ${arg_TIMEOUT} 1)
-endfunction()
+# The topic that a test file is about, in `topic` of the caller.
+macro(ghp_test_topic file)
+  get_filename_component(topic "${file}" NAME_WE)
+  string(REGEX REPLACE "^test_" "" topic "${topic}")
+endmacro()
 
-function(ghp_mpi_test room topic)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;LABEL" "LIBS;NP")
-  ghp_test_defaults(mpi)
-  ghp_test_program(${room} ${topic} ${arg_LIBS})
-  ghp_mpi_tests(${room} ${topic} test_${room}_${topic} NP ${arg_NP} TIMEOUT ${arg_TIMEOUT} LABEL ${arg_LABEL})
-endfunction()
-
-# Registers a program under mpirun, for each number of ranks.
-function(ghp_mpi_tests room topic program)
-  cmake_parse_arguments(PARSE_ARGV 3 arg "" "TIMEOUT;LABEL" "NP")
-  ghp_test_defaults(mpi)
-  # mpirun ends hung ranks, and says their state, a little before CTest would kill mpirun alone
-  math(EXPR limit "${arg_TIMEOUT} * ${GHP_TEST_SLOWDOWN} - 5")
-  foreach(np IN LISTS arg_NP)
-    set(name ${room}/${topic}:np${np})
-    add_test(NAME ${name} COMMAND "${MPIEXEC_EXECUTABLE}" --oversubscribe --bind-to none
-                                  --timeout ${limit} --report-state-on-timeout -n ${np} "$<TARGET_FILE:${program}>")
-    ghp_test_properties(${name} ${arg_LABEL} ${arg_TIMEOUT} ${np})
+# ghp_test_driver(<program> SOURCES file... LIBS lib...): one program of these tests and the table of their topics.
+function(ghp_test_driver program)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
+  set(declarations "")
+  set(rows "")
+  foreach(file IN LISTS arg_SOURCES)
+    ghp_test_topic("${file}")
+    string(APPEND declarations "int check_${topic}_test(int argc, char **argv);\n")
+    string(APPEND rows "    {\"${topic}\", check_${topic}_test},\n")
   endforeach()
+  set(table "${CMAKE_CURRENT_BINARY_DIR}/${program}.c")
+  file(CONFIGURE OUTPUT "${table}" @ONLY CONTENT "/* The tests of @program@, written by cmake/GhpTest.cmake. */
+#include \"tests/driver.h\"
+
+@declarations@
+const struct check_topic check_topics[] = {
+@rows@    {NULL, NULL},
+};
+")
+  add_executable(${program} "${PROJECT_SOURCE_DIR}/tests/driver.c" "${table}" ${arg_SOURCES})
+  ghp_test_program(${program} ${arg_LIBS})
 endfunction()
 
-function(ghp_script_test room topic)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;LABEL" "NEEDS")
-  ghp_test_defaults(script)
+function(ghp_test_script room file)
+  ghp_test_topic("${file}")
+  ghp_test_marker("${file}" script)
   set(name ${room}/${topic})
-  add_test(NAME ${name} COMMAND bash "${PROJECT_SOURCE_DIR}/tests/${room}/test_${topic}.sh")
-  ghp_test_properties(${name} ${arg_LABEL} ${arg_TIMEOUT} 2)
+  ghp_add_test(${name} 1 OFF COMMAND bash "${file}")
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "GHP_BIN=${PROJECT_BINARY_DIR}/bin"
                "GHP_SOURCE=${PROJECT_SOURCE_DIR}")
-  foreach(need IN LISTS arg_NEEDS)
+  foreach(need IN LISTS marker_NEEDS)
     if(NOT TARGET ${need})
       find_program(GHP_PROGRAM_${need} ${need})
       if(NOT GHP_PROGRAM_${need})
@@ -105,61 +164,40 @@ function(ghp_script_test room topic)
   endforeach()
 endfunction()
 
-# Fills arg_TIMEOUT and arg_LABEL of the caller where they were not given.
-macro(ghp_test_defaults label)
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT ${GHP_TEST_TIMEOUT})
-  endif()
-  if(NOT arg_LABEL)
-    set(arg_LABEL ${label})
-  endif()
-endmacro()
-
-# Reads a file's marker line into <prefix>_NP, _TIMEOUT, _LABEL, _NEEDS, _EMULATED of the caller (lists); changes of it configure
-# anew.
-function(ghp_test_marker file prefix)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
-  file(STRINGS "${file}" marker REGEX "ghp-test:" LIMIT_COUNT 1)
-  foreach(key np timeout label needs emulated)
-    string(TOUPPER ${key} upper)
-    set(value "")
-    if(marker MATCHES "[ :]${key}=([^ ]+)")
-      string(REPLACE "," ";" value "${CMAKE_MATCH_1}")
-    endif()
-    set(${prefix}_${upper} "${value}" PARENT_SCOPE)
-  endforeach()
-endfunction()
-
 function(ghp_test_room room)
   set(libs ${ARGN})
   set(folder "${PROJECT_SOURCE_DIR}/tests/${room}")
-  file(GLOB sources CONFIGURE_DEPENDS "${folder}/test_*.c")
-  file(GLOB helpers CONFIGURE_DEPENDS "${folder}/*.c")
-  file(GLOB scripts CONFIGURE_DEPENDS "${folder}/test_*.sh")
-  if(NOT GHP_HAS_CUDA) # by name: what tests the files that are not compiled without CUDA
-    list(FILTER sources EXCLUDE REGEX "/test_(cuda|nccl)[a-z_]*\\.c$")
-    list(FILTER helpers EXCLUDE REGEX "/cuda_[a-z_]*\\.c$")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/test_*.c")
+  file(GLOB_RECURSE helpers CONFIGURE_DEPENDS "${folder}/*.c")
+  file(GLOB_RECURSE scripts CONFIGURE_DEPENDS "${folder}/test_*.sh")
+  list(FILTER helpers EXCLUDE REGEX "/test_[^/]*$")
+  if(NOT GHP_HAS_CUDA) # by folder: what tests the files that are not compiled without CUDA
+    list(FILTER sources EXCLUDE REGEX "/(cuda|nccl)/[^/]*$")
   endif()
 
-  list(FILTER helpers EXCLUDE REGEX "/test_[^/]*$")
   if(helpers)
     add_library(ghp_test_${room} STATIC ${helpers})
-    target_link_libraries(ghp_test_${room} PUBLIC ghp_flags ${libs})
+    target_link_libraries(ghp_test_${room} PUBLIC ghp_flags ${libs} ghp_check)
     list(PREPEND libs ghp_test_${room})
   endif()
-
-  foreach(file IN LISTS sources scripts)
-    get_filename_component(name "${file}" NAME)
-    string(REGEX REPLACE "^test_(.*)\\.(c|sh)$" "\\1" topic "${name}")
-    ghp_test_marker("${file}" marker)
-    if(name MATCHES "\\.sh$")
-      ghp_script_test(${room} ${topic} TIMEOUT ${marker_TIMEOUT} LABEL ${marker_LABEL}
-                      NEEDS ${marker_NEEDS})
-    elseif(marker_NP)
-      ghp_mpi_test(${room} ${topic} NP ${marker_NP} LIBS ${libs} TIMEOUT ${marker_TIMEOUT}
-                   LABEL ${marker_LABEL})
+  set(together "")
+  foreach(file IN LISTS sources)
+    ghp_test_topic("${file}")
+    ghp_test_marker("${file}" unit)
+    file(STRINGS "${file}" alone REGEX "^int main\\(" LIMIT_COUNT 1)
+    if(alone)
+      add_executable(test_${room}_${topic} "${file}")
+      ghp_test_program(test_${room}_${topic} ${libs})
+      ghp_add_program_tests(${room} ${topic} test_${room}_${topic})
     else()
-      ghp_unit_test(${room} ${topic} LIBS ${libs} TIMEOUT ${marker_TIMEOUT} LABEL ${marker_LABEL})
+      list(APPEND together "${file}")
+      ghp_add_program_tests(${room} ${topic} test_${room} ${topic})
     endif()
+  endforeach()
+  if(together)
+    ghp_test_driver(test_${room} SOURCES ${together} LIBS ${libs})
+  endif()
+  foreach(file IN LISTS scripts)
+    ghp_test_script(${room} "${file}")
   endforeach()
 endfunction()

@@ -1,10 +1,11 @@
 # cmake/setup.sh - what ./demo and ./check share: install the packages that are missing, and build.
 # Sourced by bash from the source tree's root; not run by itself.
 
-# Debian's packages: to build and run, and more to check.
+# Debian's packages: to build and run, to test, and to check with clang, too.
 GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libglpk-dev
     libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev libonnx-dev libprotobuf-c-dev protobuf-c-compiler"
-GHP_CHECK_PACKAGES="clang libclang-rt-dev libomp-dev python3-jsonschema libxml2-utils groff-base libonnx-testdata"
+GHP_TEST_PACKAGES="python3-jsonschema libxml2-utils groff-base libonnx-testdata"
+GHP_CLANG_PACKAGES="clang libclang-rt-dev libomp-dev"
 
 # Everything of MPI that a test machine needs: root in containers, more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -3,7 +3,7 @@
  * Reads files and the core's own functions; needs no solver.  Each function adds sheets and values to a report.
  * To add a kind of file: its function here and its row in the table of ghp-inspect.c.
  *
- * Tested  tests/tools/test_inspect.sh */
+ * Tested  tests/tools/inspect/test_inspect.sh */
 #ifndef GHP_INSPECT_INSPECT_H
 #define GHP_INSPECT_INSPECT_H
 
@@ -91,7 +91,7 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say; a tensor that is missing or of another size);
  *           GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
- * Tested    tests/tools/test_onnx.sh */
+ * Tested    tests/tools/together/test_onnx.sh */
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
                                    const char *path, const char *checkpoint);
 

@@ -3,7 +3,7 @@
  * Reads "ghp.run/1" (written by ghp-run --run).  Keys that it does not ask for are left alone: what a run is has more
  * sides than this.  Files of versions that did not say what each instruction is are refused, with what to do.
  *
- * Tested  tests/tools/test_why.sh */
+ * Tested  tests/tools/plan/test_why.sh */
 #ifndef GHP_INSPECT_RECORD_H
 #define GHP_INSPECT_RECORD_H
 

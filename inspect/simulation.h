@@ -2,7 +2,7 @@
  *
  * Whoever shows one worker shows a stage's: the busiest, or the one that owns a layer. Without stages there is one.
  *
- * Tested  tests/tools/test_stages.sh */
+ * Tested  tests/tools/run/test_stages.sh */
 #ifndef GHP_INSPECT_SIMULATION_H
 #define GHP_INSPECT_SIMULATION_H
 

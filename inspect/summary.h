@@ -1,6 +1,6 @@
 /* inspect/summary.h - what ghp-plan prints about a plan: tables for people, one object for scripts.
  *
- * Tested  tests/tools/test_plan.sh */
+ * Tested  tests/tools/plan/test_plan.sh */
 #ifndef GHP_INSPECT_SUMMARY_H
 #define GHP_INSPECT_SUMMARY_H
 

@@ -2,7 +2,7 @@
  *
  * core/model reads descriptions and does not know ONNX; every tool opens networks here.
  *
- * Tested  tests/core/test_onnx_export.c, tests/tools/test_onnx.sh */
+ * Tested  tests/onnx/test_export.c, tests/tools/together/test_onnx.sh */
 #ifndef GHP_ONNX_NETWORK_H
 #define GHP_ONNX_NETWORK_H
 

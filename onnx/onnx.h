@@ -3,7 +3,7 @@
  * onnx/network.h takes a path that ends in .onnx to ghp_onnx_load, so every tool reads ONNX where it reads models. What
  * is mapped to what, and what is refused and why: docs/onnx.md.
  *
- * Tested  tests/core/test_onnx.c, tests/executor/test_onnx_nodes.c (ONNX's own test vectors) */
+ * Tested  tests/onnx/test_import.c, tests/executor/engine/test_onnx_nodes.c (ONNX's own test vectors) */
 #ifndef GHP_ONNX_ONNX_H
 #define GHP_ONNX_ONNX_H
 
@@ -27,7 +27,7 @@ struct ghp_onnx_weight { /* one trained tensor or running statistic */
 struct ghp_onnx_tensors; /* all tensors of a network that its file holds */
 
 /* Returns   as ghp_onnx_load
- * Tested    tests/core/test_onnx_export.c */
+ * Tested    tests/onnx/test_export.c */
 enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors **tensors);
 void ghp_onnx_tensors_close(struct ghp_onnx_tensors *tensors); /* accepts NULL */
 int ghp_onnx_tensors_count(const struct ghp_onnx_tensors *tensors);
@@ -49,7 +49,7 @@ struct ghp_onnx_weights {
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say, naming it); GHP_ERR_IO; GHP_ERR_NO_MEMORY; what
  *           weights->read returned
- * Tested    tests/core/test_onnx_export.c */
+ * Tested    tests/onnx/test_export.c */
 enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
                               const struct ghp_onnx_weights *weights);
 

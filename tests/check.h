@@ -1,9 +1,10 @@
 /* tests/check.h - the few macros that ghp's tests are written in.
  *
- * Not a framework: a test is a program whose main makes checks and returns check_end().  A failed check prints its
- * place and both values on stderr, is counted, and the test goes on.  A test that cannot run here calls SKIP with
- * the reason, which ends it with 77 (CTest's "skipped").
- * A first line that contains `ghp-test: np=1,2,4 timeout=120` makes the test run under mpirun at each of those rank
+ * Not a framework: test_NAME.c says CHECK_TEST(NAME) { ... } where a program says main; what stands there makes checks
+ * and returns check_end().  A failed check prints its place and both values on stderr, is counted, and the test goes
+ * on.  A test that cannot run here calls SKIP with the reason, which ends it with 77 (CTest's "skipped").
+ * All tests of a room are one program (tests/driver.c), but each run of it is of one test.
+ * A first line that contains `ghp-test: np=2,3 timeout=120` makes the test run under mpirun at each of those rank
  * counts (see cmake/GhpTest.cmake). */
 #ifndef GHP_TESTS_CHECK_H
 #define GHP_TESTS_CHECK_H
@@ -18,8 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check_count_;
-static int check_failures_;
+extern int check_count_, check_failures_; /* of this process, helpers' checks among them */
+
+/* The test's function, in place of main; argv[0] is its name. */
+#define CHECK_TEST(name)                                                                           \
+    int check_##name##_test(int argc, char **argv);                                                \
+    int check_##name##_test(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
+
+/* Whether all cases are wanted (GHP_TEST_FULL=1, set by `./check --full`), or the few that prove each property. */
+bool check_full(void);
+/* How many of so many random cases to take: all in full runs, else a tenth; fewer than ten are not cut. */
+int check_cases(int full);
 
 #define CHECK(cond) check_true_((cond), #cond, __FILE__, __LINE__)
 #define CHECK_EQ(a, b) check_eq_((int64_t)(a), (int64_t)(b), #a, #b, __FILE__, __LINE__)

@@ -13,7 +13,7 @@
  *
  * Adding a measurement: a name in test_names, its body in time_once, its calls in measure_size.
  *
- * Tested  tests/tools/test_lab.sh */
+ * Tested  tests/tools/bench/test_lab.sh */
 #include "core/base/json.h"
 #include "core/base/opts.h"
 #include "core/base/status.h"

@@ -7,7 +7,7 @@
  *
  * A cell is a folder CLUSTER/NETWORK with all.json and, once measured, pairs.json (both ghp.ab/1).
  *
- * Tested  tests/tools/test_accuracy.sh */
+ * Tested  tests/tools/bench/test_accuracy.sh */
 #include "core/base/json.h"
 #include "core/base/opts.h"
 #include "core/base/status.h"

@@ -4,7 +4,7 @@
  * many pixels.  Values that cannot be drawn (not finite, not positive on a logarithmic axis) leave a gap in their line.
  * To draw: fill the structs, save.  The same chart gives the same bytes.
  *
- * Tested  tests/core/test_chart.c */
+ * Tested  tests/core/base/test_chart.c */
 #ifndef GHP_CORE_BASE_CHART_H
 #define GHP_CORE_BASE_CHART_H
 

@@ -3,7 +3,7 @@
  * Not a stream library: a file is read at once or written at once.  A written file appears complete or not at
  * all (temporary name in the same directory, fsync, rename), so a crash leaves no half of a plan.
  *
- * Tested  tests/core/test_file.c */
+ * Tested  tests/core/base/test_file.c */
 #ifndef GHP_CORE_BASE_FILE_H
 #define GHP_CORE_BASE_FILE_H
 

@@ -1,6 +1,6 @@
 /* core/base/hash.h - the one hash: it names contents, in files too, and finds places in tables.
  *
- * Tested  tests/core/test_file.c */
+ * Tested  tests/core/base/test_file.c */
 #ifndef GHP_CORE_BASE_HASH_H
 #define GHP_CORE_BASE_HASH_H
 

@@ -12,7 +12,7 @@
  * Every message reads `path:line:column: problem; remedy`.  The line is looked up only when an error is made.
  * Duplicate keys, text after the document and numbers beyond double's range are refused when loading.
  *
- * Tested  tests/core/test_json.c */
+ * Tested  tests/core/base/test_json.c */
 #ifndef GHP_CORE_BASE_JSON_H
 #define GHP_CORE_BASE_JSON_H
 

@@ -5,7 +5,7 @@
  * line and a plan one layer a line.  Reals are written with the fewest digits that read back to the same double, and
  * stay reals when read back: writing, reading and writing again gives the same bytes, which is what hashes rely on.
  *
- * Tested  tests/core/test_profile.c, tests/core/test_plan.c */
+ * Tested  tests/core/cost/test_profile.c, tests/core/plan/test_plan.c */
 #ifndef GHP_CORE_BASE_JSON_LINES_H
 #define GHP_CORE_BASE_JSON_LINES_H
 

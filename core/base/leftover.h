@@ -20,7 +20,7 @@ void ghp_leftover_hold(int file);
 /* Removes temporary files of `path`, of this user and host, whose writer is certainly gone: a kill left them.
  *
  * Local
- * Tested   tests/core/test_leftover.c */
+ * Tested   tests/core/base/test_leftover.c */
 void ghp_leftover_clean(const char *path);
 
 #endif

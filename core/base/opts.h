@@ -16,7 +16,7 @@
  * getopt_long, which is underneath, a long name may be shortened where that is unambiguous.
  * A default outside an option's own range means "not set", and --help does not show it.
  *
- * Tested  tests/core/test_opts.c */
+ * Tested  tests/core/base/test_opts.c */
 #ifndef GHP_CORE_BASE_OPTS_H
 #define GHP_CORE_BASE_OPTS_H
 

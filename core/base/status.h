@@ -9,7 +9,7 @@
  *
  * Adding a status: one line in GHP_STATUS_LIST.
  *
- * Tested  tests/core/test_status.c */
+ * Tested  tests/core/base/test_status.c */
 #ifndef GHP_CORE_BASE_STATUS_H
 #define GHP_CORE_BASE_STATUS_H
 

@@ -8,7 +8,7 @@
  * Call order: open, note and column, then for each row one row and its cells, print, close.  A builder that ran
  * out of memory remembers it: only print reports it, so the calls between need no check.
  *
- * Tested  tests/core/test_table.c */
+ * Tested  tests/core/base/test_table.c */
 #ifndef GHP_CORE_BASE_TABLE_H
 #define GHP_CORE_BASE_TABLE_H
 

@@ -2,7 +2,7 @@
  *
  * Shared by the readers of files (json) and of command lines (opts), so that both speak alike.
  *
- * Tested  tests/core/test_units.c */
+ * Tested  tests/core/base/test_units.c */
 #ifndef GHP_CORE_BASE_TEXT_H
 #define GHP_CORE_BASE_TEXT_H
 

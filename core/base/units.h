@@ -3,7 +3,7 @@
  * For tables and messages only: files hold plain numbers in the unit their key names.
  * Each *_text writes at most n bytes into out, always NUL-terminated, and returns out.
  *
- * Tested  tests/core/test_units.c */
+ * Tested  tests/core/base/test_units.c */
 #ifndef GHP_CORE_BASE_UNITS_H
 #define GHP_CORE_BASE_UNITS_H
 

@@ -135,7 +135,7 @@ struct ghp_company {
 struct ghp_company ghp_company_of(const struct ghp_program *program);
 
 /* Seconds of a priced instruction there: the company's part in proportion to the others that run it too, and all of what
- * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/test_profile.c */
+ * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/cost/test_profile.c */
 double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *price,
                       struct ghp_company company);
 

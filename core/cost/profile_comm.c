@@ -88,7 +88,7 @@ static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind
 /* Messages that leave the node where most do, of all groups of the kind at once, when they exchange in pairs; 0: each
  * group lies in one node.
  *
- * Tested   tests/core/test_crossing.c, against a walk over all members */
+ * Tested   tests/core/sharding/test_crossing.c, against a walk over all members */
 static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
 {
     int64_t block = (int64_t)kind.count * kind.stride, most = 0;

@@ -7,7 +7,7 @@
  * is taken over.
  *
  * Source   docs/stages.md 4
- * Tested   tests/core/test_transfer.c */
+ * Tested   tests/core/sharding/test_transfer.c */
 #include "core/cost/profile_private.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * samples of its own number (struct ghp_staging's shares). With equal shares everybody waits for the slowest, so that speeds
  * change nothing.
  *
- * Tested  tests/core/test_speeds.c */
+ * Tested  tests/core/cost/test_speeds.c */
 #ifndef GHP_CORE_COST_SPEEDS_H
 #define GHP_CORE_COST_SPEEDS_H
 

@@ -4,7 +4,7 @@
  * `exposed_s`, which is waiting.  A reduction of several layers together is shared out by their bytes; a layout change
  * belongs to the layer that reads.
  *
- * Tested  tests/planner/test_break_even.c (they sum to the streams' work and to the exposed waiting) */
+ * Tested  tests/planner/alternatives/test_break_even.c (they sum to the streams' work and to the exposed waiting) */
 #ifndef GHP_CORE_COST_TERMS_H
 #define GHP_CORE_COST_TERMS_H
 

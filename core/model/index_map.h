@@ -2,7 +2,7 @@
  *
  * This is the only place that knows which attributes are right; what they mean, core/sharding/index_table.h says.
  *
- * Tested  tests/core/test_gather.c */
+ * Tested  tests/core/model/test_gather.c */
 #ifndef GHP_CORE_MODEL_INDEX_MAP_H
 #define GHP_CORE_MODEL_INDEX_MAP_H
 

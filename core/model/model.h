@@ -184,7 +184,7 @@ struct ghp_model {
 /* Reads models/NAME.json (or any path; onnx/network.h opens ONNX files too) and checks shapes.
  * Returns GHP_ERR_IO, GHP_ERR_FORMAT (syntax, unknown key; with line and column), GHP_ERR_INPUT (shape chain).
  * Local
- * Tested    tests/core/test_model.c */
+ * Tested    tests/core/model/test_model.c */
 enum ghp_status ghp_model_load(const char *path, struct ghp_model *model);
 
 /* The same from JSON text; `name` stands for the path in messages. */

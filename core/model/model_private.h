@@ -63,7 +63,7 @@ int ghp_model_item_layer(const struct ghp_model *model, int64_t item);
  * model   its layers complete; need not be connected
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/core/test_model.c */
+ * Tested    tests/core/model/test_model.c */
 enum ghp_status ghp_model_write(const struct ghp_model *model, char **text);
 
 #endif

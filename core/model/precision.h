@@ -9,7 +9,7 @@
  * Everywhere else a precision is its element_bytes - the bytes of one number of a network's tensors - and, where products
  * matter, whether they are tf32's.
  *
- * Tested tests/core/test_precision.c */
+ * Tested tests/core/model/test_precision.c */
 #ifndef GHP_CORE_MODEL_PRECISION_H
 #define GHP_CORE_MODEL_PRECISION_H
 

@@ -7,7 +7,7 @@
  * a time, so that no more than one whole tensor is ever in memory; the file appears complete or not at all.
  *
  * Source   the format's description at https://github.com/huggingface/safetensors
- * Tested   tests/core/test_safetensors.c */
+ * Tested   tests/core/model/test_safetensors.c */
 #ifndef GHP_CORE_MODEL_SAFETENSORS_H
 #define GHP_CORE_MODEL_SAFETENSORS_H
 

@@ -5,7 +5,7 @@
  *
  * To add a quantity: a row in GHP_QUANTITY_LIST, and its scaling in planner/alternatives/quantity.c.
  *
- * Tested  tests/core/test_plan.c */
+ * Tested  tests/core/plan/test_plan.c */
 #ifndef GHP_CORE_PLAN_ALTERNATIVE_H
 #define GHP_CORE_PLAN_ALTERNATIVE_H
 

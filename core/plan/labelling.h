@@ -34,7 +34,7 @@ struct ghp_labelling {
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE where a frontier would grow beyond GHP_LABELLING_FRONTIER; GHP_ERR_NO_MEMORY
  * Local
- * Tested    tests/core/test_labelling.c, against all labellings of small graphs */
+ * Tested    tests/core/program/test_labelling.c, against all labellings of small graphs */
 enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *label, double *cost);
 
 /* The cost of these labels. */

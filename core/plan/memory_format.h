@@ -24,7 +24,7 @@
  *
  * Returns   GHP_OK; failures of lowering and pricing; GHP_ERR_INFEASIBLE as core/plan/labelling.h
  * Local
- * Tested    tests/core/test_formats.c */
+ * Tested    tests/core/program/test_formats.c */
 enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
                                    const struct ghp_profile *profile, bool *blocked, bool *choice);
 

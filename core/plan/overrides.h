@@ -3,7 +3,7 @@
  * A plan carries them, so that nobody takes a what-if for a measurement.  Only a record: the keys, and what an edit does
  * to the prices, are core/plan/what_if.h's.
  *
- * Tested  tests/core/test_plan.c, tests/planner/test_what_if.c */
+ * Tested  tests/core/plan/test_plan.c, tests/planner/sweep/test_what_if.c */
 #ifndef GHP_CORE_PLAN_OVERRIDES_H
 #define GHP_CORE_PLAN_OVERRIDES_H
 

@@ -3,7 +3,7 @@
  * What was measured is not forgotten: a measured collective changes as the ring law of its link does, so a profile
  * that is half as fast as the law stays half as fast.  Scaled entries call themselves `law`.
  *
- * Tested  tests/core/test_profile_edit.c */
+ * Tested  tests/core/plan/test_profile_edit.c */
 #ifndef GHP_CORE_PLAN_PROFILE_EDIT_H
 #define GHP_CORE_PLAN_PROFILE_EDIT_H
 

@@ -4,7 +4,7 @@
  * distinct piece of work once.  The profiler measures what is named here, so a plan meets no surprise.
  * A new split or instruction needs no change here: what core/program/lower.h makes of it is what is visited.
  *
- * Tested  tests/core/test_space.c */
+ * Tested  tests/core/plan/test_space.c */
 #ifndef GHP_CORE_PLAN_SPACE_H
 #define GHP_CORE_PLAN_SPACE_H
 

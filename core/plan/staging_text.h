@@ -1,6 +1,6 @@
 /* core/plan/staging_text.h - stages as people write and read them.  Needs no solver.
  *
- * Tested   tests/planner/test_allocate.c */
+ * Tested   tests/planner/pipeline/test_allocate.c */
 #ifndef GHP_CORE_PLAN_STAGING_TEXT_H
 #define GHP_CORE_PLAN_STAGING_TEXT_H
 

@@ -17,7 +17,7 @@
  *
  * To add a key: a row in what_if.c's table; --help and the messages come from it.
  *
- * Tested  tests/planner/test_what_if.c, tests/tools/test_what_if.sh */
+ * Tested  tests/planner/sweep/test_what_if.c, tests/tools/plan/test_what_if.sh */
 #ifndef GHP_CORE_PLAN_WHAT_IF_H
 #define GHP_CORE_PLAN_WHAT_IF_H
 

@@ -36,7 +36,7 @@ struct ghp_lowering {
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
  * Returns GHP_ERR_INPUT for a split that a layer cannot take, and what the scratch source returns.
- * Local. Tested tests/core/test_lower.c */
+ * Local. Tested tests/core/program/test_lower.c */
 enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
                           struct ghp_program *program);
 

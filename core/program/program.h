@@ -175,7 +175,7 @@ void ghp_program_release(struct ghp_program *program);
 int64_t ghp_receive_bytes(int64_t bytes, int ranks);
 
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
- * Greedy by size, best fit. Local. Tested tests/core/test_lower.c */
+ * Greedy by size, best fit. Local. Tested tests/core/program/test_lower.c */
 enum ghp_status ghp_program_place(struct ghp_program *program);
 
 /* Every read is written before, no two live buffers overlap, every wait names a reduction: GHP_ERR_INTERNAL if not. */

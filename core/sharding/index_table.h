@@ -5,7 +5,7 @@
  * what the attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1 elements
  * (core/model/index_map.h).
  *
- * Tested  tests/core/test_gather.c */
+ * Tested  tests/core/model/test_gather.c */
 #ifndef GHP_CORE_SHARDING_INDEX_TABLE_H
 #define GHP_CORE_SHARDING_INDEX_TABLE_H
 

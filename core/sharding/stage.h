@@ -7,7 +7,7 @@
  * The workers of a stage in all groups are *numbered* in the order of their ranks; inside a stage splits, layouts and
  * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *seat* is one worker's place in that.
  *
- * Tested  tests/core/test_stage.c */
+ * Tested  tests/core/sharding/test_stage.c */
 #ifndef GHP_CORE_SHARDING_STAGE_H
 #define GHP_CORE_SHARDING_STAGE_H
 

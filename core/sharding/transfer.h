@@ -5,7 +5,7 @@
  * partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what the price,
  * the buffers' sizes and the executor's messages are made of.
  *
- * Tested  tests/core/test_transfer.c (against tensors moved by hand) */
+ * Tested  tests/core/sharding/test_transfer.c (against tensors moved by hand) */
 #ifndef GHP_CORE_SHARDING_TRANSFER_H
 #define GHP_CORE_SHARDING_TRANSFER_H
 

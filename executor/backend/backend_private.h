@@ -6,7 +6,7 @@
  * bit for a given number of parts.
  *
  * To add one: a row in the table of the loops_*.c that it belongs to, its body in the *_body.h beside it (included once
- * for each precision: cpu/precisions.h), its definition in tests/executor/test_reference.c. */
+ * for each precision: cpu/precisions.h), its definition in tests/executor/backend/cpu/test_reference.c. */
 #ifndef GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 

@@ -9,7 +9,7 @@
  * A *tape* is a step's work of all queues, recorded once and played again and again: addresses and sizes stay as
  * recorded, numbers that change are read from device memory (struct ghp_step_numbers).
  *
- * To add a device: a struct ghp_device_ops beside its backend. Tested tests/executor/test_device.c */
+ * To add a device: a struct ghp_device_ops beside its backend. Tested tests/executor/engine/test_device.c */
 #ifndef GHP_EXECUTOR_BACKEND_DEVICE_H
 #define GHP_EXECUTOR_BACKEND_DEVICE_H
 

@@ -29,7 +29,7 @@ enum { GHP_OPSET_ALL = (1 << GHP_PASS_COUNT) - 1 };
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local
- * Tested    tests/executor/test_reference.c */
+ * Tested    tests/executor/backend/cpu/test_reference.c */
 enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
                                struct ghp_opset *set);
 void ghp_opset_release(struct ghp_opset *set); /* accepts a zeroed one */

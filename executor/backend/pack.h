@@ -26,7 +26,7 @@ struct ghp_pack {        /* rows of blocks */
  * part    [rows][block];         blocked [rows / pixels][block / lane][pixels][lane]
  *
  * Local
- * Tested    tests/executor/test_pack.c */
+ * Tested    tests/executor/backend/test_pack.c */
 void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part);
 
 /* The reverse: slice `index` of every row of `whole` = part. */

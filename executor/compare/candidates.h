@@ -17,7 +17,7 @@ enum { GHP_CONTEST_ROUNDS = 1000 }; /* at most */
  *
  * order   receives n indices
  *
- * Tested   tests/executor/test_contest.c */
+ * Tested   tests/executor/compare/test_contest.c */
 void ghp_contest_order(int round, int n, int *order);
 
 /* The q-quantile of ascending values, between two of them by proportion; n >= 1, 0 <= q <= 1. */
@@ -36,7 +36,7 @@ struct ghp_interval {
  * values   in any order, 1 <= n <= GHP_CONTEST_ROUNDS
  *
  * Source   order statistics: a value lies below the median with probability 1/2
- * Tested   tests/executor/test_contest.c */
+ * Tested   tests/executor/compare/test_contest.c */
 struct ghp_interval ghp_contest_interval(const double *values, int n);
 
 struct ghp_standing {          /* of one contestant */
@@ -54,7 +54,7 @@ struct ghp_contest {
     bool certain; /* every other's ratio to the winner has its whole interval above 1 */
 };
 
-/* Fills in what is found; standings has room for n. Local. Tested tests/executor/test_contest.c */
+/* Fills in what is found; standings has room for n. Local. Tested tests/executor/compare/test_contest.c */
 void ghp_contest_judge(struct ghp_contest *contest);
 
 #endif

@@ -35,7 +35,7 @@ int64_t ghp_ab_steps(const struct ghp_session_options *options);
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (all arenas at once are more than this machine has); GHP_ERR_INPUT (a training
  *           diverged). Where the session is in its loop then, the only thing left is to abort
  * Collective over all workers
- * Tested    tests/tools/test_ab.sh */
+ * Tested    tests/tools/run/test_ab.sh */
 enum ghp_status ghp_ab_run(struct ghp_setup *setup, struct ghp_ab *ab);
 void ghp_ab_release(struct ghp_ab *ab); /* accepts a zeroed one */
 

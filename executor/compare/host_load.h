@@ -42,14 +42,14 @@ enum ghp_status ghp_neighbours_mark(struct ghp_neighbours *neighbours);
 enum ghp_status ghp_neighbours_use(struct ghp_neighbours *neighbours, struct ghp_cpu_use *use);
 
 /* foreign / capacity; -1 where capacity is not known, or so small that the kernel's clock ticks (of 10 ms, mostly) make
- * the quotient coarser than a hundredth. Local. Tested tests/executor/test_neighbours.c */
+ * the quotient coarser than a hundredth. Local. Tested tests/executor/compare/test_neighbours.c */
 double ghp_cpu_share(struct ghp_cpu_use use);
 
-/* The most disturbed machine of n workers' counts. Local. Tested tests/executor/test_neighbours.c */
+/* The most disturbed machine of n workers' counts. Local. Tested tests/executor/compare/test_neighbours.c */
 struct ghp_cpu_use ghp_cpu_most(const struct ghp_cpu_count *counts, int n);
 
 /* Busy seconds of all cores, and how many there are, from a file like /proc/stat; false where it cannot be read. Local.
- * Tested tests/executor/test_neighbours.c */
+ * Tested tests/executor/compare/test_neighbours.c */
 bool ghp_cpu_busy(const char *path, double *busy_s, int *cores);
 
 #endif

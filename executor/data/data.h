@@ -40,7 +40,7 @@ struct ghp_data;
  *           GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's, both named;
  *           fewer training samples than a batch)
  * Local
- * Tested    tests/executor/test_data.c */
+ * Tested    tests/executor/data/test_data.c */
 enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **data);
 void ghp_data_close(struct ghp_data *data); /* accepts NULL */
 

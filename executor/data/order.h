@@ -22,7 +22,7 @@ struct ghp_order {
     struct ghp_shuffle shuffles[2]; /* of even epochs, of odd ones */
 };
 
-/* 1 <= global_batch <= n. Local. Tested tests/executor/test_order.c */
+/* 1 <= global_batch <= n. Local. Tested tests/executor/data/test_order.c */
 enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch,
                                uint64_t seed);
 void ghp_order_release(struct ghp_order *order); /* accepts a zeroed one */

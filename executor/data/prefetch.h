@@ -23,7 +23,7 @@ struct ghp_ahead;
  * place   [load->images][load->image_bytes]; borrowed until close
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/test_ahead.c */
+ * Tested    tests/executor/engine/test_ahead.c */
 enum ghp_status ghp_ahead_open(const struct ghp_load *load, void *place, struct ghp_ahead **ahead);
 void ghp_ahead_close(struct ghp_ahead *ahead); /* accepts NULL; waits for a sample at most */
 

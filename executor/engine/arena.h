@@ -30,7 +30,7 @@ struct ghp_arena {
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes
  * Local
- * Tested    tests/executor/test_worker.c, tests/executor/test_home.c */
+ * Tested    tests/executor/engine/test_worker.c, tests/executor/platform/test_home.c */
 enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
                                struct ghp_arena *arena);
 
@@ -41,7 +41,7 @@ enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
  * Local
- * Tested    tests/executor/test_device.c */
+ * Tested    tests/executor/engine/test_device.c */
 enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_program *program,
                                   const struct ghp_arena *lender, struct ghp_arena *arena);
 

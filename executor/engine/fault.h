@@ -36,7 +36,7 @@ extern const char *const ghp_fault_names[GHP_FAULT_COUNT + 1];
  * groups   G of the plan
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what the plan would have to have
- * Tested    tests/executor/test_equality.c */
+ * Tested    tests/executor/train/test_equality.c */
 enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *model,
                                 const struct ghp_split *splits, const struct ghp_program *program,
                                 int groups);
@@ -47,7 +47,7 @@ bool ghp_fault_mistakes(enum ghp_fault fault);
 /* Stops this process (SIGSTOP) where it is the last of several workers and `now` is the fault that was asked for.
  *
  * Local
- * Tested   tests/tools/test_stall.sh */
+ * Tested   tests/tools/together/test_stall.sh */
 void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size);
 
 #endif

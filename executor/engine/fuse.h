@@ -29,7 +29,7 @@ struct ghp_epilogue { /* instructions, or layers; -1: none */
 };
 
 /* What can be fused into instruction `taker`: of a convolution or linear layer bias and ReLU, of a batch norm its statistics, an
- * addition and a ReLU, of an addition a ReLU. Local. Tested tests/executor/test_fuse.c */
+ * addition and a ReLU, of an addition a ReLU. Local. Tested tests/executor/engine/test_fuse.c */
 struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struct ghp_model *model,
                                   int taker);
 

@@ -23,7 +23,7 @@ struct ghp_lane_work {
 };
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
- * Tested    tests/executor/test_lane.c, tests/executor/test_device.c */
+ * Tested    tests/executor/engine/test_lane.c, tests/executor/engine/test_device.c */
 enum ghp_status ghp_lane_open(const struct ghp_team *team, const struct ghp_lane_work *work,
                               struct ghp_lane **lane);
 /* Finishes the jobs posted so far; accepts NULL. */

@@ -16,7 +16,7 @@
 struct ghp_loader;
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
- * Tested    tests/executor/test_device.c */
+ * Tested    tests/executor/engine/test_device.c */
 enum ghp_status ghp_loader_open(struct ghp_device device, const struct ghp_load *load,
                                 struct ghp_loader **loader);
 void ghp_loader_close(struct ghp_loader *loader); /* accepts NULL; waits for the thread */

@@ -28,7 +28,7 @@ struct ghp_formats_said {
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
  * Local
- * Tested    tests/executor/test_formats.c */
+ * Tested    tests/executor/backend/test_formats.c */
 enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
                                    const struct ghp_formats_said *said, bool *blocked);
 

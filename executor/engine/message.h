@@ -4,7 +4,7 @@
  * whose samples are whole is sent from and received into the tensor itself, any other through scratch.
  *
  * Call order: ghp_parcel_open -> ghp_parcel_place -> pack | messages | join, any number of times -> ghp_parcel_close.
- * Tested    tests/executor/test_message.c, test_stages.c */
+ * Tested    tests/executor/engine/test_message.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_MESSAGE_H
 #define GHP_EXECUTOR_ENGINE_MESSAGE_H
 

@@ -6,7 +6,7 @@
  * Call order: open -> post, wait ... -> close. One thread posts and waits; each parcel is waited for before it is posted
  * again.
  *
- * Tested    tests/executor/test_p2p_thread.c, test_stages.c */
+ * Tested    tests/executor/engine/test_p2p_thread.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_P2P_THREAD_H
 #define GHP_EXECUTOR_ENGINE_P2P_THREAD_H
 

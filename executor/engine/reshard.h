@@ -30,7 +30,7 @@ struct ghp_exchange {
  *
  * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_BACKEND
  * Collective over instr->ranks
- * Tested    tests/executor/test_exchange.c */
+ * Tested    tests/executor/engine/test_exchange.c */
 enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange);
 
 #endif

@@ -19,7 +19,7 @@ typedef enum ghp_status ghp_stream_fn(void *context, int job);
  * run        called on the thread for each job; context is handed through
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/test_stream.c */
+ * Tested    tests/executor/engine/test_stream.c */
 enum ghp_status ghp_stream_open(int capacity, ghp_stream_fn *run, void *context,
                                 struct ghp_stream_thread **stream);
 

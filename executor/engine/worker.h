@@ -66,7 +66,7 @@ struct ghp_result { /* of one step, over the whole global batch */
  * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the backend's
  *           failures
  * Local
- * Tested    tests/executor/test_worker.c */
+ * Tested    tests/executor/engine/test_worker.c */
 enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
                                 struct ghp_worker **worker);
 

@@ -31,7 +31,7 @@ struct ghp_opbench_task {
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (the caller may go on with smaller shapes); GHP_ERR_INPUT (no such pass);
  *           GHP_ERR_BACKEND
  * Local
- * Tested    tests/executor/test_onednn.c */
+ * Tested    tests/executor/backend/onednn/test_onednn.c */
 enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                                  const struct ghp_opbench_task *task, struct ghp_opbench **bench);
 

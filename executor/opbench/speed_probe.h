@@ -17,7 +17,7 @@ struct ghp_pacer;
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; the backend's failures
  * Local
- * Tested    tests/executor/test_pace.c */
+ * Tested    tests/executor/opbench/test_pace.c */
 enum ghp_status ghp_pacer_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                                struct ghp_pacer **pacer);
 void ghp_pacer_close(struct ghp_pacer *pacer); /* accepts NULL */

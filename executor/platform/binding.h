@@ -30,7 +30,7 @@ struct ghp_binding {
  *
  * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE where binding is not possible
  * Local
- * Tested    tests/executor/test_binding.c */
+ * Tested    tests/executor/platform/test_binding.c */
 struct ghp_crew {
     int workers, rank, here;
     const struct ghp_processors *processors;

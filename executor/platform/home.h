@@ -7,7 +7,7 @@
  *
  * One home a process, as it has one binding, which chooses it (executor/platform/binding.h). From one thread.
  *
- * Tested    tests/executor/test_home.c */
+ * Tested    tests/executor/platform/test_home.c */
 #ifndef GHP_EXECUTOR_PLATFORM_HOME_H
 #define GHP_EXECUTOR_PLATFORM_HOME_H
 

@@ -11,7 +11,7 @@
  * answers.
  *
  * Local
- * Tested   tests/tools/test_speaks.sh */
+ * Tested   tests/tools/together/test_speaks.sh */
 bool ghp_launched(void);
 
 /* How many processes the launcher started on this node; 0 where it does not say. */

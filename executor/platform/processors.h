@@ -3,7 +3,7 @@
  * A machine has more than a container, a batch system, taskset or a launcher leaves a process; who counts processors to
  * say whether threads have to take turns counts these. What a quota of time leaves of them is not known here.
  *
- * Tested    tests/executor/test_affinity.c, tests/tools/test_affinity.sh */
+ * Tested    tests/executor/platform/test_affinity.c, tests/tools/run/test_affinity.sh */
 #ifndef GHP_EXECUTOR_PLATFORM_PROCESSORS_H
 #define GHP_EXECUTOR_PLATFORM_PROCESSORS_H
 

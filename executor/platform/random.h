@@ -16,7 +16,7 @@ struct ghp_random_block { /* four independent uniform numbers, 0 .. 2^32 - 1 */
 
 /* The block of a key and four counters.
  * Local
- * Tested    tests/executor/test_random.c (published vectors) */
+ * Tested    tests/executor/platform/test_random.c (published vectors) */
 struct ghp_random_block ghp_random_philox(uint64_t seed, uint32_t a, uint32_t b, uint32_t c,
                                           uint32_t d);
 

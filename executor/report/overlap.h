@@ -22,7 +22,7 @@ struct ghp_hiding { /* of one reduction, on this worker */
  *
  * Returns   how many there are
  * Local
- * Tested    tests/executor/test_hiding.c */
+ * Tested    tests/executor/report/test_hiding.c */
 int ghp_hiding_list(const struct ghp_program *program, const struct ghp_residuals *residuals,
                     struct ghp_hiding *hidings);
 

@@ -36,7 +36,7 @@ struct ghp_residuals {
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (the profile has no price for an instruction)
  * Local
- * Tested    tests/executor/test_residual.c */
+ * Tested    tests/executor/report/test_residual.c */
 struct ghp_prospect {
     const struct ghp_program *program;   /* this worker's */
     const struct ghp_programs *programs; /* NULL: it stands for all */

@@ -11,7 +11,7 @@
  * Medians, so that one slow worker is seen as its partners' waiting, not as a slower operation.  The steps are those of
  * middling length on worker 0 (executor/platform/step_timer.h).
  *
- * Tested  tests/executor/test_partners.c */
+ * Tested  tests/executor/report/test_partners.c */
 #ifndef GHP_EXECUTOR_REPORT_STRAGGLER_WAIT_H
 #define GHP_EXECUTOR_REPORT_STRAGGLER_WAIT_H
 

@@ -13,7 +13,7 @@
  *
  * Returns   GHP_OK; GHP_ERR_COMM
  * Collective over all workers; nothing where there is one stage
- * Tested    tests/executor/test_stages.c */
+ * Tested    tests/executor/engine/test_stages.c */
 enum ghp_status ghp_relay(struct ghp_worker *worker, int layer, void *data, int64_t bytes);
 
 #endif

@@ -26,7 +26,7 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder);
  *
  * Returns   GHP_OK; GHP_ERR_IO (on every worker)
  * Collective over all workers; rank 0 writes
- * Tested    tests/executor/test_checkpoint.c */
+ * Tested    tests/executor/state/test_checkpoint.c */
 enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint checkpoint);
 

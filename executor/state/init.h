@@ -48,7 +48,7 @@ struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 
  * seed   of the training
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (no number after random:, a file of no known kind)
- * Tested    tests/executor/test_init.c */
+ * Tested    tests/executor/state/test_init.c */
 enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice);
 
 /* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if that

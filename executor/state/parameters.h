@@ -10,7 +10,7 @@
 #include "executor/engine/worker.h"
 
 /* First values of all parameters and statistics, momenta zero. Values depend on seed, tensor and element alone.
- * Local. Tested tests/executor/test_equality.c */
+ * Local. Tested tests/executor/train/test_equality.c */
 enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
 
 /* The whole tensor from its holders.

@@ -15,7 +15,7 @@ struct ghp_shard {
     int64_t run; /* elements of one run on this worker; runs of the whole are degree * run apart */
 };
 
-/* Of a parameter or running statistic of a layer under `split`. Local. Tested tests/executor/test_shard.c */
+/* Of a parameter or running statistic of a layer under `split`. Local. Tested tests/executor/state/test_shard.c */
 struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp_param *tensor);
 
 int64_t ghp_shard_elements(struct ghp_shard shard); /* on this worker */

@@ -12,7 +12,7 @@
 
 /* form   n_dims 4, the first two multiples of GHP_BLOCK_CHANNELS; float
  *
- * Local. Tested tests/executor/test_formats.c */
+ * Local. Tested tests/executor/backend/test_formats.c */
 void ghp_weight_blocks_put(const struct ghp_form *form, const void *plain, void *blocked);
 void ghp_weight_blocks_get(const struct ghp_form *form, const void *blocked, void *plain);
 

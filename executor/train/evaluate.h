@@ -17,7 +17,7 @@ struct ghp_evaluation {
 /* Evaluates `worker`, which must be flushed.
  *
  * Collective over all workers
- * Tested    tests/executor/test_evaluate.c */
+ * Tested    tests/executor/train/test_evaluate.c */
 enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
                              enum ghp_data_set set, struct ghp_evaluation *evaluation);
 

@@ -22,7 +22,7 @@ struct ghp_losses { /* zeroed: of no step */
 /* Adds the next step's loss.
  *
  * Local
- * Tested   tests/executor/test_losses.c */
+ * Tested   tests/executor/train/test_losses.c */
 void ghp_losses_add(struct ghp_losses *losses, double loss);
 
 #endif

@@ -28,7 +28,7 @@ struct ghp_schedule {
     int64_t warmup_steps; /* W, 0 .. T */
 };
 
-/* Local. Tested tests/executor/test_schedule.c */
+/* Local. Tested tests/executor/train/test_schedule.c */
 double ghp_schedule_rate(struct ghp_schedule schedule, int64_t step);
 
 #endif

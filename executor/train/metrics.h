@@ -15,7 +15,7 @@ enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metri
  * trains again would stand there twice. Pipes and devices stay as they are.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (other lines than metrics: the file is left alone)
- * Tested    tests/executor/test_metrics.c */
+ * Tested    tests/executor/train/test_metrics.c */
 enum ghp_status ghp_metrics_resume(struct ghp_metrics *metrics, int64_t step);
 void ghp_metrics_close(struct ghp_metrics *metrics); /* accepts NULL */
 

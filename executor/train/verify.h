@@ -8,7 +8,7 @@
  * as weights. Call order: snapshot of the plan's run (init, gradients after step 1, weights at the end), the same of a
  * lone worker (ghp_verify_lone), compare.
  *
- * Tested   tests/executor/test_equality.c */
+ * Tested   tests/executor/train/test_equality.c */
 #ifndef GHP_EXECUTOR_TRAIN_VERIFY_H
 #define GHP_EXECUTOR_TRAIN_VERIFY_H
 

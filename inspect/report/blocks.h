@@ -4,7 +4,7 @@
  * conv2d, linear, the loss and what joins several tensors begin blocks.  Blocks stand in ranks (the longest way from the
  * input) and lanes (side by side within a rank); ranks are folded into columns, read like a newspaper's.
  *
- * Tested  tests/planner/test_report.c */
+ * Tested  tests/inspect/report/test_report.c */
 #ifndef GHP_INSPECT_REPORT_BLOCKS_H
 #define GHP_INSPECT_REPORT_BLOCKS_H
 

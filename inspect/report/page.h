@@ -6,7 +6,7 @@
  *
  * Call order: a zeroed page, add and text ..., ghp_page_save, ghp_page_release.
  *
- * Tested  tests/planner/test_page.c */
+ * Tested  tests/inspect/report/test_page.c */
 #ifndef GHP_INSPECT_REPORT_PAGE_H
 #define GHP_INSPECT_REPORT_PAGE_H
 

@@ -6,7 +6,7 @@
  * other splits, and the best single change is given.  What changes along is listed, and only where it makes the
  * runner-up faster.  Each number is a simulated step with the plan's bucket size: a runner-up, not a proof.
  *
- * Tested  tests/planner/test_make.c, test_break_even.c */
+ * Tested  tests/planner/build/test_make.c, test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
 #define GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
 

@@ -13,7 +13,7 @@
  * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose runner-up is
  * slower by more than half are left out, then those with the slowest runners-up.  plan->break_even_search says so.
  *
- * Tested  tests/planner/test_break_even.c (a closed form), tests/tools/test_why.sh */
+ * Tested  tests/planner/alternatives/test_break_even.c (a closed form), tests/tools/plan/test_why.sh */
 #ifndef GHP_PLANNER_ALTERNATIVES_BREAK_EVEN_H
 #define GHP_PLANNER_ALTERNATIVES_BREAK_EVEN_H
 

@@ -7,7 +7,7 @@
  * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
  * afterwards: its status then says so.
  *
- * Tested  tests/planner/test_make.c, tests/tools/test_plan.sh */
+ * Tested  tests/planner/build/test_make.c, tests/tools/plan/test_plan.sh */
 #ifndef GHP_PLANNER_BUILD_BUILD_H
 #define GHP_PLANNER_BUILD_BUILD_H
 

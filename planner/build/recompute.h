@@ -5,7 +5,7 @@
  * limit. For each a first set of layers to make again that fits (planner/recompute/recompute.h); then for each, as far as the time goes, the sets
  * that bounds leave open beside the best so far; last all sets of the fastest.
  *
- * Called by planner/build/build.h alone.  Tested  tests/planner/test_remake.c */
+ * Called by planner/build/build.h alone.  Tested  tests/planner/recompute/test_remake.c */
 #ifndef GHP_PLANNER_BUILD_RECOMPUTE_H
 #define GHP_PLANNER_BUILD_RECOMPUTE_H
 

@@ -8,7 +8,7 @@
  * Call order: ghp_closed_network_of -> ghp_closed_step / ghp_closed_groups / ghp_closed_memory.
  *
  * Source   docs/time-model.md 4
- * Tested   tests/planner/test_closed_form.c */
+ * Tested   tests/planner/pipeline/test_closed_form.c */
 #ifndef GHP_PLANNER_PIPELINE_CLOSED_FORM_H
 #define GHP_PLANNER_PIPELINE_CLOSED_FORM_H
 

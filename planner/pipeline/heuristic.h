@@ -8,7 +8,7 @@
  * The rear is split `out` as far as it divides. Every step of a rule is judged by the simulation.
  *
  * Source   docs/stages.md 6 (reconstructed: the paper's own rules were not available)
- * Tested   tests/planner/test_allocate.c */
+ * Tested   tests/planner/pipeline/test_allocate.c */
 #ifndef GHP_PLANNER_PIPELINE_HEURISTIC_H
 #define GHP_PLANNER_PIPELINE_HEURISTIC_H
 

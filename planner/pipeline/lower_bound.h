@@ -1,6 +1,6 @@
 /* planner/pipeline/lower_bound.h - the least that layers cost a worker, whatever their splits: what first bounds of outer choices add up.
  *
- * Private to planner/pipeline/partition*.c.  Tested  tests/planner/test_allocate.c */
+ * Private to planner/pipeline/partition*.c.  Tested  tests/planner/pipeline/test_allocate.c */
 #ifndef GHP_PLANNER_PIPELINE_LOWER_BOUND_H
 #define GHP_PLANNER_PIPELINE_LOWER_BOUND_H
 

@@ -11,7 +11,7 @@
  * schedules.
  *
  * Source   docs/stages.md 6
- * Tested   tests/planner/test_allocate.c (brute force) */
+ * Tested   tests/planner/pipeline/test_allocate.c (brute force) */
 #ifndef GHP_PLANNER_PIPELINE_PARTITION_H
 #define GHP_PLANNER_PIPELINE_PARTITION_H
 

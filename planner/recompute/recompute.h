@@ -6,7 +6,7 @@
  * free most by the second first, until none is left or the time is.
  *
  * Source   docs/stages.md 8
- * Tested   tests/planner/test_remake.c (brute force over all sets) */
+ * Tested   tests/planner/recompute/test_remake.c (brute force over all sets) */
 #ifndef GHP_PLANNER_RECOMPUTE_RECOMPUTE_H
 #define GHP_PLANNER_RECOMPUTE_RECOMPUTE_H
 

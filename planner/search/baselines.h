@@ -8,7 +8,7 @@
  *
  * What a restriction leaves open is then optimised like any plan.
  *
- * Tested  tests/planner/test_baselines.c */
+ * Tested  tests/planner/search/test_baselines.c */
 #ifndef GHP_PLANNER_SEARCH_BASELINES_H
 #define GHP_PLANNER_SEARCH_BASELINES_H
 

@@ -14,7 +14,7 @@
  * Not the truth: that is core/cost/simulate on the lowered program.  Without slowdowns both agree.
  *
  * In parts: search/accumulated_cost.c, search/constraints.c, search/constraints_stages.c (with stages), search/constraints_weights.c.
- * Tested  tests/planner/test_rows.c (against core/cost/simulate), test_exact.c */
+ * Tested  tests/planner/search/test_rows.c (against core/cost/simulate), test_exact.c */
 #ifndef GHP_PLANNER_SEARCH_CONSTRAINTS_H
 #define GHP_PLANNER_SEARCH_CONSTRAINTS_H
 

@@ -9,7 +9,7 @@
  *
  * Call order: open -> add plans -> bound (any number of domains) -> marginals -> close.
  *
- * Tested  tests/planner/test_exact.c */
+ * Tested  tests/planner/search/test_exact.c */
 #ifndef GHP_PLANNER_SEARCH_DUAL_H
 #define GHP_PLANNER_SEARCH_DUAL_H
 

@@ -9,7 +9,7 @@
  *
  * Call order: open -> set (a domain) -> [fill node_cost, edge_cost -> solve or marginals] -> close.
  *
- * Tested  tests/planner/test_frontier.c */
+ * Tested  tests/planner/search/test_frontier.c */
 #ifndef GHP_PLANNER_SEARCH_FRONTIER_H
 #define GHP_PLANNER_SEARCH_FRONTIER_H
 

@@ -15,7 +15,7 @@
  * last one's (with the reductions), and between them lies one slot a stage, the *middle*: all its other work.  A *hop* is
  * an edge that carries a tensor to another stage: its transfers both ways are on neither stream.
  *
- * Tested  tests/planner/test_exact.c, test_rows.c */
+ * Tested  tests/planner/search/test_exact.c, test_rows.c */
 #ifndef GHP_PLANNER_SEARCH_INSTANCE_H
 #define GHP_PLANNER_SEARCH_INSTANCE_H
 

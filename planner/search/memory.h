@@ -8,7 +8,7 @@
  * how long a tensor lives, only the one that could keep it longest is charged.  Beside the sum stands the one receive
  * segment of the communication stream, the largest that any layer of the plan asks for.
  *
- * Tested  tests/planner/test_memory.c (against ghp_program_live) */
+ * Tested  tests/planner/search/test_memory.c (against ghp_program_live) */
 #ifndef GHP_PLANNER_SEARCH_MEMORY_H
 #define GHP_PLANNER_SEARCH_MEMORY_H
 

@@ -7,7 +7,7 @@
  *
  * GLPK works to 1e-7 relative, so `closed` means that no plan is better by more than that.
  *
- * Tested  tests/planner/test_milp.c */
+ * Tested  tests/planner/search/test_milp.c */
 #ifndef GHP_PLANNER_SEARCH_MILP_H
 #define GHP_PLANNER_SEARCH_MILP_H
 

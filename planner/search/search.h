@@ -6,7 +6,7 @@
  * Memory: first without the limit; only if that plan does not fit, the least memory of any plan, and then the search
  * with the limit.
  *
- * Tested  tests/planner/test_exact.c */
+ * Tested  tests/planner/search/test_exact.c */
 #ifndef GHP_PLANNER_SEARCH_SEARCH_H
 #define GHP_PLANNER_SEARCH_SEARCH_H
 

@@ -3,7 +3,7 @@
  * Plans are compared choice by choice: a hash only says where to look. A plan that was taken for another one would go
  * unjudged, and a search that calls its result optimal would not have looked at all.
  *
- * Tested  tests/planner/test_branch.c */
+ * Tested  tests/planner/search/test_branch.c */
 #ifndef GHP_PLANNER_SEARCH_SEEN_H
 #define GHP_PLANNER_SEARCH_SEEN_H
 

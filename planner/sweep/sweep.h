@@ -4,7 +4,7 @@
  * too, with its reason.  Speed-ups are images a second over those of one worker, alone with the whole batch (strong
  * scaling) or with its own share (weak); its memory is not limited.
  *
- * Tested  tests/planner/test_sweep.c, tests/tools/test_sweep.sh */
+ * Tested  tests/planner/sweep/test_sweep.c, tests/tools/plan/test_sweep.sh */
 #ifndef GHP_PLANNER_SWEEP_SWEEP_H
 #define GHP_PLANNER_SWEEP_SWEEP_H
 

@@ -3,7 +3,7 @@
  * output   the file that was written, as given
  *
  * Return   GHP_OK; GHP_ERR_IO, GHP_ERR_NO_MEMORY
- * Tested  tests/tools/test_profile.sh, test_profile_measured.sh */
+ * Tested  tests/tools/profile/test_profile.sh, test_profile_measured.sh */
 #ifndef GHP_PROFILER_CLI_SHOW_H
 #define GHP_PROFILER_CLI_SHOW_H
 

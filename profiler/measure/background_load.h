@@ -4,7 +4,7 @@
  * and caches. Here these are typical ones: drawn, by their share of the seconds that earlier rounds measured, from what
  * pure data parallelism runs, in turns.
  *
- * Private to profiler/.  Tested  tests/profiler/test_bystanders.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_bystanders.c */
 #ifndef GHP_PROFILER_MEASURE_BACKGROUND_LOAD_H
 #define GHP_PROFILER_MEASURE_BACKGROUND_LOAD_H
 

@@ -1,6 +1,6 @@
 /* profiler/measure/comm.h - collectives: timed with all groups of their kind at once, and the law fitted to them.
  *
- * Private to profiler/.  Tested  tests/profiler/test_comm.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_comm.c */
 #ifndef GHP_PROFILER_MEASURE_COMM_H
 #define GHP_PROFILER_MEASURE_COMM_H
 

@@ -1,7 +1,7 @@
 /* profiler/measure/fill.h - entries of what the budget or the memory did not reach: scratch bytes from the kernel, which is
  * prepared but not run, seconds from the laws of what was measured.
  *
- * Private to profiler/.  Tested  tests/profiler/test_measured.c */
+ * Private to profiler/.  Tested  tests/profiler/run/test_measured.c */
 #ifndef GHP_PROFILER_MEASURE_FILL_H
 #define GHP_PROFILER_MEASURE_FILL_H
 

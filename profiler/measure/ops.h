@@ -3,7 +3,7 @@
  * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is left
  * to profiler/measure/fill.h.
  *
- * Private to profiler/.  Tested  tests/profiler/test_measured.c, test_budget.c */
+ * Private to profiler/.  Tested  tests/profiler/run/test_measured.c, test_budget.c */
 #ifndef GHP_PROFILER_MEASURE_OPS_H
 #define GHP_PROFILER_MEASURE_OPS_H
 

@@ -3,7 +3,7 @@
  * The executor's communication thread (executor/engine/stream.h) reduces without pause while the main thread computes, or
  * exchanges; each is compared with itself alone, on the same cores, with all ranks at it.
  *
- * Private to profiler/.  Tested  tests/profiler/test_rates.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
 #ifndef GHP_PROFILER_MEASURE_OVERLAP_H
 #define GHP_PROFILER_MEASURE_OVERLAP_H
 

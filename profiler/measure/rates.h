@@ -4,7 +4,7 @@
  * through the two.  The bytes are those that core/program/lower.h counts: copied; weights and momenta; images and labels; the
  * sum's.
  *
- * Private to profiler/.  Tested  tests/profiler/test_rates.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
 #ifndef GHP_PROFILER_MEASURE_RATES_H
 #define GHP_PROFILER_MEASURE_RATES_H
 

@@ -4,7 +4,7 @@
  * fastest is ahead of the slowest in each of three rounds, by more than machines waver, do they count as unlike: the first round
  * without that is the last.
  *
- * Private to profiler/.  Tested  tests/profiler/test_speed.c, bench/lab/uneven */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_speed.c, bench/lab/uneven */
 #ifndef GHP_PROFILER_MEASURE_SPEED_H
 #define GHP_PROFILER_MEASURE_SPEED_H
 

@@ -1,6 +1,6 @@
 /* profiler/measure/speed_probe.h - how fast the machine was while it was measured, for runs to compare themselves with.
  *
- * Private to profiler/.  Tested  tests/profiler/test_rates.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
 #ifndef GHP_PROFILER_MEASURE_SPEED_PROBE_H
 #define GHP_PROFILER_MEASURE_SPEED_PROBE_H
 

@@ -1,6 +1,6 @@
 /* profiler/run/participants.h - who measures together: all ranks, and the nodes that they are on.
  *
- * Private to profiler/.  Tested  tests/profiler/test_measured.c, tests/profiler/test_held_out.c */
+ * Private to profiler/.  Tested  tests/profiler/run/test_measured.c, tests/profiler/validate/test_held_out.c */
 #ifndef GHP_PROFILER_RUN_PARTICIPANTS_H
 #define GHP_PROFILER_RUN_PARTICIPANTS_H
 

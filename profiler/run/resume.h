@@ -1,6 +1,6 @@
 /* profiler/run/resume.h - an earlier profile file is continued: what it measured is kept, what it only estimated is not.
  *
- * Private to profiler/.  Tested  tests/profiler/test_resume.c */
+ * Private to profiler/.  Tested  tests/profiler/run/test_resume.c */
 #ifndef GHP_PROFILER_RUN_RESUME_H
 #define GHP_PROFILER_RUN_RESUME_H
 

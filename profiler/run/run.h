@@ -4,7 +4,7 @@
  * operations, laws.  The file is saved now and then while operations are measured, so that an interrupted run loses
  * seconds, not hours.  The budget holds to a tenth, or the result says what took longer.
  *
- * Tested  tests/profiler/test_measured.c, test_budget.c, tests/tools/test_profile_measured.sh */
+ * Tested  tests/profiler/run/test_measured.c, test_budget.c, tests/tools/profile/test_profile_measured.sh */
 #ifndef GHP_PROFILER_RUN_RUN_H
 #define GHP_PROFILER_RUN_RUN_H
 

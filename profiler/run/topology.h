@@ -2,7 +2,7 @@
  *
  * The only place that knows hwloc in this room.  Links are no matter of topology: they are measured, or given.
  *
- * Tested  tests/profiler/test_topology.c */
+ * Tested  tests/profiler/run/test_topology.c */
 #ifndef GHP_PROFILER_RUN_TOPOLOGY_H
 #define GHP_PROFILER_RUN_TOPOLOGY_H
 

@@ -11,7 +11,7 @@
  *
  *     collect -> predict (rank 0) -> measure -> rows, sums, table          ghp_held_out_run does all but the table
  *
- * Tested  tests/profiler/test_held_out.c, tests/tools/test_held_out.sh */
+ * Tested  tests/profiler/validate/test_held_out.c, tests/tools/profile/test_held_out.sh */
 #ifndef GHP_PROFILER_VALIDATE_VALIDATION_H
 #define GHP_PROFILER_VALIDATE_VALIDATION_H
 

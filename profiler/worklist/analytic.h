@@ -11,7 +11,7 @@
  *     cores               of one node [1 without nodes; required with them]
  *     compute_slowdown, comm_slowdown, link_slowdown   while both streams are busy [1], >= 1
  *
- * Tested  tests/profiler/test_analytic.c */
+ * Tested  tests/profiler/worklist/test_analytic.c */
 #ifndef GHP_PROFILER_WORKLIST_ANALYTIC_H
 #define GHP_PROFILER_WORKLIST_ANALYTIC_H
 

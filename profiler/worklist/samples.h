@@ -1,6 +1,6 @@
 /* profiler/worklist/samples.h - seconds of one run as often as they were taken, and what they come to.
  *
- * Private to profiler/.  Tested  tests/profiler/test_measure.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_measure.c */
 #ifndef GHP_PROFILER_WORKLIST_SAMPLES_H
 #define GHP_PROFILER_WORKLIST_SAMPLES_H
 

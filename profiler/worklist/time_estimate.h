@@ -4,7 +4,7 @@
  * A run's seconds are told from the operation's FLOPs, or its bytes where it has none. A visit's are those of its samples,
  * each a run or as long as a sample should last, times what such visits took more than that so far. Rank 0's alone.
  *
- * Private to profiler/.  Tested  tests/profiler/test_budget.c */
+ * Private to profiler/.  Tested  tests/profiler/run/test_budget.c */
 #ifndef GHP_PROFILER_WORKLIST_TIME_ESTIMATE_H
 #define GHP_PROFILER_WORKLIST_TIME_ESTIMATE_H
 

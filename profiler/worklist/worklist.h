@@ -8,7 +8,7 @@
  *     4. the rest;
  * inside each rank the expensive ones first, so that what a budget leaves to the laws is cheap.
  *
- * Private to profiler/.  Tested  tests/profiler/test_agenda.c */
+ * Private to profiler/.  Tested  tests/profiler/worklist/test_agenda.c */
 #ifndef GHP_PROFILER_WORKLIST_WORKLIST_H
 #define GHP_PROFILER_WORKLIST_WORKLIST_H
 

@@ -4,6 +4,9 @@ cd "$(mktemp -d)" || exit 1
 trap 'rm -rf "$PWD"' EXIT
 failures=0
 
+# full: whether all cases are wanted (GHP_TEST_FULL=1, set by `./check --full`), or the few that prove each property
+full() { [ "${GHP_TEST_FULL:-}" = 1 ]; }
+
 fail() {
     echo "FAILED: $*" >&2
     failures=$((failures + 1))

@@ -4,7 +4,7 @@
  * plans are short of). The names of what was chosen are kept, so that an operation is timed once a process, and
  * go into profiles, so that runs take what was measured. Nothing here needs a GPU.
  *
- * Tested tests/executor/test_cuda_choice.c */
+ * Tested tests/executor/backend/cuda/test_cuda_choice.c */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_CHOICE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_CHOICE_H
 

@@ -8,7 +8,7 @@
  * Everything but running needs no GPU: a graph can be made for a handle (a GPU that is there) or for properties of one
  * that is not.
  *
- * Tested tests/executor/test_cuda_graph.c, for an H100 and an A100 that are not there */
+ * Tested tests/executor/backend/cuda/test_cuda_graph.c, for an H100 and an A100 that are not there */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_GRAPH_H
 #define GHP_EXECUTOR_BACKEND_CUDA_GRAPH_H
 

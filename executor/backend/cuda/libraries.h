@@ -6,7 +6,7 @@
  *
  * The only header that shows cudnn.h, cublasLt.h and nccl.h to ghp's C files.
  *
- * Tested tests/executor/test_cuda_graph.c */
+ * Tested tests/executor/backend/cuda/test_cuda_graph.c */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_LIBRARIES_H
 #define GHP_EXECUTOR_BACKEND_CUDA_LIBRARIES_H
 

@@ -4,7 +4,7 @@
  * uses is spelled alike. What a build of the library refuses (3.x: Winograd on x86) is described as NULL: it is no
  * candidate, and nothing else changes.
  *
- * Tested   tests/executor/test_onednn.c, with the generation that the build found */
+ * Tested   tests/executor/backend/onednn/test_onednn.c, with the generation that the build found */
 #ifndef GHP_EXECUTOR_BACKEND_ONEDNN_ONEDNN_H
 #define GHP_EXECUTOR_BACKEND_ONEDNN_ONEDNN_H
 

@@ -16,7 +16,7 @@ extern const char *const ghp_carrier_names[GHP_CARRIER_COUNT + 1]; /* NULL-termi
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (NCCL for ranks that share a GPU, or for host memory); GHP_ERR_BACKEND; the same on all
  * Collective over all workers
- * Tested    tests/executor/test_nccl.c */
+ * Tested    tests/executor/transport/nccl/test_nccl.c */
 enum ghp_status ghp_carrier_open(struct ghp_team *team, enum ghp_carrier_choice choice,
                                  double watchdog_s);
 /* Closes what it opened; before the backend. */

@@ -4,7 +4,7 @@
  * needs to pinned host memory, piece by piece, lets the other transport do the same collective there, and copies the
  * result back; it returns when the result is in place. Sums are the other transport's: in rank order.
  *
- * Tested tests/executor/test_device.c */
+ * Tested tests/executor/engine/test_device.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_DEVICE_STAGED_H
 #define GHP_EXECUTOR_TRANSPORT_DEVICE_STAGED_H
 

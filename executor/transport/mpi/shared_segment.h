@@ -13,7 +13,8 @@
  * MPI go on with what is on its way: other ranks may be waiting for that.
  *
  * One thread at a time uses a board: each communicator has its own.  Where no memory can be shared there is none, and
- * sums go by messages, with the same bits: tests/executor/test_transport.c holds both against each other. */
+ * sums go by messages, with the same bits: tests/executor/transport/mpi/test_transport.c holds both against each other.
+ * */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 

@@ -7,7 +7,7 @@
  *
  * Words go by the base transport, which also brings the communicators together.
  *
- * Tested tests/executor/test_nccl.c */
+ * Tested tests/executor/transport/nccl/test_nccl.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_NCCL_TRANSPORT_NCCL_H
 #define GHP_EXECUTOR_TRANSPORT_NCCL_TRANSPORT_NCCL_H
 

@@ -1,0 +1,227 @@
+/* tests/core/cost/test_simulate.c - the simulated period against the greatest cycle of the step, and contention by
+ * hand.
+ *
+ * Oracle without contention: a step's period is the greatest of the compute stream's sum, the communication stream's
+ * sum, and for every pair of layers l' <= l the cycle "reductions of l down to l', then update(l') ... backward(l)".
+ * The oracle enumerates these; the simulation knows nothing of them. Times are whole numbers, so results are exact. */
+#include "core/cost/simulate.h"
+#include "tests/check.h"
+
+enum { MAX_LAYERS = 8 };
+
+struct step { /* whole seconds */
+    int layers;
+    int update[MAX_LAYERS], forward[MAX_LAYERS], weight[MAX_LAYERS], data[MAX_LAYERS],
+        reduce[MAX_LAYERS];
+};
+
+/* Rates of one byte a second: an instruction of n bytes takes n seconds. */
+static void unit_profile(struct ghp_profile *profile)
+{
+    CHECK_STATUS(ghp_profile_init(profile, "test", "exact", 4), GHP_OK);
+    struct ghp_rate rate = {.bandwidth_Bps = 1.0, .source = GHP_SOURCE_LAW};
+    profile->copy = profile->update = profile->load = profile->accumulate = rate;
+    profile->machine.nodes = 1;
+    profile->machine.cores = 2;
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){0.0, 1.0};
+    profile->overlap = (struct ghp_overlap){.compute = 1.0, .comm = 1.0, .link = 1.0};
+    CHECK_STATUS(ghp_profile_seal(profile), GHP_OK);
+}
+
+static struct ghp_instr *put(struct ghp_program *program, enum ghp_instr_kind kind, int seconds)
+{
+    struct ghp_instr *instr = &program->instrs[program->n_instrs++];
+    *instr = (struct ghp_instr){.kind = kind, .bytes = seconds, .wait = -1, .bucket = -1};
+    instr->ranks = (struct ghp_ranks){.count = 1, .stride = 1};
+    if (kind == GHP_INSTR_ALL_REDUCE) { /* two ranks: 2 (p - 1) / p bytes = bytes */
+        instr->stream = GHP_STREAM_COMM;
+        instr->comm = GHP_COMM_ALL_REDUCE;
+        instr->ranks.count = 2;
+    }
+    return instr;
+}
+
+static void lower_step(const struct step *step, struct ghp_program *program)
+{
+    memset(program->instrs, 0, (size_t)program->max_instrs * sizeof *program->instrs);
+    program->n_instrs = 0;
+    int updates[MAX_LAYERS];
+    for (int l = 0; l < step->layers; l++) {
+        updates[l] = program->n_instrs;
+        put(program, GHP_INSTR_UPDATE, step->update[l]);
+        put(program, GHP_INSTR_ACCUMULATE, step->forward[l]);
+    }
+    for (int l = step->layers - 1; l >= 0; l--) {
+        put(program, GHP_INSTR_ACCUMULATE, step->weight[l]);
+        if (step->reduce[l] > 0) {
+            program->instrs[updates[l]].wait = program->n_instrs;
+            put(program, GHP_INSTR_ALL_REDUCE, step->reduce[l]);
+        }
+        put(program, GHP_INSTR_ACCUMULATE, step->data[l]);
+    }
+}
+
+/* Compute seconds from update(first) up to and including weight(last). */
+static int span(const struct step *s, int first, int last)
+{
+    int sum = 0;
+    for (int l = first; l < s->layers; l++)
+        sum += s->update[l] + s->forward[l];
+    for (int l = s->layers - 1; l > last; l--)
+        sum += s->weight[l] + s->data[l];
+    return sum + s->weight[last];
+}
+
+static int greatest_cycle(const struct step *s)
+{
+    int compute = 0, comm = 0, best;
+    for (int l = 0; l < s->layers; l++) {
+        compute += s->update[l] + s->forward[l] + s->weight[l] + s->data[l];
+        comm += s->reduce[l];
+    }
+    best = compute > comm ? compute : comm;
+    for (int first = 0; first < s->layers; first++)
+        for (int last = first; last < s->layers; last++) {
+            if (s->reduce[first] == 0 || s->reduce[last] == 0) continue;
+            int cycle = span(s, first, last);
+            for (int l = first; l <= last; l++)
+                cycle += s->reduce[l];
+            if (cycle > best) best = cycle;
+        }
+    return best;
+}
+
+static uint32_t state = 12345;
+
+static int draw(int below)
+{
+    state = state * 1664525u + 1013904223u;
+    return (int)((state >> 8) % (uint32_t)below);
+}
+
+static void test_period(void)
+{
+    struct ghp_profile profile;
+    unit_profile(&profile);
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    int stalled = 0;
+    for (int i = 0; i < 2000; i++) {
+        struct step s = {.layers = 1 + draw(MAX_LAYERS)};
+        int heavy = 1 + draw(60);
+        for (int l = 0; l < s.layers; l++) {
+            s.update[l] = draw(4);
+            s.forward[l] = draw(20);
+            s.weight[l] = draw(20);
+            s.data[l] = draw(20);
+            s.reduce[l] = draw(3) > 0 ? draw(heavy) : 0;
+        }
+        lower_step(&s, &program);
+        struct ghp_timing timing;
+        CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+        int expected = greatest_cycle(&s);
+        CHECK_NEAR(timing.step_s, expected, 1e-9);
+        stalled += timing.phase_s[GHP_PHASE_EXPOSED] > 0.5;
+        double sum = 0.0;
+        for (int p = 0; p < GHP_PHASE_COUNT; p++)
+            sum += timing.phase_s[p];
+        CHECK_NEAR(sum, timing.step_s, 1e-9);
+        ghp_timing_release(&timing);
+    }
+    CHECK(stalled > 200 && stalled < 1900); /* the draw covers both kinds of step */
+    ghp_profile_release(&profile);
+}
+
+/* One reduction of 10 s ready after 4 s of a 24 s compute stream: with slowdowns c and m the 10 s need 10 m seconds
+ * during which compute advances 10 m / c: the step is 24 + 10 m (1 - 1/c). */
+static void test_contention(void)
+{
+    struct ghp_profile profile;
+    unit_profile(&profile);
+    profile.overlap = (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 2.0};
+    struct step s = {
+        .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    lower_step(&s, &program);
+    struct ghp_timing timing;
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 24.0 + 10.0 * 1.5 * (1.0 - 1.0 / 1.25), 1e-9);
+    CHECK_NEAR(timing.compute_s, 24.0, 1e-12);
+    CHECK_NEAR(timing.comm_s, 10.0, 1e-12);
+    CHECK_NEAR(timing.serial_s, 34.0, 1e-12);
+    ghp_timing_release(&timing);
+    ghp_profile_release(&profile);
+}
+
+/* The same with bytes in units of 2 MiB: the reduction has 20 MiB, and the slowdown of long ones. */
+static void test_long_reduction(void)
+{
+    enum { UNIT_BYTES = 2 << 20 };
+    struct ghp_profile profile;
+    unit_profile(&profile);
+    profile.overlap =
+        (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 2.0, .comm_long = 1.2};
+    profile.accumulate.bandwidth_Bps = profile.update.bandwidth_Bps = UNIT_BYTES;
+    profile.machine.intra.bandwidth_Bps = profile.machine.inter.bandwidth_Bps = UNIT_BYTES;
+    struct step s = {
+        .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    lower_step(&s, &program);
+    for (int i = 0; i < program.n_instrs; i++)
+        program.instrs[i].bytes *= UNIT_BYTES;
+    struct ghp_timing timing;
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 24.0 + 10.0 * 1.2 * (1.0 - 1.0 / 1.25), 1e-9);
+    ghp_timing_release(&timing);
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, GHP_OVERLAP_BYTES / 2), 1.5, 0);
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, 2 * GHP_OVERLAP_LONG_BYTES), 1.2, 0);
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, 8 << 20), (1.5 + 1.2) / 2, 1e-12);
+    CHECK_NEAR(ghp_overlap_least_comm(&profile.overlap), 1.2, 0);
+    profile.overlap.comm_long = 0;
+    CHECK_NEAR(ghp_overlap_comm(&profile.overlap, 8 << 20), 1.5, 0);
+    CHECK_NEAR(ghp_overlap_least_comm(&profile.overlap), 1.5, 0);
+    ghp_profile_release(&profile);
+}
+
+/* As test_contention, with an exchange of 20 s in place of computing.  With a queue of q it is slowed by f = link + q / 20,
+ * the reduction by what it carries: its 10 s last w = 10 f / (f - link + 1), and meanwhile the exchange does w / f of
+ * its 20. */
+static void test_queue(void)
+{
+    static const double link = 1.5, queues[] = {0, 10, 40};
+    struct ghp_profile profile;
+    struct step s = {
+        .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+
+    unit_profile(&profile);
+    lower_step(&s, &program);
+    for (int i = 0; i < program.n_instrs; i++)
+        if (program.instrs[i].kind == GHP_INSTR_ACCUMULATE && program.instrs[i].bytes == 20) {
+            program.instrs[i].kind = GHP_INSTR_RESHARD;
+            program.instrs[i].comm = GHP_COMM_ALL_REDUCE;
+            program.instrs[i].ranks.count = 2;
+        }
+    for (int q = 0; q < 3; q++) {
+        struct ghp_timing timing;
+        double slow = link + queues[q] / 20, beside = 10 * slow / (slow - link + 1);
+        profile.overlap =
+            (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = link, .queue_s = queues[q]};
+        CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+        CHECK_NEAR(timing.step_s, 4 + beside + (20 - beside / slow), 1e-9);
+        ghp_timing_release(&timing);
+    }
+    ghp_profile_release(&profile);
+}
+
+CHECK_TEST(simulate)
+{
+    test_period();
+    test_queue();
+    test_contention();
+    test_long_reduction();
+    return check_end();
+}

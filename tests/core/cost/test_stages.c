@@ -1,0 +1,245 @@
+/* ghp-test: timeout=120
+ * tests/core/cost/test_stages.c - programs of stages: random stages, micro-batches, splits, schedules and layers made
+ * again give sound programs whose step ends whatever lasts how long; the period is at least each worker's own work, at
+ * most everything after everything; memory falls with micro-batches and with layers made again. */
+#include "core/cost/simulate.h"
+#include "tests/check.h"
+
+enum { MOST_LAYERS = 512, TIMINGS = 6 };
+
+static unsigned state = 3;
+
+static int draw(int n)
+{
+    state = state * 1664525u + 1013904223u;
+    return (int)((state >> 8) % (unsigned)n);
+}
+
+struct staged {
+    struct ghp_model model;
+    struct ghp_staging staging;
+    struct ghp_extent whole;
+    bool recompute[MOST_LAYERS];
+    struct ghp_split splits[MOST_LAYERS];
+};
+
+static bool makes_own(const struct ghp_layer *l)
+{
+    return l->op != GHP_OP_INPUT && l->op != GHP_OP_BATCH_NORM && l->op != GHP_OP_SOFTMAX_CE &&
+           !ghp_op_in_place(l);
+}
+
+static void draw_splits(struct staged *c)
+{
+    struct ghp_split choices[GHP_MAX_CHOICES];
+
+    for (int l = 0; l < c->model.n_layers; l++) {
+        int stage = ghp_stage_of(&c->staging, l), n;
+        struct ghp_seat seat = ghp_seat_of(&c->staging, c->model.n_layers, c->whole,
+                                           ghp_stage_representative(&c->staging, stage, c->whole));
+
+        n = ghp_split_choices(&c->model.layers[l], seat.extent, choices, GHP_MAX_CHOICES);
+        do
+            c->splits[l] = choices[draw(n)];
+        while (!ghp_stage_takes_degree(&c->staging, stage, c->whole, c->splits[l].degree));
+    }
+}
+
+/* Returns false where the draw cannot be. */
+static bool draw_staging(struct staged *c)
+{
+    struct ghp_staging *s = &c->staging;
+    int group = 0, last = 0;
+
+    *s = (struct ghp_staging){.n = 1 + draw(6),
+                              .micro_batches = 1 << draw(4),
+                              .pipeline = (enum ghp_pipeline)draw(GHP_PIPELINE_COUNT)};
+    for (int i = 0; i < s->n; i++) {
+        last += i == 0 ? 0 : 1 + draw(c->model.n_layers / s->n);
+        s->stage[i] = (struct ghp_stage){.first_layer = last, .workers = 1 + draw(3)};
+        group += s->stage[i].workers;
+    }
+    c->whole = (struct ghp_extent){.workers = group * (1 + draw(2))};
+    c->whole.global_batch = 12LL * s->micro_batches * c->whole.workers;
+    for (int l = 0; l < c->model.n_layers; l++)
+        c->recompute[l] = makes_own(&c->model.layers[l]) && draw(3) == 0;
+    if (draw(2) == 0) s->recompute = c->recompute;
+    return ghp_staging_check(s, &c->model, c->whole) == GHP_OK;
+}
+
+/* Durations between nothing and long: 0, or even in the logarithm over six decades. */
+static double some_seconds(void)
+{
+    return draw(4) == 0 ? 0 : pow(10, -6 + 6 * draw(1000) / 1000.0);
+}
+
+/* Returns false where the step did not end. */
+static bool check_timing(const struct ghp_programs *programs)
+{
+    const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
+    struct ghp_price *prices[GHP_MAX_STAGES] = {NULL};
+    struct ghp_timing timings[GHP_MAX_STAGES];
+    double all_s = 0, first_s = 0;
+
+    for (int k = 0; k < programs->n; k++) {
+        int n = programs->of[k].n_instrs;
+
+        prices[k] = calloc((size_t)n, sizeof *prices[k]);
+        if (!CHECK(prices[k] != NULL)) exit(1);
+        for (int i = 0; i < n; i++) {
+            prices[k][i].seconds = some_seconds();
+            all_s += prices[k][i].seconds;
+        }
+    }
+    if (CHECK_STATUS(ghp_simulate_all_priced(programs, &overlap,
+                                             (const struct ghp_price *const *)prices, timings),
+                     GHP_OK))
+        for (int k = 0; k < programs->n; k++) {
+            double step_s = timings[k].step_s;
+
+            CHECK(step_s >= fmax(timings[k].compute_s, timings[k].comm_s) * (1 - 1e-9));
+            CHECK(step_s <= all_s * (1 + 1e-9));
+            if (k == 0) first_s = step_s;
+            CHECK_NEAR(step_s, first_s, 0);
+            ghp_timing_release(&timings[k]);
+        }
+    for (int k = 0; k < programs->n; k++)
+        free(prices[k]);
+    return first_s > 0;
+}
+
+static void say(const struct staged *c)
+{
+    const struct ghp_staging *s = &c->staging;
+
+    fprintf(stderr, "%s, %d workers, %d micro-batches (%s), %s, stages", c->model.name,
+            c->whole.workers, s->micro_batches, ghp_pipeline_names[s->pipeline],
+            s->recompute != NULL ? "some made again" : "all kept");
+    for (int i = 0; i < s->n; i++)
+        fprintf(stderr, " %d from %s", s->stage[i].workers,
+                c->model.layers[s->stage[i].first_layer].name);
+    fprintf(stderr, "\n");
+}
+
+static struct ghp_lowering lowering_of(const struct staged *c)
+{
+    return (struct ghp_lowering){
+        .model = &c->model, .extent = c->whole, .element_bytes = 4, .staging = &c->staging};
+}
+
+static void check_model(const char *path, int ghost, int cases)
+{
+    struct staged *c = calloc(1, sizeof *c);
+    int ran = 0;
+
+    if (!CHECK(c != NULL) || !CHECK_STATUS(ghp_model_load(path, &c->model), GHP_OK)) exit(1);
+    for (int l = 0; l < c->model.n_layers; l++)
+        if (c->model.layers[l].op == GHP_OP_BATCH_NORM) c->model.layers[l].norm.ghost = ghost;
+    while (ran < cases) {
+        struct ghp_programs programs;
+        struct ghp_lowering how;
+
+        if (!draw_staging(c)) continue;
+        ran++;
+        draw_splits(c);
+        how = lowering_of(c);
+        if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) continue;
+        for (int k = 0; k < programs.n; k++)
+            CHECK_STATUS(ghp_program_check(&programs.of[k]), GHP_OK);
+        for (int t = 0; t < TIMINGS; t++)
+            if (!check_timing(&programs)) say(c);
+        ghp_programs_release(&programs);
+    }
+    ghp_model_release(&c->model);
+    free(c);
+}
+
+/* ---- numbers ---- */
+
+/* In bfloat16 weights' gradients have four bytes a number, those of further micro-batches beside the sum among them. */
+static void check_gradients(void)
+{
+    struct staged *c = calloc(1, sizeof *c);
+    struct ghp_programs programs;
+    int further = 0;
+
+    if (!CHECK(c != NULL)) return;
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
+    c->whole = (struct ghp_extent){.workers = 1, .global_batch = 8};
+    c->staging.micro_batches = 4;
+    for (int l = 0; l < c->model.n_layers; l++)
+        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    struct ghp_lowering how = lowering_of(c);
+    how.element_bytes = 2;
+    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return;
+    for (int i = 0; i < programs.of[0].n_instrs; i++) {
+        const struct ghp_instr *instr = &programs.of[0].instrs[i];
+        const struct ghp_buffer *dw =
+            instr->at.dw[0] >= 0 ? &programs.of[0].buffers[instr->at.dw[0]] : NULL;
+
+        if (dw == NULL) continue;
+        CHECK(dw->bytes >= 4 * dw->elements);
+        if (instr->kind == GHP_INSTR_ACCUMULATE) CHECK_EQ(instr->bytes, 4 * dw->elements);
+        further += instr->micro > 0;
+    }
+    CHECK(further > 0);
+    ghp_programs_release(&programs);
+    ghp_model_release(&c->model);
+    free(c);
+}
+
+/* ---- memory ---- */
+
+static int64_t peak_of(const struct staged *c)
+{
+    struct ghp_lowering how = lowering_of(c);
+    struct ghp_programs programs;
+    int64_t peak;
+
+    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return 0;
+    peak = ghp_programs_peak_bytes(&programs);
+    ghp_programs_release(&programs);
+    return peak;
+}
+
+/* A chain whose activations outweigh its weights. */
+static void check_memory(void)
+{
+    struct staged *c = calloc(1, sizeof *c);
+    int64_t plain, few, remade, drained;
+
+    if (!CHECK(c != NULL)) return;
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
+    c->whole = (struct ghp_extent){.workers = 2, .global_batch = 512};
+    for (int l = 0; l < c->model.n_layers; l++)
+        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    plain = peak_of(c);
+    c->staging.micro_batches = 8;
+    few = peak_of(c);
+    CHECK(few < plain / 2);
+    c->staging = (struct ghp_staging){.recompute = c->recompute};
+    for (int l = 0; l < c->model.n_layers; l++) /* kept: what pools make */
+        c->recompute[l] =
+            makes_own(&c->model.layers[l]) && c->model.layers[l].op != GHP_OP_MAX_POOL;
+    remade = peak_of(c);
+    CHECK(remade < plain);
+    c->staging = (struct ghp_staging){.n = 2, .micro_batches = 8};
+    c->staging.stage[0].workers = c->staging.stage[1].workers = 1;
+    c->staging.stage[1].first_layer = ghp_model_find(&c->model, "fc1");
+    few = peak_of(c);
+    c->staging.pipeline = GHP_PIPELINE_FILL_DRAIN;
+    drained = peak_of(c);
+    CHECK(few < drained);
+    ghp_model_release(&c->model);
+    free(c);
+}
+
+CHECK_TEST(stages)
+{
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, 150);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);
+    check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", 0, 150);
+    check_gradients();
+    check_memory();
+    return check_end();
+}

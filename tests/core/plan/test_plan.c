@@ -1,0 +1,289 @@
+/* tests/core/plan/test_plan.c - the plan file: what is saved is loaded, what was edited is refused or does
+ * not verify. */
+#include "core/base/file.h"
+#include "core/base/json_lines.h"
+#include "core/plan/plan.h"
+#include "tests/check.h"
+
+#include <unistd.h>
+
+static const char *const net =
+    "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 8, \"height\": 4, "
+    "\"width\": 4}, \"layers\": [\n"
+    "{\"name\": \"c\", \"op\": \"conv2d\", \"channels\": 16, \"kernel\": 3, \"pad\": 1},\n"
+    "{\"name\": \"r\", \"op\": \"relu\"}, {\"name\": \"f\", \"op\": \"flatten\"},\n"
+    "{\"name\": \"l\", \"op\": \"linear\", \"features\": 8}, {\"name\": \"loss\", \"op\": "
+    "\"softmax_cross_entropy\"}]}";
+
+static char *copy_text(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (copy == NULL) exit(1);
+    return copy;
+}
+
+static struct ghp_profile law(void)
+{
+    struct ghp_profile profile;
+
+    CHECK_STATUS(ghp_profile_init(&profile, "analytic", "exact", 4), GHP_OK);
+    profile.machine.nodes = 8;
+    profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9};
+    profile.law = (struct ghp_law){.flops_per_s = 1e9};
+    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_LAW};
+    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    return profile;
+}
+
+/* A runner-up with all that a plan can say of it: values found, not found, and equal as it is. */
+static void add_alternative(struct ghp_plan *plan)
+{
+    const double step_s = plan->predicted.step_s;
+    const size_t layers = (size_t)plan->model.n_layers;
+    struct ghp_alternative *a = ghp_alloc(1, sizeof *a);
+    struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
+    struct ghp_profile whole = law();
+    struct ghp_lowering how = ghp_plan_lowering(plan, &whole);
+    struct ghp_prediction rival = {0};
+
+    *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}};
+    a->n_changes = 1;
+    a->changes = ghp_alloc(1, sizeof *a->changes);
+    a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"), {GHP_SPLIT_CHANNEL, 2}};
+    ghp_alternative_splits(a, plan->splits, layers, splits);
+    CHECK_STATUS(ghp_plan_predict(&how, splits, &whole, &rival), GHP_OK);
+    a->step_s = rival.step_s;
+    free(splits);
+    ghp_profile_release(&whole);
+    a->n_choices = 2;
+    a->choices = ghp_alloc(2, sizeof *a->choices);
+    a->choices[0] = (struct ghp_choice_cost){
+        {GHP_SPLIT_DATA, 1}, step_s, 1e-3, 2e-3, 0.1, 0.2, 0.3, 1e-5, 4096};
+    a->choices[1] =
+        (struct ghp_choice_cost){{GHP_SPLIT_IN, 2}, step_s * 1.5, 1, 2, 3, 4, 5, 6, 8192};
+    a->n_break_even = 2;
+    a->break_even[0] =
+        (struct ghp_break_even){GHP_QUANTITY_INTER_BANDWIDTH, 1.25e9, 1.0 / 3 * 1e9, NAN};
+    a->break_even[1] = (struct ghp_break_even){GHP_QUANTITY_BATCH, 16, 16, 16};
+    plan->alternatives = a;
+    plan->n_alternatives = 1;
+    plan->break_even_search = copy_text("1 of 1 layers");
+    plan->certificate.margin = copy_text("beyond the error");
+}
+
+/* What add_alternative made, after a file. */
+static void check_alternative(const struct ghp_plan *plan)
+{
+    const struct ghp_alternative *a = &plan->alternatives[0];
+
+    CHECK_EQ(plan->n_alternatives, 1);
+    CHECK(a->layer == 1 && ghp_split_same(a->split, (struct ghp_split){GHP_SPLIT_IN, 2}));
+    CHECK(a->n_changes == 1 && a->n_choices == 2 && a->n_break_even == 2);
+    CHECK_EQ(a->changes[0].layer, ghp_model_find(&plan->model, "r"));
+    CHECK_EQ(a->choices[1].split.degree, 2);
+    CHECK_NEAR(a->choices[0].exchange_s, 0.1, 0);
+    CHECK_NEAR(a->choices[0].exposed_s, 0.3, 0);
+    CHECK_EQ(a->choices[1].peak_bytes, 8192);
+    CHECK_EQ(a->break_even[0].quantity, GHP_QUANTITY_INTER_BANDWIDTH);
+    CHECK_NEAR(a->break_even[0].low, 1.0 / 3 * 1e9, 0);
+    CHECK(isnan(a->break_even[0].high));
+    CHECK_NEAR(a->break_even[1].high, 16, 0);
+    CHECK_TEXT(plan->break_even_search, "1 of 1 layers");
+    CHECK_TEXT(plan->certificate.margin, "beyond the error");
+}
+
+/* A plan of 4 workers: the linear layer split over 2. */
+static struct ghp_plan make_plan(void)
+{
+    struct ghp_plan plan = {
+        .extent = {4, 16}, .groups = 2, .group_size = 2, .bucket_bytes = 1 << 20};
+    struct ghp_lowering how;
+    struct ghp_program program;
+    struct ghp_profile whole = law();
+
+    CHECK_STATUS(ghp_model_parse(net, "net", &plan.model), GHP_OK);
+    plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
+    for (int i = 0; i < plan.model.n_layers; ++i)
+        plan.splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    plan.strategy = copy_text("auto");
+    plan.profile_path = copy_text("p.json");
+    plan.profile_hash = whole.hash;
+    how = ghp_plan_lowering(&plan, &whole);
+    CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_profile_subset(&whole, &program, &plan.profile), GHP_OK);
+    how = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
+    CHECK(plan.predicted.step_s > 0 && plan.predicted.peak_bytes > 0 &&
+          plan.predicted.sent_bytes > 0);
+    plan.certificate = (struct ghp_certificate){
+        .step_s = plan.predicted.step_s, .bound_s = plan.predicted.step_s, .plans = 3};
+    plan.certificate.status = copy_text("optimal");
+    plan.n_baselines = 2;
+    plan.baselines = ghp_alloc(2, sizeof *plan.baselines);
+    plan.baselines[0] = (struct ghp_baseline){copy_text("data"), true, NULL, plan.predicted};
+    plan.baselines[0].predicted.step_s *= 2;
+    plan.baselines[1] = (struct ghp_baseline){.strategy = copy_text("model"),
+                                              .reason = copy_text("needs more memory")};
+    plan.n_alternatives = 1;
+    add_alternative(&plan);
+    plan.memory_limit_bytes = plan.predicted.peak_bytes;
+    ghp_program_release(&program);
+    ghp_profile_release(&whole);
+    return plan;
+}
+
+static void test_round_trip(void)
+{
+    struct ghp_plan plan = make_plan(), again;
+    char path[] = "/tmp/ghp-plan-XXXXXX", *first = NULL, *second = NULL;
+    struct ghp_profile whole = law();
+    int fd = mkstemp(path);
+
+    CHECK_STATUS(ghp_plan_save(path, &plan), GHP_OK);
+    CHECK_STATUS(ghp_file_read(path, &first, NULL), GHP_OK);
+    CHECK_STATUS(ghp_plan_load(path, &again), GHP_OK);
+    CHECK_STATUS(ghp_plan_save(path, &again), GHP_OK);
+    CHECK_STATUS(ghp_file_read(path, &second, NULL), GHP_OK);
+    CHECK_TEXT(second, first);
+    CHECK_STATUS(ghp_plan_verify(&again, &again.profile), GHP_OK);
+    CHECK_STATUS(ghp_plan_verify(&again, &whole), GHP_OK);
+    check_alternative(&again);
+    CHECK_EQ(again.n_baselines, 2);
+    CHECK_TEXT(again.baselines[1].reason, "needs more memory");
+    CHECK_EQ(again.splits[ghp_model_find(&again.model, "l")].degree, 2);
+    CHECK(again.profile_hash == whole.hash);
+    CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.extent), 2);
+    again.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 4};
+    CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.extent), 1);
+    CHECK_STATUS(ghp_plan_check(&again), GHP_ERR_INPUT);
+    CHECK_MESSAGE("larger groups");
+    CHECK_STATUS(ghp_plan_save("/nonexistent/plan.json", &plan), GHP_ERR_IO);
+    free(first);
+    free(second);
+    ghp_profile_release(&whole);
+    ghp_plan_release(&again);
+    ghp_plan_release(&plan);
+    close(fd);
+    unlink(path);
+}
+
+struct edit {
+    const char *from, *to, *message;
+    bool loads; /* verify refuses it, not load */
+};
+
+static const struct edit edits[] = {
+    {"\"format\": \"ghp.plan/1\"", "\"format\": \"ghp.plan/7\"",
+     "this version of ghp reads 'ghp.plan/1'", false},
+    {"\"strategy\": \"auto\"", "\"strategy\": \"best\"", "use one of auto, data", false},
+    {"\"groups\": 2", "\"groups\": 3", "make groups x group_size the workers", false},
+    {"\"global_batch\": 16", "\"global_batch\": 18", "'global_batch'", false},
+    {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2",
+     "\"layer\": \"l\", \"split\": \"out\", \"degree\": 4", "does not divide the group", false},
+    {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2",
+     "\"layer\": \"l\", \"split\": \"data\", \"degree\": 1", "the plan does not hold", true},
+    {"\"layer\": \"l\", \"split\": \"out\"", "\"layer\": \"l\", \"split\": \"in\"",
+     "the plan does not hold", true},
+    {"\"layer\": \"c\", \"split\": \"data\"", "\"layer\": \"d\", \"split\": \"data\"",
+     "this is the place of layer 'c'", false},
+    {"\"features\": 8", "\"features\": 16", "'model_hash'", false},
+    {"\"kernel\": 3", "\"kernels\": 3", "did you mean 'kernel'", false},
+    {"\"nodes\": 8", "\"nodes\": 4", "'machine_hash'", false},
+    {"\"flops_per_s\": 1e+09", "\"flops_per_s\": 2e+09", "predicted", true},
+    {"\"peak_bytes\": ", "\"peak_bytes\": 1", "predicted.peak_bytes", true},
+    {"\"sent_bytes\": ", "\"sent_bytes\": 1", "predicted.sent_bytes", true},
+    {"\"predicted_step_s\": 0.0", "\"predicted_step_s\": 0.1", "predicted_step_s", true},
+    {"\"memory_limit_bytes\": ", "\"memory_limit_bytes\": 1 , \"gap_\": ", "unknown key 'gap_'",
+     false},
+    {"\"gap\": 0.0", "\"gap\": 0.5", "certificate.gap", true},
+    {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
+    {"\"plans\": 3", "\"plans\": -3", "'certificate.plans'", false},
+    {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
+    {"\"high\": \"none\"", "\"high\": \"never\"", "give a number or \"none\"", false},
+    {"\"high\": \"none\"", "\"high\": -1.0", "'alternatives[0].break_even[0].high'", false},
+    {"\"quantity\": \"global_batch\"", "\"quantity\": \"batch\"", "use one of inter_bandwidth_Bps",
+     false},
+    {"\"exposed_s\": 0.3", "\"exposed\": 0.3", "did you mean 'exposed_s'", false},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"r\", \"split\": \"full\", \"degree\": 2}", "alternatives.predicted_step_s",
+     true},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"q\", \"split\": \"channel\", \"degree\": 2}", "the model has no layer 'q'",
+     false},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
+     "{\"layer\": \"r\", \"split\": \"in\", \"degree\": 2}", "'r'", false},
+};
+
+static void test_edits(void)
+{
+    struct ghp_plan plan = make_plan(), again;
+    char path[] = "/tmp/ghp-plan-XXXXXX", *text = NULL;
+    struct ghp_profile whole = law();
+    int fd = mkstemp(path);
+
+    CHECK_STATUS(ghp_plan_save(path, &plan), GHP_OK);
+    CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; ++i) {
+        const char *place = strstr(text, edits[i].from);
+        char edited[32768];
+
+        if (!CHECK(place != NULL)) {
+            fprintf(stderr, "no %s in\n%s\n", edits[i].from, text);
+            break;
+        }
+        snprintf(edited, sizeof edited, "%.*s%s%s", (int)(place - text), text, edits[i].to,
+                 place + strlen(edits[i].from));
+        CHECK_STATUS(ghp_file_write_atomic(path, edited, strlen(edited)), GHP_OK);
+        if (!edits[i].loads) {
+            CHECK(ghp_plan_load(path, &again) != GHP_OK);
+            CHECK(again.splits == NULL);
+        } else if (CHECK_STATUS(ghp_plan_load(path, &again), GHP_OK)) {
+            CHECK_STATUS(ghp_plan_verify(&again, &whole), GHP_ERR_INPUT);
+            ghp_plan_release(&again);
+        }
+        if (!CHECK_MESSAGE(edits[i].message)) fprintf(stderr, "edit %s\n", edits[i].to);
+    }
+    free(text);
+    ghp_profile_release(&whole);
+    ghp_plan_release(&plan);
+    close(fd);
+    unlink(path);
+}
+
+static void test_verify(void)
+{
+    struct ghp_plan plan = make_plan();
+    struct ghp_profile whole = law();
+
+    plan.memory_limit_bytes = plan.predicted.peak_bytes - 1;
+    CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
+    CHECK_MESSAGE("its limit is");
+    plan.memory_limit_bytes = 0;
+    CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_OK);
+    plan.baselines[0].predicted.step_s = plan.predicted.step_s * 0.9;
+    CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
+    CHECK_MESSAGE("slower than data parallelism");
+    plan.baselines[0].predicted.step_s = plan.predicted.step_s;
+    whole.law.flops_per_s *= 1.001;
+    CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
+    plan.profile.law.flops_per_s *=
+        1.001; /* the price inside changed, but not the whole profile's */
+    whole.law.flops_per_s /= 1.001;
+    CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
+    CHECK_MESSAGE("by the prices inside the plan");
+    whole.element_bytes = 8;
+    CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
+    CHECK_MESSAGE("give the profile that the plan was made with");
+    ghp_profile_release(&whole);
+    ghp_plan_release(&plan);
+}
+
+CHECK_TEST(plan)
+{
+    test_round_trip();
+    test_edits();
+    test_verify();
+    return check_end();
+}

@@ -1,0 +1,211 @@
+/* tests/core/program/test_lower.c - programs of many plans are sound, add up from their pieces, and fit their memory.
+ *
+ * Oracles: ghp_program_check (every read has a writer, no live buffers overlap), the pieces' own instruction lists,
+ * bytes counted by hand for a small network, and point order. Whether the numbers trained are right is the business of
+ * tests/executor/test_equality. */
+#include "core/program/lower.h"
+#include "tests/check.h"
+
+static const char chain[] =
+    "{\"format\":\"ghp.model/"
+    "1\",\"name\":\"chain\",\"input\":{\"channels\":4,\"height\":4,\"width\":4},\"layers\":["
+    "{\"name\":\"conv\",\"op\":\"conv2d\",\"channels\":8,\"kernel\":3,\"pad\":1,\"bias\":true},"
+    "{\"name\":\"relu\",\"op\":\"relu\"},"
+    "{\"name\":\"pool\",\"op\":\"max_pool\",\"kernel\":2},"
+    "{\"name\":\"flat\",\"op\":\"flatten\"},"
+    "{\"name\":\"fc\",\"op\":\"linear\",\"features\":8,\"bias\":false},"
+    "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
+
+static uint32_t state = 2463534242u;
+
+static int draw(int below)
+{
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return (int)(state % (uint32_t)below);
+}
+
+static void random_splits(const struct ghp_model *model, struct ghp_extent extent,
+                          struct ghp_split *splits)
+{
+    struct ghp_split choices[GHP_MAX_CHOICES];
+    for (int l = 0; l < model->n_layers; l++) {
+        int n = ghp_split_choices(&model->layers[l], extent, choices, GHP_MAX_CHOICES);
+        splits[l] = choices[draw(n)];
+    }
+}
+
+/* As a hash that does not depend on order, so that pieces may come in any. */
+static uint64_t instr_mark(const struct ghp_instr *i)
+{
+    uint64_t mark = 1469598103934665603u;
+    int64_t parts[] = {(int64_t)i->kind, i->point,         i->layer,        i->edge,
+                       (int64_t)i->pass, (int64_t)i->comm, i->bytes,        i->copy_bytes,
+                       i->ranks.first,   i->ranks.count,   i->ranks.stride, i->local.n,
+                       i->local.c,       i->local.k};
+    for (size_t j = 0; j < sizeof parts / sizeof parts[0]; j++)
+        mark = (mark ^ (uint64_t)parts[j]) * 1099511628211u;
+    return mark;
+}
+
+static void check_pieces(const struct ghp_lowering *how, const struct ghp_split *splits,
+                         const struct ghp_program *whole)
+{
+    struct ghp_program pieces = {0};
+    for (int l = 0; l < how->model->n_layers; l++)
+        CHECK_STATUS(ghp_lower_layer(how, l, splits[l], whole->rank, &pieces), GHP_OK);
+    for (int e = 0; e < how->model->n_edges; e++)
+        CHECK_STATUS(ghp_lower_edge(how, e, splits[how->model->edges[e].from],
+                                    splits[how->model->edges[e].to], whole->rank, &pieces),
+                     GHP_OK);
+    uint64_t a = 0, b = 0;
+    for (int i = 0; i < pieces.n_instrs; i++)
+        a += instr_mark(&pieces.instrs[i]);
+    for (int i = 0; i < whole->n_instrs; i++)
+        if (whole->instrs[i].kind != GHP_INSTR_METRIC_REDUCE) b += instr_mark(&whole->instrs[i]);
+    CHECK(a == b);
+    ghp_program_release(&pieces);
+}
+
+static void check_order(const struct ghp_program *program)
+{
+    for (int i = 1; i < program->n_instrs; i++)
+        CHECK(program->instrs[i - 1].point <= program->instrs[i].point);
+}
+
+static void test_random(const char *name, int rounds)
+{
+    char path[512];
+    struct ghp_model model;
+    snprintf(path, sizeof path, "%s/models/%s.json", GHP_SOURCE_DIR, name);
+    if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
+    struct ghp_split *splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
+    const int workers[] = {1, 2, 4, 6, 8};
+    for (int i = 0; i < rounds; i++) {
+        int n = workers[draw(5)];
+        struct ghp_lowering how = {
+            .model = &model, .extent = {n, n * (1 + draw(3))}, .element_bytes = 4};
+        random_splits(&model, how.extent, splits);
+        struct ghp_program program;
+        if (!CHECK_STATUS(ghp_lower(&how, splits, draw(n), &program), GHP_OK)) break;
+        CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+        CHECK(program.peak_bytes >= program.live_bytes);
+        check_order(&program);
+        check_pieces(&how, splits, &program);
+        ghp_program_release(&program);
+        how.bucket_bytes = 100000;
+        if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) break;
+        CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+        ghp_program_release(&program);
+        how.forward_only = true;
+        if (!CHECK_STATUS(ghp_lower(&how, splits, n - 1, &program), GHP_OK)) break;
+        CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+        ghp_program_release(&program);
+    }
+    free(splits);
+    ghp_model_release(&model);
+}
+
+static int count_role(const struct ghp_program *program, enum ghp_role role)
+{
+    int n = 0;
+    for (int i = 0; i < program->n_buffers; i++)
+        n += program->buffers[i].role == role;
+    return n;
+}
+
+/* One worker, batch 2, by hand: conv+bias+relu share one buffer, so does the way back. */
+static void test_memory_by_hand(void)
+{
+    struct ghp_model model;
+    if (!CHECK_STATUS(ghp_model_parse(chain, "chain", &model), GHP_OK)) return;
+    CHECK_EQ(model.n_layers, 8); /* input conv conv.bias relu pool flat fc loss */
+    struct ghp_split splits[8];
+    for (int l = 0; l < 8; l++)
+        splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    struct ghp_lowering how = {.model = &model, .extent = {1, 2}, .element_bytes = 4};
+    struct ghp_program program;
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    /* outputs: input, conv (= bias = relu), pool, flat, fc, probabilities */
+    CHECK_EQ(count_role(&program, GHP_ROLE_OUTPUT), 6);
+    /* gradients: of fc's, flat's, pool's input, and of relu's (= bias's = conv's output) */
+    CHECK_EQ(count_role(&program, GHP_ROLE_EDGE_GRADIENT), 4);
+    /* weight, gradient, momentum; the bias' 32 bytes round up to 64 */
+    int64_t parameters = 3 * (1152 + 64 + 1024);
+    int64_t metrics = 64;
+    int64_t input = 2 * 64 * 4, conv = 2 * 128 * 4, pool = 2 * 32 * 4, saved = 64;
+    /* the widest point is pool's backward: input, conv's output, indices, both gradients; labels are gone */
+    int64_t live =
+        parameters + metrics + input + conv + saved + pool /* its dy */ + conv /* its dx */;
+    CHECK_EQ(program.live_bytes, live);
+    CHECK_EQ(count_role(&program, GHP_ROLE_COMM), 0);
+    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 0);
+    ghp_program_release(&program);
+    how.samples_ahead = true; /* the next step's input beside it, at all points */
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 1);
+    CHECK_EQ(program.live_bytes, live + input);
+    ghp_program_release(&program);
+    how.forward_only = true;
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 0);
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+}
+
+static int count_kind(const struct ghp_program *program, enum ghp_instr_kind kind)
+{
+    int n = 0;
+    for (int i = 0; i < program->n_instrs; i++)
+        n += program->instrs[i].kind == kind;
+    return n;
+}
+
+/* Who reduces what, docs/time-model.md: an `in` split's bias is added once, after the reduction. */
+static void test_who_reduces(void)
+{
+    struct ghp_model model;
+    if (!CHECK_STATUS(ghp_model_parse(chain, "chain", &model), GHP_OK)) return;
+    struct ghp_split data = {GHP_SPLIT_DATA, 1}, in = {GHP_SPLIT_IN, 2},
+                     channel = {GHP_SPLIT_CHANNEL, 2}, full = {GHP_SPLIT_FULL, 2},
+                     out = {GHP_SPLIT_OUT, 2};
+    struct ghp_split splits[8] = {channel, in, channel, channel, channel, channel, in, full};
+    struct ghp_lowering how = {.model = &model, .extent = {4, 8}, .element_bytes = 4};
+    struct ghp_program program;
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 3, &program), GHP_OK)) return;
+    CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+    CHECK_EQ(count_kind(&program, GHP_INSTR_ALL_REDUCE), 3);
+    for (int i = 0; i < program.n_instrs; i++) {
+        const struct ghp_instr *instr = &program.instrs[i];
+        if (instr->kind != GHP_INSTR_ALL_REDUCE) continue;
+        CHECK_EQ(instr->ranks.count, 2); /* rank 3 holds shard 1 with rank 1 */
+        CHECK_EQ(instr->ranks.first, 1);
+        CHECK_EQ(instr->ranks.stride, 2);
+    }
+    /* forward: conv partial -> channel, fc partial -> full; backward: loss full -> fc full (none),
+     * fc channel -> flat channel (none), bias channel -> conv full (gather) */
+    CHECK_EQ(count_kind(&program, GHP_INSTR_RESHARD), 3);
+    ghp_program_release(&program);
+    splits[1] = out;
+    splits[0] = data;
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+    CHECK_EQ(count_kind(&program, GHP_INSTR_RESHARD), 2); /* gather the input; fc partial -> full */
+    ghp_program_release(&program);
+    splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 3};
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_ERR_INPUT);
+    how.extent.global_batch = 7;
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_ERR_INPUT);
+    ghp_model_release(&model);
+}
+
+CHECK_TEST(lower)
+{
+    test_memory_by_hand();
+    test_who_reduces();
+    test_random("lenet5", 150);
+    test_random("small-resnet", 100);
+    return check_end();
+}

@@ -1,0 +1,174 @@
+/* tests/core/sharding/test_split.c - layouts of splits, and every layout change against what it must do to real
+ * tensors.
+ *
+ * The oracle: tensors whose element is its own global (sample, channel) number are laid out by hand for every worker;
+ * each change of layout is then carried out step by step on all workers and must end in the layout laid out by hand. */
+#include "core/sharding/split.h"
+#include "tests/check.h"
+
+enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };
+
+/* What one worker holds of the global BATCH x CHANNELS tensor: 0 where it holds nothing. */
+struct held {
+    double value[BATCH][CHANNELS];
+};
+
+static double truth(int sample, int channel)
+{
+    return 1.0 + sample * CHANNELS + channel;
+}
+
+static struct held lay_out(struct ghp_layout layout, int rank)
+{
+    struct held held = {0};
+    int m = layout.degree, member = rank % m, samples = BATCH / WORKERS * m;
+    for (int n = rank / m * samples; n < (rank / m + 1) * samples; n++)
+        for (int c = 0; c < CHANNELS; c++) {
+            bool mine = layout.kind != GHP_LAYOUT_CHANNEL || c / (CHANNELS / m) == member;
+            /* partial sums: member i holds (i + 1) / (1 + ... + m) of the truth */
+            double part =
+                layout.kind == GHP_LAYOUT_PARTIAL ? 2.0 * (member + 1) / (m * (m + 1.0)) : 1.0;
+            if (mine) held.value[n][c] = part * truth(n, c);
+        }
+    return held;
+}
+
+/* Carries out one step by its definition: who gets what from whom in the subgroup. */
+static void step(const struct ghp_reshard_step *s, const struct held *before, struct held *after)
+{
+    bool sum = s->from.kind == GHP_LAYOUT_PARTIAL;
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct held wanted = lay_out(s->to, rank);
+        memset(&after[rank], 0, sizeof after[rank]);
+        int first = rank / s->degree * s->degree;
+        for (int n = 0; n < BATCH; n++)
+            for (int c = 0; c < CHANNELS; c++) {
+                if (wanted.value[n][c] == 0.0) continue;
+                for (int peer = first; peer < first + s->degree; peer++) {
+                    double v = before[peer].value[n][c];
+                    if (sum)
+                        after[rank].value[n][c] += v;
+                    else if (v != 0.0)
+                        after[rank].value[n][c] = v;
+                }
+            }
+    }
+}
+
+static bool is_local(enum ghp_reshard_op op)
+{
+    return ghp_reshard_comm(op) == GHP_COMM_NONE;
+}
+
+static void check_change(struct ghp_layout from, struct ghp_layout to)
+{
+    static struct held now[WORKERS], next[WORKERS];
+    struct ghp_reshard reshard;
+    bool possible = ghp_reshard_find(from, to, &reshard);
+    CHECK(possible == (to.kind != GHP_LAYOUT_PARTIAL || ghp_layout_same(from, to)));
+    if (!possible) return;
+    CHECK((reshard.n_steps == 0) == ghp_layout_same(from, to));
+    for (int rank = 0; rank < WORKERS; rank++)
+        now[rank] = lay_out(from, rank);
+    for (int i = 0; i < reshard.n_steps; i++) {
+        step(&reshard.steps[i], now, next);
+        if (is_local(reshard.steps[i].op)) /* what a worker keeps it must have had */
+            for (int rank = 0; rank < WORKERS; rank++)
+                for (int n = 0; n < BATCH; n++)
+                    for (int c = 0; c < CHANNELS; c++)
+                        CHECK(next[rank].value[n][c] == 0.0 ||
+                              next[rank].value[n][c] == now[rank].value[n][c]);
+        memcpy(now, next, sizeof now);
+    }
+    double worst = 0.0;
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct held wanted = lay_out(to, rank);
+        for (int n = 0; n < BATCH; n++)
+            for (int c = 0; c < CHANNELS; c++)
+                worst = fmax(worst, fabs(wanted.value[n][c] - now[rank].value[n][c]));
+    }
+    CHECK_NEAR(worst, 0.0, 1e-9); /* sums of at most 12 fractions of numbers below 300 */
+}
+
+static void test_changes(void)
+{
+    struct ghp_layout all[1 + 3 * 5] = {{GHP_LAYOUT_BATCH, 1}};
+    int n = 1;
+    for (int m = 2; m <= WORKERS; m++)
+        for (int kind = GHP_LAYOUT_CHANNEL; kind <= GHP_LAYOUT_PARTIAL && WORKERS % m == 0; kind++)
+            all[n++] = (struct ghp_layout){(enum ghp_layout_kind)kind, m};
+    CHECK_EQ(n, 16);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            check_change(all[i], all[j]);
+}
+
+static void test_choices(void)
+{
+    struct ghp_layer conv = {.name = "c", .op = GHP_OP_CONV2D, .in = {3, 8, 8}, .out = {8, 8, 8}};
+    conv.window.groups = 1;
+    struct ghp_split splits[GHP_MAX_CHOICES];
+    struct ghp_extent four = {4, 8};
+    CHECK_EQ(ghp_split_choices(&conv, four, splits, GHP_MAX_CHOICES), 3); /* data, out:2, out:4 */
+    CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use data");
+    CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_OUT, 3}, four), GHP_ERR_INPUT);
+    CHECK_MESSAGE("divisor of 4");
+    CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_FULL, 2}, four),
+                 GHP_ERR_INPUT);
+    CHECK_MESSAGE("data, out, in");
+    struct ghp_layer loss = {
+        .name = "l", .op = GHP_OP_SOFTMAX_CE, .in = {10, 1, 1}, .out = {10, 1, 1}};
+    CHECK_EQ(ghp_split_choices(&loss, four, splits, GHP_MAX_CHOICES), 3); /* data, full:2, full:4 */
+    CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_FULL, 4}, four), GHP_OK);
+}
+
+static void test_extent(void)
+{
+    CHECK_STATUS(ghp_extent_check((struct ghp_extent){4, 128}), GHP_OK);
+    CHECK_STATUS(ghp_extent_check((struct ghp_extent){6, 128}), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use 4 or 8 workers, or batch 126 or 132");
+    CHECK_STATUS(ghp_extent_check((struct ghp_extent){8, 4}), GHP_ERR_INPUT);
+    CHECK_MESSAGE("at most 4 workers");
+    CHECK_STATUS(ghp_extent_check((struct ghp_extent){0, 4}), GHP_ERR_INPUT);
+}
+
+static void test_text(void)
+{
+    struct ghp_split split;
+    char text[32];
+    CHECK_STATUS(ghp_split_parse("out:4", &split), GHP_OK);
+    CHECK(split.kind == GHP_SPLIT_OUT && split.degree == 4);
+    ghp_split_text(split, text, sizeof text);
+    CHECK_TEXT(text, "out:4");
+    CHECK_STATUS(ghp_split_parse("data", &split), GHP_OK);
+    CHECK(split.degree == 1);
+    const char *bad[] = {"data:2", "out", "out:", "out:x", "side:2", "", "in:1", "in:-2", "out:4 "};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_STATUS(ghp_split_parse(bad[i], &split), GHP_ERR_INPUT);
+}
+
+/* Against the first number from above that divides both. */
+static void test_gcd(void)
+{
+    for (int64_t a = 1; a <= 48; a++)
+        for (int64_t b = 1; b <= 48; b++) {
+            int64_t greatest = a;
+
+            while (a % greatest != 0 || b % greatest != 0)
+                greatest--;
+            CHECK_EQ(ghp_gcd(a, b), greatest);
+        }
+    CHECK_EQ(ghp_gcd(0, 6), 6);
+    CHECK_EQ(ghp_gcd(6, 0), 6);
+}
+
+CHECK_TEST(split)
+{
+    test_changes();
+    test_choices();
+    test_extent();
+    test_text();
+    test_gcd();
+    return check_end();
+}

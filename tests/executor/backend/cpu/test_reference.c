@@ -1,0 +1,382 @@
+/* tests/executor/backend/cpu/test_reference.c - the reference backend: forward against the definitions, gradients
+ * against finite differences of the forward pass in double, float against double, and what each operation promises
+ * besides. */
+#include "tests/executor/op_case.h"
+#include "tests/check.h"
+
+#include "executor/backend/backend_private.h"
+#include "executor/platform/random.h"
+
+#include <float.h>
+
+static const struct ghp_backend_ops *const ops = &ghp_backend_reference;
+static struct ghp_backend *doubles, *floats;
+
+static void open_backends(void)
+{
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 8, .threads = 1}, &doubles), GHP_OK);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &floats), GHP_OK);
+}
+
+static void must_init(struct ghp_opset *set, const struct ghp_local *local, int element_bytes)
+{
+    if (!CHECK_STATUS(ghp_opset_init(local, element_bytes, GHP_OPSET_ALL, set), GHP_OK)) exit(1);
+}
+
+static bool trains_state(const struct ghp_local *local)
+{
+    return local->op == GHP_OP_BATCH_NORM;
+}
+
+/* Forward passes only, without changing running statistics. */
+static void forward(struct ghp_opset *set, struct ghp_backend *backend)
+{
+    double before[2][64] = {{0}};
+    for (int s = 0; trains_state(&set->local) && s < 2; s++)
+        for (int64_t i = 0; i < set->local.c; i++)
+            before[s][i] = op_case_get(set, set->call.at.state[s], i);
+    if (ghp_local_has_pass(&set->local, GHP_PASS_STATS))
+        op_case_run(set, ops, backend, GHP_PASS_STATS, NULL);
+    op_case_run(set, ops, backend, GHP_PASS_FORWARD, NULL);
+    for (int s = 0; trains_state(&set->local) && s < 2; s++)
+        for (int64_t i = 0; i < set->local.c; i++)
+            op_case_set(set, set->call.at.state[s], i, before[s][i]);
+}
+
+/* Each term of a sum is rounded once: |error| <= terms eps max|term|; the largest cases have a few hundred terms. */
+static void check_definition(const struct ghp_local *local)
+{
+    struct ghp_opset set;
+    int64_t n = ghp_local_out_elements(local);
+    double *y = ghp_alloc((size_t)n, sizeof *y);
+    must_init(&set, local, 8);
+    for (int training = 1; training >= 0; training--) {
+        double worst = 0.0;
+        set.call.training = training == 1;
+        op_case_define(&set, y);
+        forward(&set, doubles);
+        for (int64_t i = 0; i < n; i++)
+            worst = fmax(worst, fabs(op_case_get(&set, set.call.at.y, i) - y[i]));
+        if (!CHECK_NEAR(worst, 0.0, 1e-12))
+            fprintf(stderr, "  in %s\n", op_case_text(local, GHP_PASS_FORWARD));
+    }
+    free(y);
+    ghp_opset_release(&set);
+}
+
+static void clear_metrics(struct ghp_opset *set)
+{
+    if (set->call.at.metrics != NULL)
+        memset(set->call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+}
+
+/* The scalar whose gradient the backward passes give when dy is the set's dy. */
+static double objective(struct ghp_opset *set)
+{
+    forward(set, doubles);
+    if (set->local.op == GHP_OP_SOFTMAX_CE) {
+        double loss = set->call.at.metrics[GHP_METRIC_LOSS];
+        clear_metrics(set);
+        return loss * set->call.loss_scale;
+    }
+    double sum = 0.0;
+    for (int64_t i = 0; i < ghp_local_out_elements(&set->local); i++)
+        sum += op_case_get(set, set->call.at.y, i) * op_case_get(set, set->call.at.dy, i);
+    return sum;
+}
+
+/* Central differences with step h: error h^2 f''' / 6 + eps |f| / h, about 1e-9 for f of order 10 and h = 1e-5. */
+static void check_gradient(struct ghp_opset *set, void *tensor, const double *gradient, int64_t n,
+                           const char *what)
+{
+    const double step = 1e-5;
+    double worst = 0.0, scale = 1.0;
+    int64_t every = n / 48 + 1;
+    for (int64_t i = 0; i < n; i++)
+        scale = fmax(scale, fabs(gradient[i]));
+    for (int64_t i = 0; i < n; i += every) {
+        double value = op_case_get(set, tensor, i);
+        op_case_set(set, tensor, i, value + step);
+        double above = objective(set);
+        op_case_set(set, tensor, i, value - step);
+        double below = objective(set);
+        op_case_set(set, tensor, i, value);
+        worst = fmax(worst, fabs((above - below) / (2.0 * step) - gradient[i]));
+    }
+    if (!CHECK_NEAR(worst / scale, 0.0, 2e-8))
+        fprintf(stderr, "  in %s of %s\n", what, op_case_text(&set->local, GHP_PASS_FORWARD));
+}
+
+static void check_gradients(const struct ghp_local *local)
+{
+    struct ghp_opset set;
+    must_init(&set, local, 8);
+    forward(&set, doubles);
+    clear_metrics(&set);
+    op_case_run_all(&set, ops, doubles);
+    clear_metrics(&set);
+    if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA))
+        for (int i = 0; i < ghp_opset_inputs(local); i++)
+            check_gradient(&set, (void *)(uintptr_t)set.call.at.x[i], set.call.at.dx[i],
+                           ghp_opset_input_elements(local, i), "dx");
+    if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_WEIGHT))
+        for (int i = 0; i < ghp_opset_weights(local); i++)
+            check_gradient(&set, set.call.at.w[i], set.call.at.dw[i],
+                           ghp_local_weight_elements(local) / ghp_opset_weights(local), "dw");
+    ghp_opset_release(&set);
+}
+
+/* Inputs are the same numbers and sums are in double, so a float result is rounded a few times only. */
+static void check_float(const struct ghp_local *local)
+{
+    struct ghp_opset a, b;
+    must_init(&a, local, 4);
+    must_init(&b, local, 8);
+    op_case_run_all(&a, ops, floats);
+    op_case_run_all(&b, ops, doubles);
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
+        struct op_tensor ta[OP_MAX_TENSORS], tb[OP_MAX_TENSORS];
+        if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
+        int n = op_case_written(&a, (enum ghp_pass)pass, ta);
+        op_case_written(&b, (enum ghp_pass)pass, tb);
+        for (int t = 0; t < n; t++) {
+            double worst = 0.0, scale = 1e-30;
+            for (int64_t i = 0; i < ta[t].elements; i++) {
+                double exact = op_case_get(&b, tb[t].data, i);
+                worst = fmax(worst, fabs(op_case_get(&a, ta[t].data, i) - exact));
+                scale = fmax(scale, fabs(exact));
+            }
+            if (!CHECK_NEAR(worst / scale, 0.0, 16 * FLT_EPSILON))
+                fprintf(stderr, "  in %s of %s\n", ta[t].name,
+                        op_case_text(local, (enum ghp_pass)pass));
+        }
+    }
+    ghp_opset_release(&a);
+    ghp_opset_release(&b);
+}
+
+/* relu, bias, dropout and flat flatten may write over their input. */
+static void check_in_place(const struct ghp_local *local)
+{
+    struct ghp_opset apart, over;
+    must_init(&apart, local, 8);
+    must_init(&over, local, 8);
+    size_t bytes = (size_t)(ghp_local_out_elements(local) * 8);
+    struct ghp_kernel *kernel = NULL;
+    CHECK_STATUS(ops->prepare(doubles, local, GHP_PASS_FORWARD, &kernel), GHP_OK);
+    over.call.at.y = (void *)(uintptr_t)over.call.at.x[0];
+    CHECK_STATUS(ops->run(kernel, &apart.call), GHP_OK);
+    CHECK_STATUS(ops->run(kernel, &over.call), GHP_OK);
+    ops->release(kernel);
+    CHECK(memcmp(apart.call.at.y, over.call.at.y, bytes) == 0);
+    if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA)) {
+        CHECK_STATUS(ops->prepare(doubles, local, GHP_PASS_BACKWARD_DATA, &kernel), GHP_OK);
+        over.call.at.dx[0] = over.call.at.dy;
+        CHECK_STATUS(ops->run(kernel, &apart.call), GHP_OK);
+        CHECK_STATUS(ops->run(kernel, &over.call), GHP_OK);
+        ops->release(kernel);
+        CHECK(memcmp(apart.call.at.dx[0], over.call.at.dy, bytes) == 0);
+    }
+    ghp_opset_release(&apart);
+    ghp_opset_release(&over);
+}
+
+static void run_shares(struct ghp_opset *set, enum ghp_pass pass, int parts)
+{
+    const struct ghp_loop *loop = ghp_loop_find(set->local.op, pass);
+    set->call.at.scratch = ghp_opset_block(loop->scratch_bytes(&set->local, parts, 8));
+    for (int part = parts; part-- > 0;)
+        loop->stages[GHP_PRECISION_DOUBLE].run(&set->local, &set->call,
+                                               (struct ghp_share){part, parts});
+    free(set->call.at.scratch);
+}
+
+/* The shares of threads write what is theirs alone: in falling order they give the whole. */
+static void check_pool_shares(const struct ghp_local *local)
+{
+    struct ghp_opset whole, shares;
+    must_init(&whole, local, 8);
+    must_init(&shares, local, 8);
+    for (int pass = GHP_PASS_FORWARD; pass <= GHP_PASS_BACKWARD_DATA; pass++) {
+        run_shares(&whole, (enum ghp_pass)pass, 1);
+        run_shares(&shares, (enum ghp_pass)pass, 5);
+    }
+    CHECK(memcmp(whole.call.at.y, shares.call.at.y, (size_t)(ghp_local_out_elements(local) * 8)) ==
+          0);
+    CHECK(memcmp(whole.call.at.dx[0], shares.call.at.dx[0],
+                 (size_t)(ghp_local_in_elements(local) * 8)) == 0);
+    ghp_opset_release(&whole);
+    ghp_opset_release(&shares);
+}
+
+/* A part of the samples and channels has the whole's mask. */
+static void check_dropout_parts(void)
+{
+    struct ghp_local whole = {GHP_OP_DROPOUT,        4, 12, 3, 2, 12, 3, 2, .n_inputs = 1,
+                              .norm = {.ratio = 0.5}};
+    struct ghp_local part = whole;
+    struct ghp_opset a, b;
+    int64_t kept = 0;
+    part.n = 2;
+    part.c = part.k = 5;
+    must_init(&a, &whole, 8);
+    must_init(&b, &part, 8);
+    a.call.layer = b.call.layer = 3;
+    a.call.step = b.call.step = 9;
+    a.call.first_sample = 8;
+    b.call.first_sample = 10;
+    b.call.first_channel = 6;
+    b.call.global_channels = 12;
+    op_case_run(&a, ops, doubles, GHP_PASS_FORWARD, NULL);
+    op_case_run(&b, ops, doubles, GHP_PASS_FORWARD, NULL);
+    for (int64_t n = 0; n < 2; n++)
+        for (int64_t pixel = 0; pixel < 6; pixel++)
+            for (int64_t c = 0; c < 5; c++) {
+                bool zero_a =
+                    op_case_get(&a, a.call.at.y, ((n + 2) * 6 + pixel) * 12 + 6 + c) == 0.0;
+                bool zero_b = op_case_get(&b, b.call.at.y, (n * 6 + pixel) * 5 + c) == 0.0;
+                CHECK_EQ(zero_a, zero_b);
+                kept += zero_a ? 0 : 1;
+            }
+    CHECK(kept > 15 && kept < 45);
+    ghp_opset_release(&a);
+    ghp_opset_release(&b);
+}
+
+/* Statistics whose mean is a thousand deviations away keep their digits, and running statistics are mixed as promised. */
+static void check_norm_statistics(void)
+{
+    struct ghp_local local = {GHP_OP_BATCH_NORM,
+                              8,
+                              1,
+                              4,
+                              4,
+                              1,
+                              4,
+                              4,
+                              .n_inputs = 1,
+                              .norm = {.epsilon = 0.0, .momentum = 0.25}};
+    struct ghp_opset set;
+    must_init(&set, &local, 8);
+    double *x = (double *)(uintptr_t)set.call.at.x[0], mean = 0.0, variance = 0.0;
+    for (int i = 0; i < 128; i++) {
+        x[i] += 1000.0;
+        mean += x[i] / 128.0;
+    }
+    for (int i = 0; i < 128; i++)
+        variance += (x[i] - mean) * (x[i] - mean) / 127.0;
+    op_case_set(&set, set.call.at.state[0], 0, 1000.0);
+    op_case_set(&set, set.call.at.state[1], 0, 3.0);
+    op_case_run(&set, ops, doubles, GHP_PASS_STATS, NULL);
+    op_case_run(&set, ops, doubles, GHP_PASS_FORWARD, NULL);
+    CHECK_NEAR(op_case_get(&set, set.call.at.saved, 0), mean, 1e-12);
+    CHECK_NEAR(op_case_get(&set, set.call.at.saved, 1), 1.0 / sqrt(variance * 127.0 / 128.0),
+               1e-12);
+    CHECK_NEAR(op_case_get(&set, set.call.at.state[0], 0), 750.0 + 0.25 * mean, 1e-12);
+    CHECK_NEAR(op_case_get(&set, set.call.at.state[1], 0), 2.25 + 0.25 * variance, 1e-12);
+    ghp_opset_release(&set);
+}
+
+/* Sums of two halves, added, give what the whole gives: what STAT_REDUCE relies on. */
+static void check_norm_halves(void)
+{
+    struct ghp_local whole = {GHP_OP_BATCH_NORM,
+                              6,
+                              5,
+                              2,
+                              2,
+                              5,
+                              2,
+                              2,
+                              .n_inputs = 1,
+                              .norm = {.epsilon = 1e-5, .momentum = 0.1}};
+    struct ghp_local half = whole;
+    struct ghp_opset a, b;
+    double sum[10] = {0.0};
+    half.n = 3;
+    must_init(&a, &whole, 8);
+    must_init(&b, &half, 8);
+    op_case_run(&a, ops, doubles, GHP_PASS_STATS, NULL);
+    for (int part = 0; part < 2; part++) {
+        memcpy((void *)(uintptr_t)b.call.at.x[0], (const double *)a.call.at.x[0] + part * 60,
+               60 * sizeof(double));
+        op_case_run(&b, ops, doubles, GHP_PASS_STATS, NULL);
+        for (int i = 0; i < 10; i++)
+            sum[i] += b.call.at.stats[i];
+    }
+    for (int i = 0; i < 10; i++)
+        CHECK_NEAR(sum[i], a.call.at.stats[i], 1e-13);
+    ghp_opset_release(&a);
+    ghp_opset_release(&b);
+}
+
+static void check_loss(void)
+{
+    struct ghp_local local = {GHP_OP_SOFTMAX_CE, 3, 4, 1, 1, 4, 1, 1, .n_inputs = 1};
+    struct ghp_opset set;
+    must_init(&set, &local, 8);
+    const double logits[12] = {1000.0, 0.0, 0.0, 0.0, 2.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 5.0};
+    const int32_t labels[3] = {0, 1, 0};
+    memcpy((void *)(uintptr_t)set.call.at.x[0], logits, sizeof logits);
+    memcpy((void *)(uintptr_t)set.call.at.labels, labels, sizeof labels);
+    set.call.valid_samples = 2;
+    set.call.at.metrics[GHP_METRIC_SAMPLES] = 7.0;
+    op_case_run(&set, ops, doubles, GHP_PASS_FORWARD, NULL);
+    CHECK_NEAR(set.call.at.metrics[GHP_METRIC_LOSS], log(2.0 + exp(-1.0) + exp(-2.0)), 1e-14);
+    CHECK_NEAR(set.call.at.metrics[GHP_METRIC_CORRECT], 1.0, 0.0); /* of equals the first wins */
+    CHECK_NEAR(set.call.at.metrics[GHP_METRIC_SAMPLES], 9.0, 0.0);
+    ghp_opset_release(&set);
+}
+
+static void check_update(void)
+{
+    double w[3] = {1.0, -2.0, 0.5}, v[3] = {0.25, 0.0, -1.0}, dw[3] = {0.5, 1.0, -0.25};
+    struct ghp_update update = {w, v, dw, 3, 0.1, 0.9, 0.01, NULL};
+    CHECK_STATUS(ops->update(doubles, &update), GHP_OK);
+    CHECK_NEAR(v[0], 0.9 * 0.25 + 0.5 + 0.01, 1e-15);
+    CHECK_NEAR(w[0], 1.0 - 0.1 * (0.9 * 0.25 + 0.51), 1e-15);
+    CHECK_NEAR(v[2], -0.9 - 0.25 + 0.005, 1e-15);
+    float to[2] = {1.0f, 2.0f}, from[2] = {0.5f, -1.0f};
+    CHECK_STATUS(ops->accumulate(floats, to, from, (struct ghp_numbers){2, 4}), GHP_OK);
+    CHECK_NEAR(to[0], 1.5, 0.0);
+    CHECK_NEAR(to[1], 1.0, 0.0);
+}
+
+static void check_refusals(void)
+{
+    struct ghp_backend *none = NULL;
+    struct ghp_kernel *kernel = NULL;
+    struct ghp_local relu = {GHP_OP_RELU, 1, 1, 1, 1, 1, 1, 1, .n_inputs = 1};
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 2, .threads = 1}, &none), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use 4 or 8");
+    CHECK_STATUS(ops->prepare(doubles, &relu, GHP_PASS_BACKWARD_WEIGHT, &kernel), GHP_ERR_INPUT);
+    CHECK_MESSAGE("relu");
+    CHECK(ghp_backend_find("reference") == ops);
+    CHECK(ghp_backend_find("no such backend") == NULL);
+}
+
+CHECK_TEST(reference)
+{
+    int n;
+    const struct ghp_local *cases = op_case_all(&n);
+    open_backends();
+    for (int i = 0; i < n; i++) {
+        enum ghp_op op = cases[i].op;
+        check_definition(&cases[i]);
+        check_gradients(&cases[i]);
+        check_float(&cases[i]);
+        if (op == GHP_OP_MAX_POOL) check_pool_shares(&cases[i]);
+        if (op == GHP_OP_RELU || op == GHP_OP_DROPOUT || op == GHP_OP_BIAS ||
+            op == GHP_OP_ACTIVATION)
+            check_in_place(&cases[i]);
+    }
+    check_dropout_parts();
+    check_norm_statistics();
+    check_norm_halves();
+    check_loss();
+    check_update();
+    check_refusals();
+    ops->close(doubles);
+    ops->close(floats);
+    return check_end();
+}

@@ -1,0 +1,439 @@
+/* ghp-test: timeout=600 emulated=yes
+ *
+ * What the cuda backend's kernels take along (executor/engine/fuse.h) against the reference's passes one by one, in float, tf32 and
+ * bf16: bias and ReLU behind a convolution and a linear layer, a ReLU behind an addition and a batch norm, a batch norm's own
+ * sums and the addition behind it, backward passes of all these, a max pool behind a ReLU, a sum of gradients before one; and a
+ * batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no tensor but those that the passes
+ * write may change.
+ *
+ * Bound: as in test_cuda_ops.c. Skipped without a GPU. */
+#include "tests/executor/twin_case.h"
+#include "tests/executor/op_case.h"
+#include "tests/check.h"
+
+#include "executor/backend/backend_private.h"
+#include "executor/engine/kernel_formats.h"
+
+#include <math.h>
+
+static const struct ghp_backend_ops *ops;
+static struct ghp_backend *reference, *backend;
+
+static const struct setting {
+    const char *name;
+    int element_bytes;
+    bool tf32;
+    double bound;
+} settings[] = {{"float", 4, false, 1e-4}, {"tf32", 4, true, 2e-3}, {"bf16", 2, false, 2e-2}},
+  *setting;
+
+static int kernels;
+
+/* ---- tensors beside the set's ---- */
+
+/* n numbers on the device: of the precision, or floats. Released by the caller. */
+static void *put(const struct twin_case *c, const float *values, int64_t n, bool wide)
+{
+    struct ghp_device device = c->there.device;
+    int64_t bytes = n * (wide ? 4 : setting->element_bytes);
+    uint16_t *narrow = ghp_alloc((size_t)n, sizeof *narrow);
+    void *made = NULL;
+
+    for (int64_t i = 0; i < n; i++)
+        narrow[i] = ghp_bf16_of(values[i]);
+    CHECK_STATUS(ghp_device_allocate(device, bytes, &made), GHP_OK);
+    CHECK_STATUS(
+        ghp_device_write(device, made, bytes == 2 * n ? (void *)narrow : (void *)values, bytes),
+        GHP_OK);
+    free(narrow);
+    return made;
+}
+
+/* Numbers that every precision holds, of both signs. */
+static float *make(int64_t n)
+{
+    float *values = ghp_alloc((size_t)n, sizeof *values);
+
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (float)(i * i % 11 - 5) / 8;
+    return values;
+}
+
+/* ---- one kernel beside the reference ---- */
+
+/* Runs the kernel on the reference's tensors of before the pass; `w1`, `x1`: more of them. */
+static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_formats along, void *w1,
+                const void *x1)
+{
+    struct ghp_tensors *at = &c->there.call.at, was = *at;
+    struct ghp_kernel *kernel = NULL;
+
+    CHECK_STATUS(ops->prepare_blocked(backend, &c->right.local, pass, NULL, along, &kernel),
+                 GHP_OK);
+    if (!CHECK(kernel != NULL)) return;
+    CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
+    if (w1 != NULL) at->w[1] = w1;
+    if (x1 != NULL) at->x[1] = x1;
+    CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK);
+    *at = was;
+    CHECK_STATUS(twin_case_fetch(c), GHP_OK);
+    ops->release(kernel);
+    kernels++;
+}
+
+static void expect(struct twin_case *c, enum ghp_pass pass)
+{
+    CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+}
+
+/* All tensors but one, which the reference's passes change and the kernel does not. */
+static void compare(struct twin_case *c, const char *what, const char *but)
+{
+    for (int i = 0; i < c->n; i++) {
+        const struct twin_tensor *t = &c->tensors[i];
+        double error = strcmp(t->name, but) == 0 ? 0 : twin_case_error(c, t);
+
+        if (!CHECK(error <= setting->bound))
+            fprintf(stderr, "  %s of %s, %s: %.3g\n", t->name, what, setting->name, error);
+    }
+    twin_case_round(c);
+}
+
+static void apply_relu(float *values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        values[i] = values[i] > 0 ? values[i] : 0;
+}
+
+/* What a ReLU lets through of dy, by its output. */
+static void mask(struct ghp_opset *set)
+{
+    const float *y = set->call.at.y;
+    float *dy = set->call.at.dy;
+
+    for (int64_t i = 0; i < ghp_local_out_elements(&set->local); i++)
+        if (!(y[i] > 0)) dy[i] = 0;
+}
+
+static void open_case(struct twin_case *c, const struct ghp_local *local)
+{
+    twin_case_open(c, ghp_backend_device(ops, backend), local, setting->element_bytes);
+}
+
+/* ---- the cases ---- */
+
+static void check_product(const struct ghp_local *local, struct ghp_formats along)
+{
+    struct twin_case c;
+    float *bias = make(local->k);
+    void *there;
+
+    open_case(&c, local);
+    there = put(&c, bias, local->k, true);
+    run(&c, GHP_PASS_FORWARD, along, there, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    float *y = c.right.call.at.y;
+    int64_t n = ghp_local_out_elements(local);
+    for (int64_t i = 0; along.bias && i < n; i++)
+        y[i] += bias[i % local->k];
+    if (along.relu) apply_relu(y, n);
+    compare(&c, op_case_text(local, GHP_PASS_FORWARD), "");
+    ghp_device_release(c.there.device, there);
+    free(bias);
+    twin_case_close(&c);
+}
+
+static void check_add(int64_t channels, int64_t size)
+{
+    struct ghp_local local = twin_case_shape(GHP_OP_ADD, 5, channels, size);
+    struct twin_case c;
+
+    open_case(&c, &local);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){.relu = true}, NULL, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    apply_relu(c.right.call.at.y, ghp_local_out_elements(&local));
+    compare(&c, "an addition and a ReLU", "");
+    twin_case_close(&c);
+}
+
+static void norm_forward(struct twin_case *c, struct ghp_formats along, const float *other,
+                         const void *there)
+{
+    const struct ghp_local *local = &c->right.local;
+    int64_t n = ghp_local_out_elements(local);
+    float *y = c->right.call.at.y;
+
+    if (!along.stats) expect(c, GHP_PASS_STATS);
+    run(c, GHP_PASS_FORWARD, along, NULL, along.add ? there : NULL);
+    if (along.stats) expect(c, GHP_PASS_STATS);
+    expect(c, GHP_PASS_FORWARD);
+    for (int64_t i = 0; along.add && i < n; i++)
+        y[i] += other[i];
+    if (along.relu) apply_relu(y, n);
+    compare(c, "a batch norm, forward", along.stats ? "stats" : "");
+}
+
+/* The ReLU is behind the batch norm, or behind the addition, and then not the backward passes' concern. */
+static void norm_back(struct twin_case *c, struct ghp_formats along)
+{
+    along.relu = along.relu && !along.add;
+    along.add = false;
+    if (!along.stats) {
+        run(c, GHP_PASS_BACKWARD_STATS, along, NULL, NULL);
+        if (along.relu) mask(&c->right);
+        expect(c, GHP_PASS_BACKWARD_STATS);
+        compare(c, "a batch norm's sums, backward", "dy");
+    }
+    run(c, GHP_PASS_BACKWARD_DATA, along, NULL, NULL);
+    if (along.relu) mask(&c->right);
+    if (along.stats) expect(c, GHP_PASS_BACKWARD_STATS);
+    expect(c, GHP_PASS_BACKWARD_DATA);
+    compare(c, "a batch norm, backward", "dy");
+}
+
+static void check_norm(int64_t channels, int64_t size, struct ghp_formats along)
+{
+    struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, channels, size);
+    int64_t n = ghp_local_out_elements(&local);
+    float *other = make(n);
+    struct twin_case c;
+    void *there;
+
+    open_case(&c, &local);
+    there = put(&c, other, n, false);
+    norm_forward(&c, along, other, there);
+    norm_back(&c, along);
+    ghp_device_release(c.there.device, there);
+    free(other);
+    twin_case_close(&c);
+}
+
+/* Without training: by the running statistics, whose sums nobody takes. */
+static void check_norm_evaluates(void)
+{
+    struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, 48, 6);
+    struct twin_case c;
+
+    open_case(&c, &local);
+    c.right.call.training = c.there.call.training = false;
+    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){.stats = true, .relu = true}, NULL, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    apply_relu(c.right.call.at.y, ghp_local_out_elements(&local));
+    for (int i = 0; i < c.n; i++) { /* `saved` stays as it was made */
+        if (strcmp(c.tensors[i].name, "y") != 0) continue;
+        CHECK(twin_case_error(&c, &c.tensors[i]) <= setting->bound);
+    }
+    twin_case_close(&c);
+}
+
+/* Statistics that move apart: what a ghost batch adds is noted beside them. */
+static void check_norm_drifts(bool adds)
+{
+    struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, 40, 6);
+    float *drift = make(local.c), got[2][40];
+    struct twin_case c;
+    void *there[2];
+
+    open_case(&c, &local);
+    expect(&c, GHP_PASS_STATS);
+    for (int i = 0; i < 2; i++) {
+        there[i] = put(&c, drift, local.c, true);
+        c.right.call.at.drift[i] = ghp_alloc((size_t)local.c, sizeof(float));
+        memcpy(c.right.call.at.drift[i], drift, (size_t)local.c * sizeof(float));
+        c.there.call.at.drift[i] = there[i];
+    }
+    c.right.call.drift_share = c.there.call.drift_share = 0.25;
+    c.right.call.drift_adds = c.there.call.drift_adds = adds;
+    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){0}, NULL, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    compare(&c, "a batch norm whose statistics drift", "");
+    for (int i = 0; i < 2; i++) {
+        const float *right = c.right.call.at.drift[i];
+
+        CHECK_STATUS(ghp_device_read(c.there.device, got[i], there[i], (int64_t)sizeof got[i]),
+                     GHP_OK);
+        for (int64_t k = 0; k < local.c; k++)
+            CHECK(fabsf(got[i][k] - right[k]) <= 1e-5f * (1 + fabsf(right[k])));
+        CHECK(fabsf(right[0] - drift[0]) > 1e-6f);
+        ghp_device_release(c.there.device, there[i]);
+        free(c.right.call.at.drift[i]);
+    }
+    free(drift);
+    twin_case_close(&c);
+}
+
+static void check_gate(int64_t channels, int64_t stride)
+{
+    struct ghp_local local = twin_case_shape(GHP_OP_MAX_POOL, 5, channels, 6);
+    struct twin_case c;
+    int64_t n, closed = 0;
+
+    local.window.stride_h = local.window.stride_w = stride;
+    local = op_case_conv(local);
+    open_case(&c, &local);
+    float *x = (float *)(uintptr_t)c.right.call.at.x[0];
+    n = ghp_local_in_elements(&local);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] > 0.8f ? x[i] : 0;
+    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){.relu = true}, NULL, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    compare(&c, "a max pool", "saved");
+    for (int64_t i = 0; i < ghp_local_out_elements(&local); i++)
+        closed += !(((const float *)c.right.call.at.y)[i] > 0);
+    CHECK(closed > 0 && closed < ghp_local_out_elements(&local));
+    /* its own places in, the ReLU's gradient out */
+    memcpy(c.right.call.at.saved, c.got.call.at.saved, (size_t)ghp_local_saved_bytes(&local, 4));
+    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_formats){0}, NULL, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    expect(&c, GHP_PASS_BACKWARD_DATA);
+    float *dx = c.right.call.at.dx[0];
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = x[i] > 0 ? dx[i] : 0;
+    compare(&c, "a max pool and a ReLU, backward", "saved");
+    twin_case_close(&c);
+}
+
+/* to += from where y lets it through, on vectors and what is left of them. */
+static void check_gated_sum(int64_t n)
+{
+    struct ghp_local any = twin_case_shape(GHP_OP_RELU, 1, 8, 1);
+    struct twin_case c;
+    float *values = make(3 * n);
+    int64_t bytes = n * setting->element_bytes;
+    uint16_t *got = ghp_alloc((size_t)n, sizeof(float));
+    void *there[3];
+
+    open_case(&c, &any);
+    for (int i = 0; i < 3; i++)
+        there[i] = put(&c, values + i * n, n, false);
+    CHECK_STATUS(
+        ops->accumulate_gated(
+            backend,
+            &(struct ghp_gated_sum){there[0], there[1], there[2], {n, setting->element_bytes}}),
+        GHP_OK);
+    CHECK_STATUS(ghp_device_read(c.there.device, got, there[0], bytes), GHP_OK);
+    for (int64_t i = 0; i < n; i++) {
+        float right = values[2 * n + i] > 0 ? values[i] + values[n + i] : 0;
+
+        CHECK(right == (setting->element_bytes == 2 ? ghp_bf16_value(got[i])
+                                                    : ((const float *)(void *)got)[i]));
+    }
+    for (int i = 0; i < 3; i++)
+        ghp_device_release(c.there.device, there[i]);
+    free(got);
+    free(values);
+    twin_case_close(&c);
+}
+
+static void check_doubles(void)
+{
+    struct ghp_device device = ghp_backend_device(ops, backend);
+    double values[2][5] = {{1, -2, 1e-9, 0, 1e300}, {0.5, 2, 1, -1, 1e300}}, got[5];
+    void *there[2] = {NULL, NULL};
+
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(ghp_device_allocate(device, sizeof values[i], &there[i]), GHP_OK);
+        CHECK_STATUS(ghp_device_write(device, there[i], values[i], sizeof values[i]), GHP_OK);
+    }
+    CHECK_STATUS(ops->accumulate(backend, there[0], there[1], (struct ghp_numbers){5, 8}), GHP_OK);
+    CHECK_STATUS(ghp_device_read(device, got, there[0], sizeof got), GHP_OK);
+    for (int i = 0; i < 5; i++)
+        CHECK(got[i] == values[0][i] + values[1][i]);
+    for (int i = 0; i < 2; i++)
+        ghp_device_release(device, there[i]);
+}
+
+/* What nothing takes along comes out as no kernel, and exact algorithms take nothing. */
+static void check_refusals(struct ghp_backend *exact)
+{
+    static const struct wish {
+        enum ghp_op op;
+        enum ghp_pass pass;
+        struct ghp_formats along;
+    } wishes[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
+                  {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}}};
+
+    for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
+        struct ghp_local local = twin_case_shape(wishes[i].op, 2, 8, 4);
+        struct ghp_kernel *kernel = NULL;
+
+        CHECK_STATUS(
+            ops->prepare_blocked(backend, &local, wishes[i].pass, NULL, wishes[i].along, &kernel),
+            GHP_OK);
+        CHECK(kernel == NULL);
+    }
+    CHECK(ghp_formats_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(ghp_formats_fuses(ops, backend, GHP_OP_LINEAR, GHP_PASS_FORWARD));
+    CHECK(!ghp_formats_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
+    CHECK(!ghp_formats_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
+    CHECK(ghp_formats_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
+}
+
+static void check_setting(void)
+{
+    static const int64_t channels[] = {48, 7}; /* vectors, and none */
+    struct ghp_local products[] = {
+        twin_case_shape(GHP_OP_CONV2D, 3, 16, 7), twin_case_shape(GHP_OP_CONV2D, 2, 7, 5),
+        twin_case_shape(GHP_OP_LINEAR, 9, 64, 1), twin_case_shape(GHP_OP_LINEAR, 3, 5, 1)};
+
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
+        for (int along = 1; along < 4; along++)
+            check_product(&products[i],
+                          (struct ghp_formats){.bias = (along & 1) > 0, .relu = (along & 2) > 0});
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
+        check_add(channels[i], 6);
+        check_gate(channels[i], 1);
+        check_gate(channels[i], 2);
+        for (int way = 0; way < 6; way++)
+            check_norm(
+                channels[i], 6,
+                (struct ghp_formats){.relu = way & 1, .stats = way / 2 > 0, .add = way / 2 > 1});
+    }
+    check_norm_evaluates();
+    check_norm_drifts(false);
+    check_norm_drifts(true);
+    check_gated_sum(1000);
+    check_gated_sum(1003);
+}
+
+/* Settings named on the command line, or all. */
+static bool is_wanted(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], setting->name) == 0) return true;
+    return argc < 2;
+}
+
+CHECK_TEST(cuda_fused)
+{
+    struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
+    struct ghp_backend *exact = NULL;
+
+    ops = ghp_backend_find("cuda");
+    if (!CHECK(ops != NULL)) return check_end();
+    if (ops->check() != GHP_OK) SKIP(ghp_status_message());
+    CHECK_STATUS(ghp_backend_reference.open(&plain, &reference), GHP_OK);
+    CHECK_STATUS(ops->open(&plain, &exact), GHP_OK);
+    for (size_t s = 0; s < sizeof settings / sizeof settings[0]; s++) {
+        struct ghp_backend_config config = {
+            .element_bytes = settings[s].element_bytes, .tf32 = settings[s].tf32, .threads = 1};
+
+        setting = &settings[s];
+        if (!is_wanted(argc, argv)) continue;
+        if (!CHECK_STATUS(ops->open(&config, &backend), GHP_OK)) continue;
+        kernels = 0;
+        check_setting();
+        check_doubles();
+        check_refusals(exact);
+        fprintf(stderr, "%s: %d kernels\n", setting->name, kernels);
+        ops->close(backend);
+    }
+    ops->close(exact);
+    ghp_backend_reference.close(reference);
+    return check_end();
+}

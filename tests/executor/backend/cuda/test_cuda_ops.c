@@ -1,0 +1,197 @@
+/* ghp-test: timeout=600 emulated=yes
+ *
+ * The cuda backend against the reference in float: every operation and pass at odd shapes and at those of networks, in
+ * float, tf32 and bf16, exact and fast. Both get the same numbers (in bf16: rounded to it), each pass starts from the
+ * reference's tensors, and what a pass must not write stays as it is.
+ *
+ * Bound: greatest difference over greatest number, 1e-4 in float, 2e-3 in tf32 (10 bits: 5e-4 a product, and roots of
+ * sums), 2e-2 in bf16 (8 bits: 4e-3 a stored number). Runs repeat bit for bit where results must. Skipped without a GPU. */
+#include "tests/executor/twin_case.h"
+#include "tests/executor/op_case.h"
+#include "tests/check.h"
+
+#include "executor/backend/backend_private.h"
+
+static const struct ghp_backend_ops *ops;
+static struct ghp_backend *reference;
+
+static const struct setting {
+    const char *name;
+    int element_bytes;
+    bool tf32, exact;
+    double bound;
+} settings[] = {{"float, exact", 4, false, true, 1e-4},
+                {"float", 4, false, false, 1e-4},
+                {"tf32", 4, true, false, 2e-3},
+                {"bf16, exact", 2, false, true, 2e-2},
+                {"bf16", 2, false, false, 2e-2}};
+
+static struct tally {
+    int passes, direct;
+    double worst;
+} tally;
+
+static void compare(const struct twin_case *c, enum ghp_pass pass, const struct setting *setting,
+                    const char *algorithm)
+{
+    for (int i = 0; i < c->n; i++) {
+        const struct twin_tensor *t = &c->tensors[i];
+        double error = twin_case_error(c, t);
+
+        if (t->written && error > tally.worst && setting->element_bytes == 4 && !setting->tf32)
+            tally.worst = error;
+        if (!CHECK(error <= (t->written ? setting->bound : 0)))
+            fprintf(stderr, "  %s of %s, %s, by %s: %.3g\n", t->name,
+                    op_case_text(&c->right.local, pass), setting->name, algorithm, error);
+    }
+}
+
+/* A second kernel, by the name of the first, gives the same bits from the same tensors. */
+static void check_repeats(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass,
+                          const char *algorithm)
+{
+    int64_t bytes = c->got.bytes;
+    struct ghp_kernel *kernel = NULL;
+    char *once = malloc((size_t)bytes);
+
+    memcpy(once, c->got.memory, (size_t)bytes);
+    if (CHECK_STATUS(ops->prepare_as(backend, &c->right.local, pass, algorithm, &kernel), GHP_OK)) {
+        CHECK_TEXT(ops->algorithm(kernel), algorithm);
+        CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
+        CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK);
+        CHECK_STATUS(twin_case_fetch(c), GHP_OK);
+        if (!CHECK(memcmp(once, c->got.memory, (size_t)bytes) == 0))
+            fprintf(stderr, "  %s by %s\n", op_case_text(&c->right.local, pass), algorithm);
+        ops->release(kernel);
+    }
+    free(once);
+}
+
+static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass,
+                       const struct setting *setting)
+{
+    struct ghp_kernel *kernel = NULL;
+    char algorithm[128];
+
+    /* metrics are added to: zero both */
+    if (c->right.call.at.metrics != NULL)
+        memset(c->right.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    if (!CHECK_STATUS(ops->prepare(backend, &c->right.local, pass, &kernel), GHP_OK)) return;
+    snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
+    CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
+    if (CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK)) {
+        CHECK_STATUS(twin_case_fetch(c), GHP_OK);
+        CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+        compare(c, pass, setting, algorithm);
+        twin_case_round(c);
+    }
+    ops->release(kernel);
+    tally.passes++;
+    tally.direct += strcmp(algorithm, "direct") == 0;
+}
+
+static void check_local(const struct ghp_local *local, struct ghp_backend *backend,
+                        const struct setting *setting)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+    struct twin_case c;
+
+    twin_case_open(&c, ghp_backend_device(ops, backend), local, setting->element_bytes);
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+        if (ghp_local_has_pass(local, order[i])) check_pass(&c, backend, order[i], setting);
+    twin_case_close(&c);
+}
+
+static void check_exact(const struct ghp_local *local, struct ghp_backend *backend)
+{
+    static const enum ghp_pass passes[] = {GHP_PASS_FORWARD, GHP_PASS_BACKWARD_WEIGHT,
+                                           GHP_PASS_BACKWARD_DATA};
+    struct twin_case c;
+
+    if (local->op != GHP_OP_CONV2D && local->op != GHP_OP_LINEAR) return;
+    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+        struct ghp_kernel *kernel = NULL;
+        char algorithm[128];
+
+        twin_case_open(&c, ghp_backend_device(ops, backend), local, 4);
+        if (!CHECK_STATUS(ops->prepare(backend, local, passes[i], &kernel), GHP_OK)) return;
+        snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
+        CHECK_STATUS(twin_case_send(&c, passes[i]), GHP_OK);
+        CHECK_STATUS(twin_case_run(&c, ops, kernel), GHP_OK);
+        CHECK_STATUS(twin_case_fetch(&c), GHP_OK);
+        ops->release(kernel);
+        check_repeats(&c, backend, passes[i], algorithm);
+        twin_case_close(&c);
+    }
+}
+
+/* Wide enough for vectors and several blocks: what the odd shapes never reach. */
+static void check_wide(struct ghp_backend *backend, const struct setting *setting)
+{
+    static const enum ghp_op wide[] = {
+        GHP_OP_CONV2D,     GHP_OP_BIAS, GHP_OP_RELU,    GHP_OP_MAX_POOL, GHP_OP_AVG_POOL,
+        GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_DROPOUT, GHP_OP_ADD,      GHP_OP_MUL};
+    struct ghp_local linear = twin_case_shape(GHP_OP_LINEAR, 16, 256, 1),
+                     flat = twin_case_shape(GHP_OP_FLATTEN, 3, 40, 9),
+                     loss = twin_case_shape(GHP_OP_SOFTMAX_CE, 33, 1000, 1);
+
+    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
+        struct ghp_local l = twin_case_shape(wide[i], 5, 48, 12);
+
+        check_local(&l, backend, setting);
+        l.c = l.k = 264; /* more than a warp's vectors across */
+        l.n = 2;
+        if (wide[i] != GHP_OP_CONV2D) check_local(&l, backend, setting);
+    }
+    linear.k = 64;
+    check_local(&linear, backend, setting);
+    flat.k = 40 * 81;
+    flat.p = flat.q = 1;
+    check_local(&flat, backend, setting);
+    check_local(&loss, backend, setting);
+}
+
+/* Settings named on the command line, or all. */
+static bool is_wanted(const struct setting *setting, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], setting->name) == 0) return true;
+    return argc < 2;
+}
+
+CHECK_TEST(cuda_ops)
+{
+    struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
+    int n;
+    const struct ghp_local *cases = op_case_all(&n);
+
+    ops = ghp_backend_find("cuda");
+    if (!CHECK(ops != NULL)) return check_end();
+    if (ops->check() != GHP_OK) SKIP(ghp_status_message());
+    CHECK_STATUS(ghp_backend_reference.open(&plain, &reference), GHP_OK);
+    for (size_t s = 0; s < sizeof(settings) / sizeof(settings[0]); s++) {
+        const struct setting *setting = &settings[s];
+        struct ghp_backend_config config = {.element_bytes = setting->element_bytes,
+                                            .tf32 = setting->tf32,
+                                            .threads = 1,
+                                            .exact = setting->exact};
+        struct ghp_backend *backend = NULL;
+
+        if (!is_wanted(setting, argc, argv)) continue;
+        if (!CHECK_STATUS(ops->open(&config, &backend), GHP_OK)) continue;
+        tally = (struct tally){0};
+        for (int i = 0; i < n; i++) {
+            check_local(&cases[i], backend, setting);
+            if (setting->exact && setting->element_bytes == 4) check_exact(&cases[i], backend);
+        }
+        check_wide(backend, setting);
+        fprintf(stderr, "%s: %d passes, %d by plain kernels%s", setting->name, tally.passes,
+                tally.direct, setting->tf32 || setting->element_bytes == 2 ? "\n" : "");
+        if (setting->element_bytes == 4 && !setting->tf32)
+            fprintf(stderr, ", worst %.2g\n", tally.worst);
+        ops->close(backend);
+    }
+    ghp_backend_reference.close(reference);
+    return check_end();
+}

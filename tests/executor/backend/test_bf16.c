@@ -1,0 +1,364 @@
+/* ghp-test: timeout=300
+ *
+ * The onednn backend in bfloat16 against the reference in float: every operation and pass at odd shapes and at those of
+ * networks, one and two threads, exact and fast, weights plain and in blocks, with a bias and a ReLU along, by every
+ * algorithm that the backend names, and by the loops that stand in for the library. Both get the same numbers (weights excepted: rounded to bfloat16 by the backend), each
+ * pass starts from the reference's tensors, and what a pass must not write stays as it is. Runs repeat bit for bit.
+ *
+ * Bound: greatest difference over greatest number, 2e-2, as on GPUs: a stored number is off by up to 4e-3 of itself, and so
+ * is each weight; a wrong place or channel by the size of the numbers. What only moves or compares numbers: none. */
+#include "tests/check.h"
+#include "tests/executor/op_case.h"
+#include "tests/executor/twin_case.h"
+
+#include "executor/backend/backend_private.h"
+#include "executor/engine/kernel_formats.h"
+#include "executor/state/weight_blocks.h"
+
+static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;
+static struct ghp_backend *reference, *backends[4];
+static const double bound = 2e-2;
+
+static struct tally {
+    int passes, loops;
+    double worst;
+} tally;
+
+/* One way to run a pass. */
+struct way {
+    struct ghp_backend *backend;
+    enum ghp_pass pass;
+    const char *algorithm; /* NULL: the likeliest */
+    struct ghp_formats formats;
+};
+
+/* Operations whose passes compute nothing. */
+static bool moves_only(const struct ghp_local *l, enum ghp_pass pass)
+{
+    bool forward = pass == GHP_PASS_FORWARD;
+
+    return l->op == GHP_OP_RELU || l->op == GHP_OP_CONCAT || l->op == GHP_OP_FLATTEN ||
+           (forward && (l->op == GHP_OP_MAX_POOL || l->op == GHP_OP_VIEW || l->op == GHP_OP_PAD));
+}
+
+static void compare(const struct twin_case *c, const struct way *way, const char *algorithm)
+{
+    const struct ghp_local *l = &c->right.local;
+
+    for (int i = 0; i < c->n; i++) {
+        const struct twin_tensor *t = &c->tensors[i];
+        double error = twin_case_error(c, t);
+        bool sums = t->written && !moves_only(l, way->pass);
+
+        if (t->written && error > tally.worst) tally.worst = error;
+        if (!CHECK(error <= (sums ? bound : 0)))
+            fprintf(stderr, "  %s of %s by %s: %.3g\n", t->name, op_case_text(l, way->pass),
+                    algorithm, error);
+    }
+}
+
+/* Weights or their gradient between the field's order and blocks. */
+static void turn_weights(struct twin_case *c, float *w, bool into_blocks)
+{
+    const struct ghp_local *l = &c->right.local;
+    struct ghp_form form = {.n_dims = 4,
+                            .dims = {l->k, l->c, l->window.r, l->window.s},
+                            .elements = ghp_local_weight_elements(l),
+                            .element_bytes = 4};
+    size_t bytes = (size_t)form.elements * sizeof *w;
+    float *from = malloc(bytes);
+
+    memcpy(from, w, bytes);
+    if (into_blocks)
+        ghp_weight_blocks_put(&form, from, w);
+    else
+        ghp_weight_blocks_get(&form, from, w);
+    free(from);
+}
+
+static float bias_of(int64_t channel)
+{
+    return 0.25f * (float)(channel % 7 - 3);
+}
+
+/* What a fused kernel does to its output besides. */
+static void finish(struct twin_case *c, struct ghp_formats formats)
+{
+    const struct ghp_local *l = &c->right.local;
+    float *y = c->right.call.at.y;
+
+    for (int64_t i = 0; i < ghp_local_out_elements(l); i++) {
+        if (formats.bias) y[i] += bias_of(i % l->k);
+        if (formats.relu && !(y[i] > 0)) y[i] = 0;
+    }
+}
+
+/* The reference's pass on the dy that the ReLU behind a batch norm leaves. */
+static void run_masked(struct twin_case *c, enum ghp_pass pass)
+{
+    int64_t n = ghp_local_out_elements(&c->right.local);
+    float *y = c->right.call.at.y, *dy = c->right.call.at.dy;
+    float *masked = ghp_alloc((size_t)n, sizeof *masked);
+
+    for (int64_t i = 0; i < n; i++)
+        masked[i] = y[i] > 0 ? dy[i] : 0;
+    c->right.call.at.dy = masked;
+    CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+    c->right.call.at.dy = dy;
+    free(masked);
+}
+
+/* Runs the kernel of that way on the reference's numbers; what it wrote is in `got` then, in the field's order. */
+static void run(struct twin_case *c, const struct way *way, struct ghp_kernel *kernel)
+{
+    const struct ghp_local *l = &c->right.local;
+    struct ghp_tensors *at = &c->there.call.at;
+    float *bias = ghp_alloc((size_t)l->k, sizeof *bias);
+    bool forward = way->pass == GHP_PASS_FORWARD, blocked = way->formats.w;
+
+    for (int64_t k = 0; k < l->k; k++)
+        bias[k] = bias_of(k);
+    CHECK_STATUS(twin_case_send(c, way->pass), GHP_OK);
+    if (blocked) turn_weights(c, at->w[0], true);
+    if (way->formats.bias) at->w[1] = bias;
+    CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK);
+    if (way->formats.bias) at->w[1] = NULL;
+    if (blocked) turn_weights(c, at->w[0], false);
+    if (blocked && !forward && way->pass == GHP_PASS_BACKWARD_WEIGHT)
+        turn_weights(c, at->dw[0], false);
+    CHECK_STATUS(twin_case_fetch(c), GHP_OK);
+    free(bias);
+}
+
+/* A second kernel, by the name of the first, gives the same bits from the same tensors. */
+static void check_repeats(struct twin_case *c, struct way way, const char *algorithm)
+{
+    char *once = malloc((size_t)c->got.bytes);
+    struct ghp_kernel *kernel = NULL;
+
+    memcpy(once, c->got.memory, (size_t)c->got.bytes);
+    CHECK_STATUS(ops->prepare_blocked(way.backend, &c->right.local, way.pass, algorithm,
+                                      way.formats, &kernel),
+                 GHP_OK);
+    CHECK_TEXT(ops->algorithm(kernel), algorithm);
+    run(c, &way, kernel);
+    if (!CHECK(memcmp(once, c->got.memory, (size_t)c->got.bytes) == 0))
+        fprintf(stderr, "  %s by %s\n", op_case_text(&c->right.local, way.pass), algorithm);
+    ops->release(kernel);
+    free(once);
+}
+
+static void check_way(struct twin_case *c, struct way way)
+{
+    struct ghp_kernel *kernel = NULL;
+    char algorithm[GHP_ALGORITHM_BYTES];
+
+    if (c->right.call.at.metrics != NULL) /* added to */
+        memset(c->right.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    if (!CHECK_STATUS(ops->prepare_blocked(way.backend, &c->right.local, way.pass, way.algorithm,
+                                           way.formats, &kernel),
+                      GHP_OK) ||
+        !CHECK(kernel != NULL))
+        return;
+    snprintf(algorithm, sizeof algorithm, "%s", ops->algorithm(kernel));
+    if (way.algorithm != NULL) CHECK_TEXT(algorithm, way.algorithm);
+    run(c, &way, kernel);
+    ops->release(kernel);
+    if (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR)
+        check_repeats(c, way, algorithm);
+    if (way.formats.relu && way.pass != GHP_PASS_FORWARD)
+        run_masked(c, way.pass);
+    else
+        CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, way.pass), GHP_OK);
+    if (way.pass == GHP_PASS_FORWARD) finish(c, way.formats);
+    compare(c, &way, algorithm);
+    twin_case_round(c);
+    tally.passes++;
+    tally.loops += strcmp(algorithm, "loop") == 0 &&
+                   (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR);
+}
+
+/* The loops that stand in for the library where it refuses. */
+static void check_loop(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass)
+{
+    const struct ghp_local *l = &c->right.local;
+    struct ghp_kernel *kernel = NULL;
+    struct way way = {.backend = backend, .pass = pass};
+
+    if (l->op != GHP_OP_CONV2D && l->op != GHP_OP_LINEAR) return;
+    if (!CHECK_STATUS(ghp_loop_prepare(backend, l, pass, &kernel), GHP_OK)) return;
+    run(c, &way, kernel);
+    ops->release(kernel);
+    CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+    compare(c, &way, "loop");
+}
+
+/* The pass by the likeliest way, and by all that have a name. */
+static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass)
+{
+    const struct ghp_local *l = &c->right.local;
+    const struct ghp_formats likely = ghp_formats_likely(ops, backend, l);
+    struct ghp_algorithms names = {0};
+    struct way way = {.backend = backend, .pass = pass, .formats = likely};
+
+    CHECK(!likely.x && !likely.y);
+    CHECK_STATUS(ops->algorithms(backend, l, pass, likely, &names), GHP_OK);
+    for (int i = 0; i < names.n; i++) {
+        way.algorithm = names.names[i];
+        check_way(c, way);
+    }
+    way.algorithm = NULL;
+    if (ghp_formats_fuses(ops, backend, l->op, pass) && names.n > 0) {
+        way.formats.bias = way.formats.relu = true;
+        check_way(c, way);
+    }
+    bool takes =
+        l->op != GHP_OP_RELU && l->op != GHP_OP_MAX_POOL; /* others: check_gate, test_fast */
+    if (ghp_formats_fuses(ops, backend, l->op, pass) && names.n == 0 && takes) {
+        way.formats.relu = true;
+        check_way(c, way);
+    }
+    check_loop(c, backend, pass);
+    way.formats = (struct ghp_formats){0};
+    check_way(c, way); /* last: later passes read what it left in `right` */
+}
+
+static void run_pool(struct ghp_backend *backend, struct ghp_opset *set, struct ghp_formats formats)
+{
+    struct ghp_kernel *kernel = NULL;
+
+    if (!CHECK_STATUS(
+            ops->prepare_blocked(backend, &set->local, GHP_PASS_FORWARD, NULL, formats, &kernel),
+            GHP_OK) ||
+        !CHECK(kernel != NULL))
+        exit(1);
+    set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
+    CHECK_STATUS(ops->run(kernel, &set->call), GHP_OK);
+    free(set->call.at.scratch);
+    set->call.at.scratch = NULL;
+    ops->release(kernel);
+}
+
+/* A max pool that takes the ReLU before it along saves what it saves without, but no place where y is not above 0. */
+static void check_gate(struct ghp_backend *backend)
+{
+    const struct ghp_local local = {.op = GHP_OP_MAX_POOL,
+                                    .n = 2,
+                                    .c = 20,
+                                    .h = 6,
+                                    .w = 6,
+                                    .k = 20,
+                                    .p = 3,
+                                    .q = 3,
+                                    .n_inputs = 1,
+                                    .window = {2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false}};
+    struct ghp_opset plain, gated;
+    int64_t n = ghp_local_out_elements(&local), closed = 0;
+
+    if (!CHECK_STATUS(ghp_opset_init(&local, 2, GHP_OPSET_ALL, &plain), GHP_OK) ||
+        !CHECK_STATUS(ghp_opset_init(&local, 2, GHP_OPSET_ALL, &gated), GHP_OK))
+        exit(1);
+    for (int64_t i = 0; i < ghp_local_in_elements(&local); i++) /* some windows without a sign */
+        if (i % 3 != 0 || i < ghp_local_in_elements(&local) / 2)
+            ((uint16_t *)(uintptr_t)plain.call.at.x[0])[i] |= 0x8000;
+    memcpy(gated.memory, plain.memory, (size_t)plain.bytes);
+    run_pool(backend, &plain, (struct ghp_formats){0});
+    run_pool(backend, &gated, (struct ghp_formats){.relu = true});
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t y = ((uint16_t *)plain.call.at.y)[i];
+        bool above = (y & 0x8000) == 0 && y != 0;
+
+        CHECK_EQ(((uint16_t *)gated.call.at.y)[i], y);
+        CHECK_EQ(((uint8_t *)gated.call.at.saved)[i],
+                 above ? ((uint8_t *)plain.call.at.saved)[i] : 255);
+        closed += !above;
+    }
+    CHECK(closed > 0 && closed < n);
+    ghp_opset_release(&plain);
+    ghp_opset_release(&gated);
+}
+
+static void check_local(const struct ghp_local *local, struct ghp_backend *backend)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+    struct twin_case c;
+
+    twin_case_open(&c, ghp_backend_device(ops, backend), local, 2);
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (ghp_local_has_pass(local, order[i])) check_pass(&c, backend, order[i]);
+    twin_case_close(&c);
+}
+
+/* As networks have them: whole blocks of channels, images large and small, unfolding among the ways. */
+static void check_usual(struct ghp_backend *backend)
+{
+    struct ghp_local conv = twin_case_shape(GHP_OP_CONV2D, 3, 32, 14);
+    struct ghp_local small = twin_case_shape(GHP_OP_CONV2D, 4, 64, 4);
+    struct ghp_local linear = twin_case_shape(GHP_OP_LINEAR, 16, 256, 1);
+
+    conv.k = 48;
+    linear.k = 64;
+    check_local(&conv, backend);
+    check_local(&small, backend);
+    check_local(&linear, backend);
+}
+
+static void check_sums(void)
+{
+    uint16_t to[3], from[3];
+
+    for (int i = 0; i < 3; i++) {
+        to[i] = ghp_bf16_of(1.0f + (float)i);
+        from[i] = ghp_bf16_of(0.5f);
+    }
+    CHECK_STATUS(ops->accumulate(backends[0], to, from, (struct ghp_numbers){3, 2}), GHP_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_NEAR(ghp_bf16_value(to[i]), 1.5 + i, 0);
+    float w[2] = {1, 2}, v[2] = {0, 0}, dw[2] = {0x1.000002p0f, 1};
+    CHECK_STATUS(ops->update(backends[0], &(struct ghp_update){w, v, dw, 2, 0.5, 0, 0, NULL}),
+                 GHP_OK);
+    CHECK_NEAR(w[0], 1 - 0.5 * 0x1.000002p0, 0); /* weights keep all their digits */
+    CHECK_STATUS(ops->accumulate(backends[0], w, dw, (struct ghp_numbers){2, 4}), GHP_OK);
+    CHECK_NEAR(w[1], 2.5, 0);
+    uint16_t y[3] = {ghp_bf16_of(0.5f), 0, ghp_bf16_of(-1.0f)};
+    CHECK_STATUS(ops->accumulate_gated(backends[0], &(struct ghp_gated_sum){to, from, y, {3, 2}}),
+                 GHP_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_NEAR(ghp_bf16_value(to[i]), i == 0 ? 2 : 0, 0);
+}
+
+CHECK_TEST(bf16)
+{
+    const struct ghp_backend_config plain = {.element_bytes = 4, .threads = 1, .exact = true};
+    int n;
+    const struct ghp_local *cases = op_case_all(&n);
+
+    CHECK(ops->has_precision(2));
+    for (int i = 0; i < 4; i++) {
+        struct ghp_backend_config config = {
+            .element_bytes = 2, .threads = 1 + i % 2, .exact = i < 2};
+        enum ghp_status status = ops->open(&config, &backends[i]);
+
+        if (status == GHP_ERR_BACKEND) {
+            CHECK_MESSAGE("--precision float");
+            SKIP(ghp_status_message());
+        }
+        if (!CHECK_STATUS(status, GHP_OK)) return check_end();
+    }
+    CHECK_STATUS(ghp_backend_reference.open(&plain, &reference), GHP_OK);
+    for (int b = 0; b < 4; b++) {
+        for (int i = 0; i < n; i++)
+            check_local(&cases[i], backends[b]);
+        check_usual(backends[b]);
+    }
+    check_gate(backends[2]);
+    check_gate(backends[3]);
+    check_sums();
+    fprintf(stderr, "%d passes, %d of conv2d and linear by loops, worst %.2g\n", tally.passes,
+            tally.loops, tally.worst);
+    for (int b = 0; b < 4; b++)
+        ops->close(backends[b]);
+    ghp_backend_reference.close(reference);
+    return check_end();
+}

@@ -1,0 +1,138 @@
+/* tests/executor/backend/test_pack.c - channel slices against index arithmetic: odd and word-sized blocks; and of
+ * tensors of which one side or both lie in blocks of 16 channels, against the way round, packing plain and reordering
+ * by itself. */
+#include "executor/backend/pack.h"
+#include "tests/check.h"
+
+static void check_shape(int64_t rows, int64_t block, int parts)
+{
+    struct ghp_pack how = {.rows = rows, .block_bytes = block, .parts = parts};
+    int64_t n = rows * block * parts, wrong = 0;
+    unsigned char *whole = calloc((size_t)n, 1), *split = calloc((size_t)n, 1),
+                  *again = calloc((size_t)n, 1);
+
+    for (int64_t i = 0; i < n; i++)
+        whole[i] = (unsigned char)(i * 7 + i / 251);
+    ghp_pack_split(how, whole, split);
+    for (int p = 0; p < parts; p++)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t b = 0; b < block; b++)
+                wrong += split[(p * rows + r) * block + b] != whole[(r * parts + p) * block + b];
+    memset(again, 0, (size_t)n);
+    ghp_pack_join(how, split, again);
+    CHECK_EQ(wrong, 0);
+    CHECK(memcmp(whole, again, (size_t)n) == 0);
+    for (int p = 0; p < parts; p++) {
+        ghp_pack_take(how, whole, p, again);
+        CHECK(memcmp(again, split + p * rows * block, (size_t)(rows * block)) == 0);
+    }
+    free(again);
+    free(split);
+    free(whole);
+}
+
+/* ---- blocks of 16 channels ---- */
+
+enum { LANES = 16 };
+
+struct image {
+    int64_t n, pixels, c, element; /* bytes of an element */
+};
+
+/* Where a channel of a pixel lies, in elements. */
+static int64_t place(struct image z, bool blocked, int64_t n, int64_t p, int64_t c)
+{
+    if (!blocked) return (n * z.pixels + p) * z.c + c;
+    return ((n * (z.c / LANES) + c / LANES) * z.pixels + p) * LANES + c % LANES;
+}
+
+static void turn(struct image z, const unsigned char *plain, unsigned char *blocked)
+{
+    for (int64_t n = 0; n < z.n; n++)
+        for (int64_t p = 0; p < z.pixels; p++)
+            for (int64_t c = 0; c < z.c; c++)
+                memcpy(blocked + z.element * place(z, true, n, p, c),
+                       plain + z.element * place(z, false, n, p, c), (size_t)z.element);
+}
+
+static unsigned char *copy_of(struct image z, const unsigned char *plain, bool blocked)
+{
+    size_t bytes = (size_t)(z.n * z.pixels * z.c * z.element);
+    unsigned char *copy = malloc(bytes);
+
+    if (blocked)
+        turn(z, plain, copy);
+    else
+        memcpy(copy, plain, bytes);
+    return copy;
+}
+
+/* Slices of `part` channels out of `parts` of them, and back, whole and slices in either format (that whole blocks allow). */
+static void check_blocked(struct image part, int parts, bool whole_blocked, bool part_blocked)
+{
+    struct image z = {part.n, part.pixels, part.c * parts, part.element};
+    struct ghp_pack plainly = {.rows = z.n * z.pixels,
+                               .block_bytes = part.c * z.element,
+                               .parts = parts},
+                    how = plainly;
+    if ((whole_blocked && z.c % LANES != 0) || (part_blocked && part.c % LANES != 0)) return;
+    size_t bytes = (size_t)(z.n * z.pixels * z.c * z.element), slice = bytes / (size_t)parts;
+    unsigned char *plain = malloc(bytes), *slices = malloc(bytes), *got = malloc(bytes),
+                  *again = malloc(bytes), *whole;
+
+    how.whole_blocked = whole_blocked;
+    how.part_blocked = part_blocked;
+    how.pixels = z.pixels;
+    how.lane_bytes = LANES * z.element;
+    for (size_t i = 0; i < bytes; i++)
+        plain[i] = (unsigned char)(i * 7 + i / 251);
+    whole = copy_of(z, plain, whole_blocked);
+    ghp_pack_split(plainly, plain, slices);
+    ghp_pack_split(how, whole, got);
+    for (int i = 0; i < parts; i++) {
+        unsigned char *wanted = copy_of(part, slices + (size_t)i * slice, part_blocked);
+
+        CHECK(memcmp(got + (size_t)i * slice, wanted, slice) == 0);
+        memset(again, 0, slice);
+        ghp_pack_take(how, whole, i, again);
+        CHECK(memcmp(again, wanted, slice) == 0);
+        free(wanted);
+    }
+    memset(again, 0, bytes);
+    ghp_pack_join(how, got, again);
+    CHECK(memcmp(again, whole, bytes) == 0);
+    memset(again, 0, bytes);
+    for (int i = parts - 1; i >= 0; i--)
+        ghp_pack_put(how, got + (size_t)i * slice, i, again);
+    CHECK(memcmp(again, whole, bytes) == 0);
+    free(whole);
+    free(again);
+    free(got);
+    free(slices);
+    free(plain);
+}
+
+static void check_formats(void)
+{
+    static const struct image images[] = {{3, 35, 16, 4}, {2, 9, 48, 4}, {1, 1, 32, 4},
+                                          {2, 16, 32, 2}, {2, 5, 16, 8}, {2, 6, 8, 4},
+                                          {3, 5, 24, 4},  {2, 7, 20, 4}, {1, 4, 12, 2}};
+
+    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+        for (int parts = 1; parts <= 4; parts++)
+            for (int sides = 0; sides < 4; sides++)
+                check_blocked(images[i], parts, (sides & 1) != 0, (sides & 2) != 0);
+}
+
+CHECK_TEST(pack)
+{
+    static const int64_t blocks[] = {1, 4, 8, 12, 64, 100};
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+        for (int parts = 1; parts <= 5; parts++) {
+            check_shape(1, blocks[i], parts);
+            check_shape(37, blocks[i], parts);
+        }
+    check_formats();
+    return check_end();
+}

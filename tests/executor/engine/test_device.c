@@ -1,0 +1,339 @@
+/* ghp-test: np=1,2 np_full=3,4 timeout=300
+ *
+ * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played from
+ * tapes, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
+ * batch and over ghost batches; on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray
+ * access anywhere would end the test. */
+#include "executor/state/checkpoint.h"
+#include "executor/train/evaluate.h"
+#include "executor/backend/operands.h"
+#include "executor/state/parameters.h"
+#include "executor/transport/device/staged.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+#include "tests/executor/locked.h"
+#include "tests/executor/op_case.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STEPS = 7 };
+
+static struct ghp_transport *transport;
+static int workers, rank;
+
+enum way { STAGED, QUEUED, QUEUED_NO_TAPE, WAY_COUNT };
+static const char *const way_names[] = {"staged", "queued", "queued without tapes"};
+
+struct carriers { /* of a device */
+    struct ghp_transport *staged, *queued;
+};
+
+static void carriers_open(const struct bench *b, struct carriers *c)
+{
+    struct ghp_device device = ghp_team_device(&b->team);
+
+    CHECK_STATUS(ghp_staged_open(&ghp_transport_mpi, transport, device, &c->staged), GHP_OK);
+    CHECK_STATUS(locked_carrier_open(&ghp_transport_staged, c->staged, device, &c->queued), GHP_OK);
+}
+
+static void carriers_close(struct carriers *c)
+{
+    locked_carrier.close(c->queued);
+    ghp_transport_staged.close(c->staged);
+}
+
+static void choose_way(struct bench *b, const struct carriers *c, enum way way)
+{
+    b->team.carrier_ops = way == STAGED ? &ghp_transport_staged : &locked_carrier;
+    b->team.carrier = way == STAGED ? c->staged : c->queued;
+    b->work.no_tape = way == QUEUED_NO_TAPE;
+}
+
+static uint64_t fingerprint(struct ghp_worker *worker, const struct ghp_model *model)
+{
+    struct ghp_tensors_list list = {0};
+    int different = 0;
+
+    CHECK_STATUS(ghp_tensors_list(model, &list), GHP_OK);
+    CHECK_STATUS(ghp_parameters_compare(worker, &list, &different), GHP_OK);
+    CHECK_EQ(different, -1);
+    ghp_tensors_release(&list);
+    return bench_fingerprint(worker);
+}
+
+struct trained { /* what a training leaves */
+    uint64_t hash;
+    double losses[STEPS];
+    struct ghp_evaluation evaluation;
+};
+
+static void note_loss(struct ghp_worker *worker, struct trained *t, int *n)
+{
+    struct ghp_result result;
+
+    if (!ghp_worker_result(worker, &result) || (int)result.step != *n) return;
+    t->losses[(*n)++] = result.loss;
+}
+
+/* Seven steps with an evaluation in their midst, as executor/train/train.c would. */
+static void train(struct bench *b, const struct ghp_split *splits, bool hints, struct trained *t)
+{
+    struct ghp_worker *worker = NULL;
+    int n = 0;
+
+    memset(t, 0, sizeof(*t));
+    CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
+    CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
+    for (int i = 0; i < STEPS; i++) {
+        struct ghp_step step = ghp_recipe_step(&b->recipe, i);
+
+        CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
+        note_loss(worker, t, &n);
+        if (i == 4) {
+            CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
+            note_loss(worker, t, &n);
+            CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, &t->evaluation), GHP_OK);
+        }
+        if (hints && i + 1 < STEPS) {
+            struct ghp_step next = ghp_recipe_step(&b->recipe, i == 2 ? i + 2 : i + 1);
+
+            ghp_worker_hint(worker, &next); /* the one after step 2 does not come true */
+        }
+    }
+    CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
+    note_loss(worker, t, &n);
+    CHECK_EQ(n, STEPS);
+    CHECK_EQ(ghp_stopwatch_steps(ghp_worker_stopwatch(worker)), STEPS);
+    CHECK(ghp_stopwatch_step_s(ghp_worker_stopwatch(worker)) > 0);
+    t->hash = fingerprint(worker, &b->model);
+    ghp_worker_close(worker);
+}
+
+static void compare(const struct trained *got, const struct trained *right, const char *what)
+{
+    bool same = got->hash == right->hash && got->evaluation.loss == right->evaluation.loss &&
+                got->evaluation.accuracy == right->evaluation.accuracy;
+
+    for (int i = 0; i < STEPS; i++)
+        same = same && got->losses[i] == right->losses[i];
+    if (!CHECK(same))
+        fprintf(stderr, "  by %s: loss %.17g and %.17g, evaluation %.17g and %.17g\n", what,
+                got->losses[STEPS - 1], right->losses[STEPS - 1], got->evaluation.loss,
+                right->evaluation.loss);
+}
+
+static void check_case(struct bench *host, struct bench *device, const struct carriers *carriers,
+                       const struct ghp_split *splits)
+{
+    struct trained right, got;
+
+    train(host, splits, false, &right);
+    for (int way = 0; way < WAY_COUNT; way++)
+        for (int hints = 0; hints < 2; hints++) {
+            bool told = workers == 1 || hints == (way == QUEUED); /* more workers: one of both */
+            int64_t before = locked_plays();
+
+            if (!told) continue;
+            choose_way(device, carriers, (enum way)way);
+            train(device, splits, hints == 1, &got);
+            compare(&got, &right, way_names[way]);
+            /* two of seven steps are the first after fresh weights or a flush: not steady */
+            if (way == QUEUED) CHECK_EQ(locked_plays() - before, STEPS - 2);
+            if (way == QUEUED_NO_TAPE) CHECK_EQ(locked_plays() - before, 0);
+        }
+}
+
+/* Batch norms over so many samples each; 0: over the global batch. */
+static void norm_over(struct bench *b, int ghost)
+{
+    for (int l = 0; l < b->model.n_layers; l++)
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost = ghost;
+}
+
+/* In each kind of plan from `first` on, every `stride`-th. */
+static void check_model(const char *model, int element_bytes, int ghost, int first, int stride)
+{
+    struct bench host, device;
+    struct carriers carriers;
+
+    CHECK_STATUS(bench_open(&host, transport, model, "reference", element_bytes), GHP_OK);
+    CHECK_STATUS(bench_open_by(&device, transport, model,
+                               (struct bench_numbers){.ops = &locked_backend,
+                                                      .element_bytes = element_bytes}),
+                 GHP_OK);
+    norm_over(&host, ghost);
+    norm_over(&device, ghost);
+    carriers_open(&device, &carriers);
+    for (int kind = first; kind <= CASE_MIXED; kind += stride) {
+        struct ghp_split *splits =
+            case_splits(&host.model, host.work.extent, (enum case_kind)kind, 5, workers);
+
+        check_case(&host, &device, &carriers, splits);
+        free(splits);
+    }
+    carriers_close(&carriers);
+    bench_close(&device);
+    bench_close(&host);
+    CHECK_EQ(locked_bytes(), 0);
+}
+
+/* A device that says no tapes: the training goes on without. */
+static void check_no_tapes(const char *model)
+{
+    struct bench host, device;
+    struct carriers carriers;
+    struct trained right, got;
+    struct ghp_split *splits;
+    int64_t before = locked_plays();
+
+    CHECK_STATUS(bench_open(&host, transport, model, "reference", 8), GHP_OK);
+    CHECK_STATUS(bench_open_by(&device, transport, model,
+                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
+                 GHP_OK);
+    carriers_open(&device, &carriers);
+    splits = case_splits(&host.model, host.work.extent, CASE_DATA, 0, workers);
+    train(&host, splits, false, &right);
+    choose_way(&device, &carriers, QUEUED);
+    setenv("LOCKED_NO_TAPE", "1", 1);
+    train(&device, splits, true, &got);
+    unsetenv("LOCKED_NO_TAPE");
+    compare(&got, &right, "refused tapes");
+    CHECK_EQ(locked_plays(), before);
+    free(splits);
+    carriers_close(&carriers);
+    bench_close(&device);
+    bench_close(&host);
+}
+
+/* From a device to host memory and back. */
+static void check_checkpoint(const char *model)
+{
+    char folder[] = "/tmp/ghp-device-XXXXXX", path[64];
+    struct ghp_checkpoint point = {.step = 3, .seed = 1, .global_batch = 1, .samples = 1}, read;
+    struct ghp_worker *on_device = NULL, *on_host = NULL;
+    struct bench host, device;
+    struct carriers carriers;
+    struct ghp_split *splits;
+
+    CHECK_STATUS(bench_open(&host, transport, model, "reference", 8), GHP_OK);
+    CHECK_STATUS(bench_open_by(&device, transport, model,
+                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
+                 GHP_OK);
+    carriers_open(&device, &carriers);
+    choose_way(&device, &carriers, STAGED);
+    splits = case_splits(&host.model, host.work.extent, CASE_IN, 0, workers);
+    CHECK(mkdtemp(folder) != NULL); /* each rank writes rank 0's alone, and reads it */
+    CHECK_STATUS(bench_worker(&device, splits, &on_device), GHP_OK);
+    CHECK_STATUS(bench_steps(&device, on_device, 0, 3), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_save(folder, on_device, point), GHP_OK);
+    if (workers == 1) {
+        CHECK_STATUS(bench_worker(&host, splits, &on_host), GHP_OK);
+        CHECK_STATUS(ghp_checkpoint_load(folder, on_host, &read), GHP_OK);
+        CHECK_EQ(read.step, 3);
+        CHECK(fingerprint(on_host, &host.model) == fingerprint(on_device, &device.model));
+        CHECK_STATUS(bench_steps(&device, on_device, 3, 5), GHP_OK);
+        CHECK_STATUS(ghp_checkpoint_load(folder, on_device, &read), GHP_OK);
+        CHECK(fingerprint(on_host, &host.model) == fingerprint(on_device, &device.model));
+    }
+    ghp_worker_close(on_host);
+    ghp_worker_close(on_device);
+    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    unlink(path);
+    rmdir(folder);
+    free(splits);
+    carriers_close(&carriers);
+    bench_close(&device);
+    bench_close(&host);
+}
+
+/* Every operation's tensors there and back. */
+static void check_opsets(void)
+{
+    struct ghp_backend_config config = {.element_bytes = 4, .threads = 1, .exact = true};
+    struct ghp_backend *backend = NULL, *reference = NULL;
+    struct ghp_device device;
+    int n;
+    const struct ghp_local *cases = op_case_all(&n);
+
+    CHECK_STATUS(locked_backend.open(&config, &backend), GHP_OK);
+    CHECK_STATUS(ghp_backend_reference.open(&config, &reference), GHP_OK);
+    device = ghp_backend_device(&locked_backend, backend);
+    for (int i = 0; i < n; i++) {
+        struct ghp_opset there, here, right;
+
+        CHECK_STATUS(ghp_opset_init_on(device, &cases[i], 4, GHP_OPSET_ALL, &there), GHP_OK);
+        CHECK_STATUS(ghp_opset_init(&cases[i], 4, GHP_OPSET_ALL, &here), GHP_OK);
+        CHECK_STATUS(ghp_opset_init(&cases[i], 4, GHP_OPSET_ALL, &right), GHP_OK);
+        for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
+            static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD,
+                                                  GHP_PASS_BACKWARD_STATS, GHP_PASS_BACKWARD_WEIGHT,
+                                                  GHP_PASS_BACKWARD_DATA};
+
+            if (!ghp_local_has_pass(&cases[i], order[pass])) continue;
+            CHECK_STATUS(ghp_opset_run(&there, &locked_backend, backend, order[pass]), GHP_OK);
+            CHECK_STATUS(ghp_opset_run(&right, &ghp_backend_reference, reference, order[pass]),
+                         GHP_OK);
+        }
+        memset(here.memory, 0xff, (size_t)here.bytes);
+        CHECK_STATUS(ghp_opset_fetch(&there, &here), GHP_OK);
+        if (!CHECK(memcmp(here.memory, right.memory, (size_t)here.bytes) == 0))
+            fprintf(stderr, "  in %s\n", op_case_text(&cases[i], GHP_PASS_FORWARD));
+        ghp_opset_release(&there);
+        ghp_opset_release(&here);
+        ghp_opset_release(&right);
+    }
+    ghp_backend_reference.close(reference);
+    locked_backend.close(backend);
+}
+
+/* The lock is one: a child that reads device memory is killed. */
+static void check_lock(void)
+{
+    struct ghp_backend_config config = {.element_bytes = 4, .threads = 1, .exact = true};
+    struct ghp_backend *backend = NULL;
+    void *memory = NULL;
+    int status = 0;
+    pid_t child;
+
+    CHECK_STATUS(locked_backend.open(&config, &backend), GHP_OK);
+    CHECK_STATUS(ghp_device_allocate(ghp_backend_device(&locked_backend, backend), 100, &memory),
+                 GHP_OK);
+    child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        _exit(*(volatile char *)memory == 0 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+          WTERMSIG(status) == SIGSEGV);
+    ghp_device_release(ghp_backend_device(&locked_backend, backend), memory);
+    locked_backend.close(backend);
+}
+
+CHECK_TEST(device)
+{
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = ghp_transport_mpi.size(transport);
+    rank = ghp_transport_mpi.rank(transport);
+    if (workers == 1) {
+        check_lock();
+        check_opsets();
+    }
+    if (workers == 1 && check_full()) { /* whatever the plan, alone it is one */
+        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, CASE_MIXED + 1);
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 0, CASE_DATA, CASE_MIXED + 1);
+    } else if (workers > 1 && !check_full()) { /* all kinds on the small one */
+        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, 1);
+    } else if (workers > 1) { /* all kinds between them */
+        check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, 2);
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 0, CASE_DATA + 1, 2);
+    }
+    if (workers <= 2) /* whole ghost batches */
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 2, CASE_DATA, CASE_MIXED + 1);
+    check_no_tapes(GHP_SOURCE_DIR "/models/small-resnet.json");
+    check_checkpoint(GHP_SOURCE_DIR "/models/small-resnet.json");
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

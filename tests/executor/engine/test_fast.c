@@ -1,0 +1,166 @@
+/* ghp-test: np=2 np_full=1,4 timeout=120
+ *
+ * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between steps are
+ * read and written in the field's order, and replicas hold the same bits; biases that convolutions take along are updated
+ * before they run: flushing after every step changes no bit. So do plans that say which tensors lie blocked, and have what
+ * is exchanged among them. Of a plain network, and of a residual one, whose batch norms take additions and ReLUs along, their sums
+ * too where no other worker shares them: one worker, or each over ghost batches of its own.
+ *
+ * Bounds of the first step's gradients: 1e-4 of a tensor's size. Winograd's transforms multiply by up to 25 what cancels
+ * again, so its rounding errors are some ten times those of direct sums (3e-7 to 8e-7 of a tensor's size each pass), and a
+ * gradient has gone through at most ten such passes; numbers at wrong places err by the tensor's size itself. */
+#include "executor/state/parameters.h"
+#include "executor/train/verify.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+static const double limit = 1e-4;
+static struct ghp_transport *transport;
+static bool differs; /* other algorithms did compute */
+
+static void open_bench(const char *path, bool fast, struct bench *b)
+{
+    const struct bench_numbers numbers = {
+        .ops = &ghp_backend_onednn, .element_bytes = 4, .fast = fast};
+
+    if (!CHECK_STATUS(bench_open_by(b, transport, path, numbers), GHP_OK)) exit(1);
+}
+
+/* Against the exact lone worker. */
+static void check_gradients(struct bench *b, const struct bench *exact,
+                            const struct ghp_split *splits, const char *name)
+{
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    struct ghp_verification v = {0};
+    int different = 0;
+
+    CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &exact->lone, (struct ghp_precision){4, false}, &v),
+                 GHP_OK);
+    if (!CHECK(v.gradient_difference <= limit))
+        for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
+            fprintf(stderr, "    %s: %s %.3g\n", name, v.verdicts[i].name,
+                    v.verdicts[i].gradient_difference);
+    differs = differs || (v.gradient_difference > 0 && b != exact);
+    CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
+    CHECK_EQ(different, -1);
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+}
+
+static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flushes)
+{
+    struct ghp_worker *worker = NULL;
+    uint64_t hash;
+
+    CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
+    for (int t = 0; t < BENCH_STEPS; t++)
+        if (flushes) CHECK_STATUS(bench_steps(b, worker, t, t + 1), GHP_OK);
+    if (!flushes) CHECK_STATUS(bench_steps(b, worker, 0, BENCH_STEPS), GHP_OK);
+    hash = bench_fingerprint(worker);
+    ghp_worker_close(worker);
+    return hash;
+}
+
+/* What is written is read back, bit by bit, and is what a worker with plain weights holds; in memory it lies otherwise. */
+static void check_order(struct bench *b, struct bench *exact, const struct ghp_split *splits)
+{
+    struct ghp_worker *fast = NULL, *plain = NULL;
+    struct ghp_tensors_list list = {0};
+    int blocked = 0;
+
+    CHECK_STATUS(bench_worker(b, splits, &fast), GHP_OK);
+    CHECK_STATUS(bench_worker(exact, splits, &plain), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(&b->model, &list), GHP_OK);
+    for (int i = 0; i < list.n; i++) {
+        const struct ghp_tensor *t = &list.items[i];
+        size_t bytes = (size_t)t->param->elements * sizeof(float);
+        void *one = ghp_alloc(bytes, 1), *other = ghp_alloc(bytes, 1);
+        int64_t here = 0;
+
+        CHECK(!ghp_worker_blocks_weights(plain, t->layer));
+        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_ROLE_WEIGHT, one), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(plain, t, GHP_ROLE_WEIGHT, other), GHP_OK);
+        CHECK(memcmp(one, other, bytes) == 0);
+        for (int64_t j = 0; j < t->param->elements; j++)
+            ((float *)one)[j] = (float)j;
+        CHECK_STATUS(ghp_parameters_scatter(fast, t, GHP_ROLE_MOMENTUM, one), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_ROLE_MOMENTUM, other), GHP_OK);
+        CHECK(memcmp(one, other, bytes) == 0);
+        if (ghp_worker_blocks_weights(fast, t->layer)) {
+            const float *w = ghp_worker_tensor(fast, GHP_ROLE_WEIGHT, t->layer, t->slot, &here);
+            const float *p = ghp_worker_tensor(plain, GHP_ROLE_WEIGHT, t->layer, t->slot, NULL);
+
+            CHECK(memcmp(w, p, (size_t)here * sizeof(float)) != 0);
+            blocked++;
+        }
+        free(one);
+        free(other);
+    }
+    CHECK(blocked > 0);
+    ghp_tensors_release(&list);
+    ghp_worker_close(plain);
+    ghp_worker_close(fast);
+}
+
+/* All blocked that can be, and every second and third layer. */
+static void check_said(struct bench *b, const struct bench *exact, const struct ghp_split *splits)
+{
+    bool blocked[32];
+
+    GHP_ASSERT(b->model.n_layers <= 32);
+    b->work.blocked = blocked;
+    for (int every = 1; every <= 3; every++) {
+        for (int v = 0; v < 32; v++)
+            blocked[v] = v % every == 0;
+        check_gradients(b, exact, splits, "what a plan says");
+    }
+    b->work.blocked = NULL;
+}
+
+static void norm_over(struct bench *b, int ghost)
+{
+    for (int l = 0; l < b->model.n_layers; l++)
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost = ghost;
+}
+
+/* ghost: batch norms are over so many samples each; 0: over the global batch */
+static void check_model(const char *path, int ghost)
+{
+    struct bench fast, exact;
+
+    open_bench(path, false, &exact);
+    open_bench(path, true, &fast);
+    norm_over(&exact, ghost);
+    norm_over(&fast, ghost);
+    CHECK_STATUS(bench_train_lone(&exact), GHP_OK);
+    for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++) {
+        struct ghp_split *splits = case_splits(&fast.model, fast.work.extent, (enum case_kind)kind,
+                                               3, fast.work.extent.workers);
+
+        check_gradients(&fast, &exact, splits, case_name((enum case_kind)kind));
+        if (kind == CASE_DATA) check_order(&fast, &exact, splits);
+        CHECK(train(&fast, splits, false) == train(&fast, splits, true));
+        check_said(&fast, &exact, splits);
+        check_said(&exact, &exact, splits); /* computes on plain tensors whatever is said */
+        free(splits);
+    }
+    CHECK(differs); /* of the first network: the second is too small for any but direct ones */
+    bench_close(&fast);
+    bench_close(&exact);
+}
+
+CHECK_TEST(fast)
+{
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    check_model(GHP_SOURCE_DIR "/tests/executor/blocks.json", 0);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2);
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

@@ -1,0 +1,358 @@
+/* ghp-test: np=2,3 np_full=1,4 timeout=600
+ *
+ * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts, micro-batches
+ * by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each stage; in double on the
+ * reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that one with ghost batches; some in
+ * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance and layers made again
+ * going backward; memory is the program's. Shares by hand, too, train like one worker. */
+#include "executor/state/parameters.h"
+#include "executor/train/verify.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { BATCH = 24 };
+
+static struct ghp_transport *transport;
+static int workers;
+static size_t network; /* of main's, how many are done */
+
+static unsigned next_random(unsigned *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* ---- a transport that is late by chance ---- */
+
+static struct ghp_transport_ops late; /* the MPI transport, with delays */
+static unsigned late_state;           /* guarded by late_lock: two threads are in the transport */
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned late_draw(unsigned n)
+{
+    unsigned drawn;
+
+    pthread_mutex_lock(&late_lock);
+    drawn = next_random(&late_state) % n;
+    pthread_mutex_unlock(&late_lock);
+    return drawn;
+}
+
+/* One call in three is late by up to 2 ms: as long as many steps' computation here. */
+static void dawdle(void)
+{
+    struct timespec t = {.tv_nsec = 1000 * (long)late_draw(2000)};
+
+    if (late_draw(3) == 0) nanosleep(&t, NULL);
+}
+
+static enum ghp_status late_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum)
+{
+    dawdle();
+    return ghp_transport_mpi.all_reduce(comm, sum);
+}
+
+static enum ghp_status late_all_gather(struct ghp_comm *comm, const void *mine, void *all,
+                                       int64_t bytes_each)
+{
+    dawdle();
+    return ghp_transport_mpi.all_gather(comm, mine, all, bytes_each);
+}
+
+static enum ghp_status late_post(struct ghp_mailbox *mailbox, int slot,
+                                 const struct ghp_message *message)
+{
+    dawdle();
+    return ghp_transport_mpi.post(mailbox, slot, message);
+}
+
+/* Messages that have arrived are found late, in another order than they came. */
+static enum ghp_status late_poll(struct ghp_mailbox *mailbox, int slot, bool *done)
+{
+    *done = false;
+    return late_draw(4) > 0 ? GHP_OK : ghp_transport_mpi.poll(mailbox, slot, done);
+}
+
+static void be_late(struct bench *b, unsigned seed)
+{
+    late = ghp_transport_mpi;
+    late_state = 77777u * seed + (unsigned)ghp_transport_mpi.rank(transport);
+    late.all_reduce = late_all_reduce;
+    late.all_gather = late_all_gather;
+    late.post = late_post;
+    late.poll = late_poll;
+    b->team.transport_ops = &late;
+}
+
+/* ---- cases ---- */
+
+/* Stages of the given worker counts (0 ends the list), cut by chance. */
+static struct ghp_staging staging_of(const struct ghp_model *model, const int *counts, int u,
+                                     unsigned seed)
+{
+    struct ghp_staging s = {.micro_batches = u};
+    unsigned state = seed * 7919u + 3u;
+    int starts[512], n = 0;
+
+    for (int l = 1; l < model->n_layers; l++)
+        if (ghp_stage_may_start(model, l)) starts[n++] = l;
+    for (int i = 0; counts[i] > 0; i++) {
+        int from = i == 0 ? 0 : s.stage[i - 1].first_layer, least = 0;
+
+        s.stage[i].workers = counts[i];
+        s.n++;
+        if (i == 0) continue;
+        while (starts[least] <= from)
+            least++;
+        int later = 0; /* cuts still to come */
+        while (counts[i + 1 + later] > 0)
+            later++;
+        s.stage[i].first_layer =
+            starts[least + (int)(next_random(&state) % (unsigned)(n - later - least))];
+    }
+    return s;
+}
+
+/* Splits of each layer inside its stage; seed 0: the first, data. NULL where a layer can take none. */
+static struct ghp_split *splits_in(const struct ghp_model *model, const struct ghp_staging *s,
+                                   struct ghp_extent whole, unsigned seed)
+{
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
+    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
+    unsigned state = seed * 104729u + 1u;
+
+    if (splits == NULL || choices == NULL) exit(1);
+    for (int l = 0; l < model->n_layers; l++) {
+        int stage = ghp_stage_of(s, l);
+        struct ghp_seat seat =
+            ghp_seat_of(s, model->n_layers, whole, ghp_stage_representative(s, stage, whole));
+        int n = ghp_split_choices(&model->layers[l], seat.extent, choices, GHP_MAX_CHOICES);
+
+        if (n == 0) { /* ghost batches do not come out */
+            free(choices);
+            free(splits);
+            return NULL;
+        }
+        do
+            splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)n];
+        while (!ghp_stage_takes_degree(s, stage, whole, splits[l].degree));
+    }
+    free(choices);
+    return splits;
+}
+
+static uint64_t train(struct bench *b, const struct ghp_split *splits, const struct ghp_staging *s,
+                      struct ghp_verification *v)
+{
+    struct ghp_work work = b->work;
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    uint64_t hashes[256], hash = 0;
+    int different = 0;
+
+    work.splits = splits;
+    work.staging = s;
+    if (!CHECK_STATUS(ghp_worker_open(&b->team, &work, &worker), GHP_OK)) return 0;
+    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
+    CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
+    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
+        GHP_OK);
+    for (int t = 0; t < BENCH_STEPS; t++)
+        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+    CHECK(plan.list.n <= 256);
+    ghp_parameters_hash(worker, &plan.list, hashes);
+    for (int i = 0; i < plan.list.n; i++)
+        hash = hash * 31 + hashes[i];
+    CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
+    CHECK_EQ(different, -1);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+    return hash;
+}
+
+static void say(const struct bench *b, const struct ghp_staging *s, const struct ghp_split *splits,
+                const struct ghp_verification *v)
+{
+    if (ghp_transport_mpi.rank(transport) != 0) return;
+    fprintf(stderr, "%s, %d workers, %d micro-batches (%s), stages", b->model.name, workers,
+            s->micro_batches, ghp_pipeline_names[s->pipeline]);
+    for (int i = 0; i < s->n; i++)
+        fprintf(stderr, " %d from %s%s", s->stage[i].workers,
+                b->model.layers[s->stage[i].first_layer].name, s->stage[i].grain > 0 ? "*" : "");
+    fprintf(stderr, ": e_w %.3g, e_g %.3g\n", v->weight_difference, v->gradient_difference);
+    for (int i = 0; i < v->n; i++)
+        fprintf(stderr, "    %s %.3g %.3g\n", v->verdicts[i].name, v->verdicts[i].weight_difference,
+                v->verdicts[i].gradient_difference);
+    for (int l = 0; l < b->model.n_layers; l++)
+        fprintf(stderr, "%s %s:%d, ", b->model.layers[l].name, ghp_split_kind_name(splits[l].kind),
+                splits[l].degree);
+    fprintf(stderr, "\n");
+}
+
+static uint64_t check_train(struct bench *b, const struct ghp_split *splits,
+                            const struct ghp_staging *s)
+{
+    struct ghp_verification v = {0};
+    uint64_t hash = train(b, splits, s, &v);
+
+    if (!CHECK(v.passed)) say(b, s, splits, &v);
+    ghp_verification_release(&v);
+    return hash;
+}
+
+/* Marks some layers that make a tensor of their own. */
+static void draw_remade(const struct ghp_model *model, unsigned seed, bool *remade)
+{
+    unsigned state = seed * 31337u + 17u;
+
+    for (int l = 0; l < model->n_layers; l++) {
+        const struct ghp_layer *layer = &model->layers[l];
+        bool own = layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
+                   layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
+
+        remade[l] = own && next_random(&state) % 2 == 0;
+    }
+}
+
+/* By both schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
+static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
+{
+    struct ghp_split *splits = splits_in(&b->model, s, b->work.extent, seed);
+    uint64_t first;
+
+    if (splits == NULL) return false;
+    s->pipeline = GHP_PIPELINE_1F1B;
+    first = check_train(b, splits, s);
+    if (seed > 0) {
+        bool remade[512] = {false};
+
+        CHECK(b->model.n_layers <= 512);
+        draw_remade(&b->model, seed, remade);
+        s->recompute = remade;
+        b->work.samples_ahead = true;
+        if (!CHECK(check_train(b, splits, s) == first))
+            fprintf(stderr, "other bits where layers are made again, or samples ahead\n");
+        s->recompute = NULL;
+        b->work.samples_ahead = false;
+    }
+    for (int pipeline = 0; pipeline < GHP_PIPELINE_COUNT; pipeline++) {
+        s->pipeline = (enum ghp_pipeline)pipeline;
+        if (pipeline > 0 && !CHECK(check_train(b, splits, s) == first))
+            fprintf(stderr, "other bits by another schedule\n");
+        if (!delays) continue;
+        be_late(b, seed + 1);
+        if (!CHECK(check_train(b, splits, s) == first)) fprintf(stderr, "other bits when late\n");
+        b->team.transport_ops = &ghp_transport_mpi;
+    }
+    free(splits);
+    return true;
+}
+
+/* Deals unequally where equal shares do not come out. */
+static bool fit(const struct bench *b, struct ghp_staging *s)
+{
+    if (ghp_staging_check(s, &b->model, b->work.extent) == GHP_OK) return true;
+    for (int i = 0; i < s->n; i++)
+        s->stage[i].grain = 1;
+    return s->n > 1 && ghp_staging_check(s, &b->model, b->work.extent) == GHP_OK;
+}
+
+/* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has a third of the
+ * cases and each case two of the six networks, with four a sixth and one; all with GHP_ALL=1. Runs that are not full
+ * have three networks, each with a third of the cases. */
+static bool is_due(size_t kind)
+{
+    size_t parts = workers > 3 ? 6 : 3;
+
+    return (workers < 3 && check_full()) || getenv("GHP_ALL") != NULL || kind % parts == network % parts;
+}
+
+/* One stage whose workers have the samples that a list says; batch norms over the global batch take one micro-batch. */
+static void check_shares(struct bench *b, unsigned seed)
+{
+    int64_t shares[16], left;
+    struct ghp_staging s = {.micro_batches = 1 + (int)seed % 2, .shares = shares};
+    struct ghp_split *splits;
+    unsigned state = seed * 131u + 7u;
+
+    if (workers == 1 || !CHECK(workers <= 16)) return;
+    left = b->work.extent.global_batch / s.micro_batches;
+    for (int r = 0; r < workers; r++) {
+        int64_t most = left - (workers - 1 - r); /* each gets one at least */
+
+        shares[r] = r == workers - 1 ? left : 1 + next_random(&state) % most;
+        left -= shares[r];
+    }
+    if (ghp_staging_check(&s, &b->model, b->work.extent) != GHP_OK) return;
+    splits = splits_in(&b->model, &s, b->work.extent, seed);
+    if (splits == NULL) return;
+    check_train(b, splits, &s);
+    free(splits);
+}
+
+static void check_model(const char *path, int ghost, struct bench_numbers numbers)
+{
+    static const int shapes[][4] = {{0},    {1, 1}, {2, 1}, {1, 2},    {1, 1, 1},
+                                    {3, 1}, {2, 2}, {1, 3}, {2, 1, 1}, {1, 1, 2}};
+    static const int micro_batches[] = {1, 2, 3, 4, 8};
+    struct bench b;
+    int ran = 0;
+
+    CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
+    for (int l = 0; l < b.model.n_layers; l++)
+        if (b.model.layers[l].op == GHP_OP_BATCH_NORM) b.model.layers[l].norm.ghost = ghost;
+    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
+        for (size_t m = 0; m < sizeof(micro_batches) / sizeof(micro_batches[0]); m++) {
+            int counts[5] = {0}, sum = 0;
+
+            for (int i = 0; i < 4; i++)
+                sum += counts[i] = shapes[k][i];
+            if (sum > 0 && workers % sum != 0) continue;
+            if (!is_due(k + m)) continue;
+            for (unsigned seed = 0; seed < 2; seed++) {
+                if (workers > 3 && seed != (k + m) % 2) continue; /* more shapes, half of each */
+                struct ghp_staging s =
+                    staging_of(&b.model, counts, micro_batches[m], seed + (unsigned)k);
+
+                if (!fit(&b, &s)) continue;
+                ran += check_case(&b, &s, seed == 0 ? 0 : seed + (unsigned)m,
+                                  seed > 0 && m % 2 == k % 2);
+            }
+        }
+    for (unsigned seed = 0; seed < (workers > 3 ? 2 : 6); seed++)
+        check_shares(&b, seed);
+    if (!CHECK(ran > 0)) fprintf(stderr, "nothing of '%s' was tried\n", path);
+    bench_close(&b);
+    network++;
+}
+
+CHECK_TEST(stages)
+{
+    const struct bench_numbers exact = {
+        .ops = &ghp_backend_reference, .element_bytes = 8, .batch = BATCH};
+    const struct bench_numbers fast = {
+        .ops = &ghp_backend_onednn, .element_bytes = 4, .batch = BATCH};
+
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 240, &transport), GHP_OK)) return 1;
+    workers = ghp_transport_mpi.size(transport);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, exact);
+    if (check_full()) {
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
+        check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, exact);
+        check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", 0, exact);
+    }
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

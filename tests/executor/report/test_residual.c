@@ -1,0 +1,89 @@
+/* Predicted terms are the simulation's, measured terms the stopwatch's; both sum to their step. */
+#include "tests/check.h"
+#include "tests/executor/forecast_case.h"
+
+enum { STEPS = 9 };
+
+/* Laps of known length: instruction i runs (i + 1) ms; UPDATE waits 2 ms before; handing over takes 3 ms. */
+static double fill_laps(const struct ghp_program *program, struct ghp_stopwatch *watch)
+{
+    double sum_s = 0;
+
+    for (int s = 0; s < STEPS; s++) {
+        sum_s = 0;
+        ghp_stopwatch_begin(watch);
+        for (int i = 0; i < program->n_instrs; i++) {
+            bool here = program->instrs[i].stream == GHP_STREAM_COMPUTE;
+            double wait_s = program->instrs[i].kind == GHP_INSTR_UPDATE ? 2e-3 : here ? 0 : 3e-3;
+            struct ghp_lap lap = {
+                .step = ghp_stopwatch_step(watch), .start_s = 1, .finish_s = 1 + (i + 1) * 1e-3};
+
+            ghp_stopwatch_wait(watch, i, wait_s); /* whichever comes first, both count */
+            ghp_stopwatch_lap(watch, i, lap);
+            sum_s += wait_s + (here ? (i + 1) * 1e-3 : 0);
+        }
+        ghp_stopwatch_end(watch);
+    }
+    return sum_s;
+}
+
+/* A skipped step counts nowhere, however short. */
+static void test_skip(const struct ghp_program *program, struct ghp_stopwatch *watch)
+{
+    double before_s = ghp_stopwatch_mean(watch, 3).run_s, step_s;
+
+    CHECK_NEAR(before_s, 4e-3, 1e-12);
+    ghp_stopwatch_forget(watch);
+    fill_laps(program, watch);
+    step_s = ghp_stopwatch_step_s(watch);
+    ghp_stopwatch_begin(watch);
+    for (int i = 0; i < program->n_instrs; i++)
+        ghp_stopwatch_lap(watch, i,
+                          (struct ghp_lap){.step = ghp_stopwatch_step(watch), .finish_s = 1});
+    ghp_stopwatch_end(watch);
+    ghp_stopwatch_skip(watch);
+    CHECK_NEAR(ghp_stopwatch_mean(watch, 3).run_s, before_s, 1e-12);
+    CHECK(ghp_stopwatch_step_s(watch) == step_s);
+    ghp_stopwatch_forget(watch);
+    ghp_stopwatch_begin(watch);
+    ghp_stopwatch_end(watch);
+    ghp_stopwatch_skip(watch); /* nothing else is left */
+    CHECK(ghp_stopwatch_step_s(watch) == 0 && ghp_stopwatch_mean(watch, 3).run_s == 0);
+}
+
+CHECK_TEST(residual)
+{
+    struct forecast_case c;
+    struct ghp_residuals r;
+    double predicted_s = 0, measured_s = 0, layers_s = 0, laps_s, exposed_s = 0;
+
+    forecast_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9},
+                       (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1}, &c);
+    laps_s = fill_laps(&c.program, c.watch);
+    r = forecast_case_residuals(&c);
+    CHECK(r.predicted);
+    for (int p = 0; p < GHP_PHASE_COUNT; p++) {
+        predicted_s += r.phases[p].predicted_s;
+        measured_s += r.phases[p].measured_s;
+    }
+    for (int i = 0; i < r.n_layers; i++)
+        layers_s += r.layers[i].measured_s;
+    CHECK_NEAR(predicted_s, r.step.predicted_s, 1e-9 * r.step.predicted_s);
+    CHECK_NEAR(measured_s, laps_s, 1e-9);
+    CHECK_NEAR(measured_s + r.between.measured_s, r.step.measured_s, 1e-9);
+    for (int i = 0; i < c.program.n_instrs; i++) {
+        exposed_s += r.instrs[i].measured_wait_s;
+        if (c.program.instrs[i].layer < 0) layers_s += 3e-3; /* the metrics' sum is no layer's */
+    }
+    CHECK_NEAR(layers_s, laps_s, 1e-9);
+    CHECK_NEAR(r.phases[GHP_PHASE_EXPOSED].measured_s, exposed_s, 1e-9);
+    CHECK_NEAR(r.instrs[3].measured_s, 4e-3, 1e-12);
+    CHECK_NEAR(ghp_term_error((struct ghp_term){.predicted_s = 3, .measured_s = 4}), -0.25, 1e-15);
+    test_skip(&c.program, c.watch);
+    ghp_residuals_release(&r);
+    ghp_stopwatch_forget(c.watch);
+    CHECK_EQ(ghp_stopwatch_steps(c.watch), 0);
+    CHECK(ghp_stopwatch_step_s(c.watch) == 0);
+    forecast_case_close(&c);
+    return check_end();
+}

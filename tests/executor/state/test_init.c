@@ -1,0 +1,227 @@
+/* ghp-test: np=2 np_full=1
+ *
+ * First weights from a file: a checkpoint's weights come back bit for bit under another plan and without its momenta; a
+ * file that other trainers write is read in half precision and its counters are left out; tensors that are missing, too
+ * much or of other dimensions are refused by name. */
+#include "executor/state/checkpoint.h"
+#include "executor/state/init.h"
+#include "executor/state/parameters.h"
+#include "core/model/safetensors.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char tiny_model[] =
+    "{\"format\":\"ghp.model/1\",\"name\":\"tiny\",\"input\":{\"channels\":3},\"layers\":["
+    "{\"name\":\"norm\",\"op\":\"batch_norm\"},{\"name\":\"fc\",\"op\":\"linear\",\"features\":2},"
+    "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
+
+/* All tensors of the tiny model; one a line, so that a case can leave one out or change one. */
+#define NORM                                                                                       \
+    "\"norm.weight\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},"                   \
+    "\"norm.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[12,24]},"                    \
+    "\"norm.running_mean\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[24,36]},"            \
+    "\"norm.running_var\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[36,48]},"
+#define COUNTER                                                                                    \
+    "\"norm.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]},"
+#define FC_BIAS "\"fc.bias\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]},"
+#define FC_WEIGHT "\"fc.weight\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[60,72]}"
+
+static struct ghp_transport *transport;
+static struct ghp_comm *world;
+static char folder[64], path[128];
+
+static int rank_of_world(void)
+{
+    return ghp_transport_mpi.rank(transport);
+}
+
+/* Rank 0 writes header and values; all wait for it. */
+static void write_file(const char *header)
+{
+    static const uint16_t halves[8] = {0x3f80, 0xc000, 0x3c00, 0xc000, 0x3555, 0x0001, 0x7bff, 0};
+    float norms[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    uint64_t n = strlen(header), counter = 77;
+
+    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK); /* the last one has been read */
+    if (rank_of_world() == 0) {
+        FILE *file = fopen(path, "wb");
+
+        CHECK(file != NULL);
+        fwrite(&n, sizeof(n), 1, file);
+        fwrite(header, 1, n, file);
+        fwrite(norms, sizeof(norms), 1, file);
+        fwrite(&counter, sizeof(counter), 1, file);
+        fwrite(halves, sizeof(halves), 1, file);
+        CHECK(fclose(file) == 0);
+    }
+    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+}
+
+static void check_value(struct ghp_worker *worker, const char *name, int at, double expected)
+{
+    struct ghp_tensors_list list;
+    bool found = false;
+
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
+    for (int i = 0; i < list.n; i++) {
+        const struct ghp_tensor *t = &list.items[i];
+        double whole[8] = {0};
+
+        if (strcmp(t->param->name, name) != 0) continue;
+        found = true;
+        CHECK_STATUS(ghp_parameters_gather(worker, t, ghp_tensor_role(t), whole), GHP_OK);
+        CHECK_NEAR(whole[at], expected, 0); /* every one of them is a double */
+    }
+    CHECK(found);
+    ghp_tensors_release(&list);
+}
+
+static void check_foreign(struct ghp_worker *worker, const struct ghp_init_choice *choice)
+{
+    write_file("{" NORM COUNTER FC_BIAS FC_WEIGHT "}");
+    CHECK_STATUS(ghp_init_weights(worker, choice), GHP_OK);
+    check_value(worker, "norm.weight", 0, 1);
+    check_value(worker, "norm.running_var", 2, 12);
+    check_value(worker, "fc.bias", 0, 1);
+    check_value(worker, "fc.bias", 1, -2);
+    check_value(worker, "fc.weight", 0, 1);
+    check_value(worker, "fc.weight", 1, -2);
+    check_value(worker, "fc.weight", 2, 1365.0 / 4096); /* 1/3 in half precision */
+    check_value(worker, "fc.weight", 3, 0x1p-24);       /* the least of all */
+    check_value(worker, "fc.weight", 4, 65504);         /* the greatest */
+}
+
+static void check_refusals(struct ghp_worker *worker, const struct ghp_init_choice *choice)
+{
+    write_file(
+        "{" NORM COUNTER
+        "\"fc.biases\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]}," FC_WEIGHT "}");
+    CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("no tensor 'fc.bias', the nearest is 'fc.biases'");
+    write_file("{" NORM
+               "\"norm.count\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]}," FC_BIAS
+                   FC_WEIGHT "}");
+    CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("a tensor 'norm.count' that the model has not");
+    write_file("{" NORM COUNTER FC_BIAS
+               "\"fc.weight\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[60,72]}}");
+    CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("'fc.weight' is [3][2], but the model's is [2][3]");
+    write_file("{" NORM COUNTER FC_BIAS
+               "\"fc.weight\":{\"dtype\":\"I16\",\"shape\":[2,3],\"data_offsets\":[60,72]}}");
+    CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("not of floating-point numbers");
+}
+
+static void check_file(void)
+{
+    struct ghp_init_choice choice;
+    struct ghp_split *splits;
+    struct ghp_worker *worker = NULL;
+    struct bench b;
+
+    if (rank_of_world() == 0) {
+        FILE *file = fopen(path, "w");
+
+        CHECK(file != NULL && fputs(tiny_model, file) >= 0 && fclose(file) == 0);
+    }
+    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    if (!CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK)) return;
+    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
+    CHECK_STATUS(ghp_init_parse(path, 1, &choice), GHP_OK);
+    check_foreign(worker, &choice);
+    check_refusals(worker, &choice);
+    ghp_worker_close(worker);
+    free(splits);
+    bench_close(&b);
+}
+
+/* Trains a step, saves, and starts anew from the file under another plan with another seed. */
+static void check_checkpoint(void)
+{
+    struct ghp_init_choice choice;
+    struct ghp_split *before, *after;
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot saved = {0}, fresh = {0};
+    struct ghp_tensors_list list;
+    struct bench b;
+
+    CHECK_STATUS(
+        bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
+        GHP_OK);
+    before = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    after = case_splits(&b.model, b.work.extent, CASE_OUT, 0, b.work.extent.workers);
+    CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
+    CHECK_STATUS(bench_steps(&b, worker, 0, 1), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &saved), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &fresh), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_weights(&saved, worker), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_save(folder, worker, (struct ghp_checkpoint){.step = 1}), GHP_OK);
+    ghp_worker_close(worker);
+    CHECK_STATUS(ghp_init_parse(path, BENCH_SEED + 1, &choice), GHP_OK);
+    CHECK_STATUS(bench_worker(&b, after, &worker), GHP_OK);
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_weights(&fresh, worker), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
+    for (int i = 0; i < list.n; i++)
+        CHECK_EQ(memcmp(saved.weights[i], fresh.weights[i],
+                        (size_t)list.items[i].param->elements * sizeof(double)),
+                 0);
+    ghp_tensors_release(&list);
+    ghp_snapshot_release(&fresh);
+    ghp_snapshot_release(&saved);
+    ghp_worker_close(worker);
+    free(after);
+    free(before);
+    bench_close(&b);
+}
+
+static void check_parsing(void)
+{
+    struct ghp_init_choice choice;
+
+    CHECK_STATUS(ghp_init_parse(NULL, 5, &choice), GHP_OK);
+    CHECK(choice.path == NULL && choice.seed == 5);
+    CHECK_STATUS(ghp_init_parse("random", 6, &choice), GHP_OK);
+    CHECK(choice.path == NULL && choice.seed == 6);
+    CHECK_STATUS(ghp_init_parse("random:7", 6, &choice), GHP_OK);
+    CHECK(choice.path == NULL && choice.seed == 7);
+    CHECK_STATUS(ghp_init_parse("random:", 6, &choice), GHP_ERR_USAGE);
+    CHECK_STATUS(ghp_init_parse("random:-1", 6, &choice), GHP_ERR_USAGE);
+    CHECK_STATUS(ghp_init_parse("weights.npz", 6, &choice), GHP_ERR_USAGE);
+    CHECK_MESSAGE("FILE.safetensors");
+}
+
+CHECK_TEST(init)
+{
+    long id = (long)getpid(), *ids;
+
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    ids = ghp_alloc((size_t)ghp_transport_mpi.size(transport), sizeof(*ids));
+    CHECK_STATUS(ghp_transport_mpi.group(
+                     transport,
+                     (struct ghp_ranks){.count = ghp_transport_mpi.size(transport), .stride = 1},
+                     GHP_STREAM_COMPUTE, &world),
+                 GHP_OK);
+    CHECK_STATUS(ghp_transport_mpi.all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    snprintf(folder, sizeof(folder), "/tmp/ghp-test-init-%ld", ids[0]);
+    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    if (rank_of_world() == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
+    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    check_parsing();
+    check_checkpoint();
+    check_file();
+    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    if (rank_of_world() == 0) {
+        CHECK(unlink(path) == 0);
+        CHECK(rmdir(folder) == 0);
+    }
+    free(ids);
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

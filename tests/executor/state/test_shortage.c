@@ -1,0 +1,99 @@
+/* ghp-test: np=2,3 np_full=1 timeout=60
+ *
+ * tests/executor/state/test_shortage.c - a worker without memory leaves no other in a collective: whichever allocation
+ * of the last rank is refused, all ranks learn of it, well before the watchdog, and the transport can be used again.
+ *
+ * The linker gives this program's ghp_alloc to all of ghp. */
+#include "executor/transport/transport.h"
+#include "tests/check.h"
+
+#include <time.h>
+
+enum { WATCHDOG_S = 20, MOST_ALLOCATIONS = 64 };
+
+static const struct ghp_transport_ops *const ops = &ghp_transport_mpi;
+static struct ghp_transport *transport;
+static struct ghp_comm *world;
+static int rank, size;
+static int left = -1; /* allocations until one is refused; < 0: none is */
+static bool refused;
+
+void *__real_ghp_alloc(size_t n, size_t bytes);
+void *__wrap_ghp_alloc(size_t n, size_t bytes);
+void *__wrap_ghp_alloc(size_t n, size_t bytes)
+{
+    if (left >= 0 && left-- == 0) {
+        refused = true;
+        return NULL;
+    }
+    return __real_ghp_alloc(n, bytes);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static enum ghp_status make_group(void)
+{
+    struct ghp_comm *comm;
+
+    return ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMM,
+                      &comm);
+}
+
+static enum ghp_status make_mailbox(void)
+{
+    struct ghp_mailbox *box = NULL;
+    enum ghp_status status = ops->mail(transport, 2, &box);
+
+    if (status == GHP_OK) ops->empty(box);
+    return status;
+}
+
+static enum ghp_status agree(void)
+{
+    return ops->agree(world, GHP_OK);
+}
+
+/* Refuses the last rank's allocations in turn, until there is none left to refuse. */
+static void check(enum ghp_status (*work)(void))
+{
+    for (int i = 0; i < MOST_ALLOCATIONS; i++) {
+        double begin_s = now_s();
+        enum ghp_status status;
+        int any = 0, *all = __real_ghp_alloc((size_t)size, sizeof(*all));
+
+        refused = false;
+        left = rank == size - 1 ? i : -1;
+        status = work();
+        left = -1;
+        CHECK(now_s() - begin_s < WATCHDOG_S / 2);
+        any = refused;
+        if (!CHECK_STATUS(ops->all_gather(world, &any, all, sizeof(any)), GHP_OK)) exit(check_end());
+        any = all[size - 1];
+        free(all);
+        if (!CHECK_STATUS(status, any ? GHP_ERR_NO_MEMORY : GHP_OK)) exit(check_end());
+        if (!any) return;
+        CHECK_MESSAGE("out of memory");
+        if (rank != size - 1) CHECK_MESSAGE("worker ");
+    }
+    CHECK(!"there is always one more allocation");
+}
+
+int main(int argc, char **argv)
+{
+    if (!CHECK_STATUS(ops->open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
+    rank = ops->rank(transport);
+    size = ops->size(transport);
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
+                            GHP_STREAM_COMPUTE, &world), GHP_OK);
+    check(agree);
+    check(make_group);
+    check(make_mailbox);
+    ops->close(transport);
+    return check_end();
+}

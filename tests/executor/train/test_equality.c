@@ -1,0 +1,139 @@
+/* ghp-test: np=2,3 np_full=1,4 timeout=300
+ *
+ * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits
+ * of a plain, a residual (batch norm, dropout), a gated (products, views, pads) and a much joined network, in double on the reference backend and in float on the fast
+ * one; a second run gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
+#include "executor/state/parameters.h"
+#include "executor/train/verify.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+static struct ghp_transport *transport;
+static int workers;
+
+/* Trains by splits and compares with the lone worker; hash: of this worker's bits. False where the fault cannot act. */
+static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v,
+                  uint64_t *hash)
+{
+    struct ghp_work work = b->work;
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    int different = 0;
+    uint64_t hashes[256];
+
+    work.splits = splits;
+    if (work.fault != GHP_FAULT_NONE) {
+        if (ghp_worker_open(&b->team, &work, &worker) != GHP_OK) return false;
+    } else {
+        CHECK_STATUS(ghp_worker_open(&b->team, &work, &worker), GHP_OK);
+    }
+    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
+    CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
+    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->lone,
+                                    (struct ghp_precision){work.element_bytes, false}, v), GHP_OK);
+    for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
+        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+    CHECK(plan.list.n <= 256);
+    CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
+    *hash = 0;
+    for (int i = 0; i < plan.list.n; i++)
+        *hash = *hash * 31 + hashes[i];
+    CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
+    if (work.fault == GHP_FAULT_NONE) CHECK_EQ(different, -1);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+    return true;
+}
+
+static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
+{
+    struct ghp_split *splits = case_splits(&b->model, b->work.extent, kind, seed, most);
+    struct ghp_verification v = {0};
+    uint64_t first = 0, second = 0;
+
+    train(b, splits, &v, &first);
+    if (!CHECK(v.passed)) {
+        fprintf(stderr,
+                "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n",
+                b->model.name, case_name(kind), seed, most, b->team.backend_ops->name, workers,
+                v.weight_difference, v.gradient_difference);
+        for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
+            fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name,
+                    v.verdicts[i].weight_difference, v.verdicts[i].gradient_difference);
+    }
+    ghp_verification_release(&v);
+    train(b, splits, &v, &second);
+    CHECK(first == second);
+    ghp_verification_release(&v);
+    free(splits);
+}
+
+static void check_model(const char *model, const char *backend, int element_bytes)
+{
+    struct bench b;
+
+    CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK);
+    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    for (int kind = CASE_DATA; kind < CASE_MIXED; kind++)
+        check_case(&b, (enum case_kind)kind, 0, workers);
+    for (unsigned seed = 1; workers > 1 && seed <= (check_full() ? 4 : 1); seed++)
+        check_case(&b, CASE_MIXED, seed, workers);
+    if (workers == 4) check_case(&b, CASE_MIXED, 9, 2);
+    bench_close(&b);
+}
+
+/* Each fault, in some plan where it can act, is caught; and each acts somewhere. In full runs every plan is tried, else
+ * each fault until it has acted once. */
+static void check_faults(const char *model, int *acted)
+{
+    struct bench b;
+
+    CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK);
+    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
+        for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0); kind++) {
+            struct ghp_split *splits =
+                case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, workers);
+            struct ghp_verification v = {0};
+            uint64_t hash;
+
+            b.work.fault = (enum ghp_fault)fault;
+            if (train(&b, splits, &v, &hash)) {
+                acted[fault]++;
+                if (!CHECK(!v.passed))
+                    fprintf(stderr, "the fault '%s' in '%s' was not seen\n", ghp_fault_names[fault],
+                            case_name((enum case_kind)kind));
+            }
+            ghp_verification_release(&v);
+            free(splits);
+        }
+    bench_close(&b);
+}
+
+CHECK_TEST(equality)
+{
+    int acted[GHP_FAULT_COUNT] = {0};
+
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = ghp_transport_mpi.size(transport);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/joins.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
+    if (workers > 1) {
+        check_faults(GHP_SOURCE_DIR "/models/small-resnet.json", acted);
+        check_faults(GHP_SOURCE_DIR "/models/lenet5.json", acted);
+        for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
+            if (!CHECK(acted[fault] > 0))
+                fprintf(stderr, "the fault '%s' acted nowhere\n", ghp_fault_names[fault]);
+    }
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

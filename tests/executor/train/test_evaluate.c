@@ -1,0 +1,50 @@
+/* ghp-test: np=2 np_full=1,3 timeout=120
+ *
+ * Evaluation counts every sample once though the batch does not divide them, gives the same under every plan, and leaves
+ * the training as it was. */
+#include "executor/train/evaluate.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+CHECK_TEST(evaluate)
+{
+    struct ghp_transport *transport = NULL;
+    struct ghp_evaluation first = {0}, again;
+    struct bench b;
+    uint64_t uninterrupted = 0;
+
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    CHECK_STATUS(
+        bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
+        GHP_OK);
+    for (int kind = CASE_DATA; kind <= CASE_IN; kind++) {
+        struct ghp_split *splits =
+            case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, b.work.extent.workers);
+        struct ghp_worker *worker = NULL;
+        uint64_t before;
+
+        CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
+        CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
+        before = bench_fingerprint(worker);
+        CHECK_STATUS(ghp_evaluate(worker, b.data, GHP_DATA_TEST, &again), GHP_OK);
+        CHECK(bench_fingerprint(worker) == before);
+        CHECK_EQ(again.samples, ghp_data_count(b.data, GHP_DATA_TEST));
+        if (kind == CASE_DATA) first = again;
+        CHECK_NEAR(again.loss, first.loss, 1e-12);
+        CHECK_NEAR(again.accuracy, first.accuracy, 1e-12);
+        CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
+        if (kind == CASE_DATA) { /* the same without an evaluation between */
+            uninterrupted = bench_fingerprint(worker);
+            ghp_worker_close(worker);
+            CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
+            CHECK_STATUS(bench_steps(&b, worker, 0, BENCH_STEPS), GHP_OK);
+            CHECK(bench_fingerprint(worker) == uninterrupted);
+        }
+        ghp_worker_close(worker);
+        free(splits);
+    }
+    bench_close(&b);
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

@@ -1,0 +1,57 @@
+/* A resumed run's metrics file: lines of steps that will be trained again and a half-written last line go, what is no
+ * metrics file stays as it is. */
+#include "core/base/file.h"
+#include "executor/train/metrics.h"
+#include "tests/check.h"
+
+#include <unistd.h>
+
+static char path[80];
+
+static void check_resume(const char *before, int64_t step, enum ghp_status expected,
+                         const char *after)
+{
+    struct ghp_metrics *m = NULL;
+    char *text = NULL;
+
+    CHECK_STATUS(ghp_file_write_atomic(path, before, strlen(before)), GHP_OK);
+    if (!CHECK_STATUS(ghp_metrics_open(path, true, &m), GHP_OK)) return;
+    CHECK_STATUS(ghp_metrics_resume(m, step), expected);
+    ghp_metrics_close(m);
+    CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
+    CHECK_TEXT(text, after);
+    free(text);
+}
+
+static void check_append(void)
+{
+    static const struct ghp_metrics_step line = {.step = 1, .loss = 0.5};
+    struct ghp_metrics *m = NULL;
+    char *text = NULL;
+
+    CHECK_STATUS(ghp_file_write_atomic(path, "{\"step\":0,\"loss\":1}\n{\"st", 24), GHP_OK);
+    CHECK_STATUS(ghp_metrics_open(path, true, &m), GHP_OK);
+    CHECK_STATUS(ghp_metrics_resume(m, 1), GHP_OK);
+    CHECK_STATUS(ghp_metrics_step(m, &line), GHP_OK);
+    ghp_metrics_close(m);
+    CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
+    CHECK(text != NULL && strncmp(text, "{\"step\":0,\"loss\":1}\n{\"step\":1,", 30) == 0);
+    free(text);
+}
+
+CHECK_TEST(metrics)
+{
+#define STEP(n) "{\"step\":" n ",\"loss\":1.5}\n"
+#define TEST(n) "{\"step\":" n ",\"test_loss\":1.5}\n"
+    snprintf(path, sizeof(path), "/tmp/ghp-test-metrics-%ld", (long)getpid());
+    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), 2, GHP_OK, STEP("0") STEP("1") TEST("2"));
+    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), 1, GHP_OK, STEP("0"));
+    check_resume(STEP("0") STEP("1") "{\"step\":2,\"lo", 9, GHP_OK, STEP("0") STEP("1"));
+    check_resume("", 3, GHP_OK, "");
+    check_resume(STEP("0") "a letter to a friend\n", 3, GHP_ERR_FORMAT,
+                 STEP("0") "a letter to a friend\n");
+    CHECK_MESSAGE(path);
+    check_append();
+    unlink(path);
+    return check_end();
+}

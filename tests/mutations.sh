@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# tests/mutations.sh - do the tests notice? Makes one mistake at a time in a copy of the source tree, builds it, and
+# wants a test to fail. Run it by hand; it takes a build and some minutes. ./check does not run it.
+#
+#   tests/mutations.sh [--all] [NAME...]
+#
+# Without --all only the tests that should see a mistake are run (the last words of each line below); with it, all.
+# NAMEs choose mistakes; without any, each is made. MUTATIONS_FOLDER keeps the copy and its build for the next time.
+# Prints which test caught what. Exit 1 where a mistake went unseen, or no longer applies to the source: then mend its
+# line here.
+set -u
+source_tree=$(cd "$(dirname "$0")/.." && pwd)
+all=false
+wanted=()
+for argument; do
+    case $argument in
+    --all) all=true ;;
+    -*)
+        echo "mutations.sh: unknown option '$argument'; use --all or names" >&2
+        exit 2
+        ;;
+    *) wanted+=("$argument") ;;
+    esac
+done
+if [ -n "${MUTATIONS_FOLDER:-}" ]; then
+    folder=$MUTATIONS_FOLDER
+    mkdir -p "$folder" || exit 1
+else
+    folder=$(mktemp -d) || exit 1
+    trap 'rm -rf "$folder"' EXIT
+fi
+rm -rf "$folder/tree" && mkdir "$folder/tree" || exit 1
+(cd "$source_tree" && git ls-files -z | tar --null --files-from=- -c) | tar -x -C "$folder/tree" || exit 1
+cd "$folder/tree" || exit 1
+. cmake/setup.sh
+
+is_wanted() {
+    local name
+    [ ${#wanted[@]} -eq 0 ] && return 0
+    for name in "${wanted[@]}"; do [ "$name" = "$1" ] && return 0; done
+    return 1
+}
+
+# failing_tests TEST...: the names of those that fail, of all fast tests where --all is given
+failing_tests() {
+    local pattern
+    pattern=$(printf '|%s' "$@")
+    set -- -R "^(${pattern#|})\$"
+    $all && set --
+    ctest --test-dir ../build --no-tests=error --parallel "$(nproc)" "$@" 2>&1 </dev/null |
+        sed -n 's/^[[:space:]]*[0-9][0-9]* - \([^ ]*\) (.*/\1/p' | tr '\n' ' '
+}
+
+(build ../build -DGHP_CUDA=OFF) >build.log 2>&1 || {
+    tail -n 20 build.log >&2
+    echo "mutations.sh: the tree does not build as it is" >&2
+    exit 1
+}
+made=0
+unseen=0
+
+not_seen() {
+    echo "$1"
+    unseen=$((unseen + 1))
+}
+
+# mistake NAME FILE SED TEST...: the sed command must change the file
+mistake() {
+    local name=$1 file=$2 edit=$3 seen
+    shift 3
+    is_wanted "$name" || return
+    made=$((made + 1))
+    cp -p "$file" original
+    sed -i "$edit" "$file"
+    if cmp -s "$file" original; then
+        not_seen "$name: NOT MADE: $file has no such line any more"
+    elif ! cmake --build ../build --parallel "$(nproc)" >build.log 2>&1; then
+        not_seen "$name: NOT MADE: it does not build: $(grep -m1 error build.log)"
+    else
+        seen=$(failing_tests "$@")
+        if [ -n "$seen" ]; then
+            echo "$name: caught by $seen"
+        else
+            not_seen "$name: UNSEEN"
+        fi
+    fi
+    cp original "$file" # newer than what was built of the mistake
+}
+
+# what --fault does, in every run
+mistake reduction-dropped executor/engine/worker.c \
+    's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
+mistake wrong-scale executor/engine/kernel_arguments.c \
+    's/if (work->fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
+mistake bias-added-twice executor/engine/worker_instr.c \
+    's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
+mistake masks-by-rank executor/engine/kernel_arguments.c \
+    's/if (work->fault == GHP_FAULT_RANK_MASKS) //' executor/equality:np2
+mistake local-statistics executor/engine/worker_instr.c \
+    's/w->comm\[i\] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
+# programs
+mistake wait-dropped core/program/buffer_assignment.c \
+    's/if (update || metrics) waits->wait = i;/if (metrics || (update \&\& i < 0)) waits->wait = i;/' \
+    core/lower core/simulate planner/exact executor/equality:np2
+mistake wrong-bucket core/program/lower_bucket.c \
+    's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
+    core/lower core/space planner/exact executor/equality:np2
+mistake split-off-by-one core/sharding/stage.c \
+    's/\(at.first_channel = rank % layout.degree \* at.channels\);/\1 + 1;/' \
+    core/split core/stage core/transfer executor/exchange:np2
+# a reader looks into the slot beside the writer's
+mistake wrong-slot executor/transport/mpi/shared_segment.h \
+    's/ sheet % (uint32_t)board->slots/ (sheet + (uint32_t)(rank != board->index)) % (uint32_t)board->slots/' \
+    executor/transport:np2
+# files that belong to others
+mistake stale-hash core/plan/plan_io.c \
+    's/if (said == found) return GHP_OK;/if (said == found || said != 0) return GHP_OK;/' core/plan
+mistake stale-profile inspect/plan.c \
+    's/if (status == GHP_OK && profile->hash == plan->profile_hash)/if (status == GHP_OK)/' tools/bad_input
+rm -f original
+[ $made -gt 0 ] || {
+    echo "mutations.sh: no mistake of these names" >&2
+    exit 2
+}
+cmake --build ../build --parallel "$(nproc)" >build.log 2>&1
+echo "$made mistakes, $unseen unseen"
+[ $unseen -eq 0 ]

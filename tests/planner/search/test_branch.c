@@ -1,0 +1,119 @@
+/* tests/planner/search/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it
+ * still finds the fastest of all combinations, and looks at as many plans as with its own hash. */
+#include "core/plan/plan.h"
+#include "core/base/clock.h"
+#include "planner/search/search.h"
+#include "planner/search/seen.h"
+#include "tests/check.h"
+#include "tests/planner/random_case.h"
+
+enum { CASES = 60, ADDED = 5000, LAYERS = 7 };
+
+static enum ghp_status judge(void *context, const int *choice, double *value)
+{
+    return ghp_search_judge(context, choice, 0, value, NULL);
+}
+
+static uint64_t one_hash(const int *choice, int n)
+{
+    (void)choice;
+    (void)n;
+    return 12345;
+}
+
+/* The fastest of all combinations, in mixed radix. */
+static double fastest(const struct ghp_instance *in)
+{
+    int at[16] = {0}, v = 0;
+    double best = INFINITY, step_s;
+
+    while (v < in->n_layers) {
+        if (!CHECK_STATUS(ghp_search_judge(in, at, 0, &step_s, NULL), GHP_OK)) return best;
+        best = fmin(best, step_s);
+        for (v = 0; v < in->n_layers && ++at[v] == in->n_choices[v]; ++v)
+            at[v] = 0;
+    }
+    return best;
+}
+
+static void search(struct ghp_instance *in, ghp_seen_hash_fn *hash, struct ghp_branch_result *result)
+{
+    struct ghp_domain domain = {0};
+    struct ghp_branch_job job = {
+        .in = in,
+        .goal = {.scale = 1},
+        .domain = &domain,
+        .truth = {.judge = judge, .context = in},
+        .limits = {.deadline_s = ghp_now_s() + 30, .enough = -INFINITY},
+        .hash = hash,
+    };
+    int first[16] = {0};
+    double step_s;
+
+    CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
+    CHECK_STATUS(ghp_search_judge(in, first, 0, &step_s, NULL), GHP_OK);
+    job.goal.scale = step_s;
+    CHECK_STATUS(ghp_branch_run(&job, result), GHP_OK);
+    ghp_domain_release(&domain);
+}
+
+static void test_search(uint64_t seed)
+{
+    struct ghp_branch_result own = {0}, collides = {0};
+    struct random_case c;
+    struct ghp_instance in;
+    double best;
+
+    if (!CHECK_STATUS(random_case_make(5000 + seed, 500, &c), GHP_OK)) return;
+    struct ghp_plan shell = {.model = c.model, .extent = c.extent};
+    struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
+    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK)) return;
+    best = fastest(&in);
+    search(&in, NULL, &own);
+    search(&in, one_hash, &collides);
+    CHECK(own.closed);
+    CHECK(collides.closed);
+    CHECK_NEAR(own.value, best, 1e-9 * best);
+    CHECK_NEAR(collides.value, best, 1e-9 * best);
+    CHECK_EQ(collides.plans, own.plans);
+    ghp_branch_release(&own);
+    ghp_branch_release(&collides);
+    ghp_instance_release(&in);
+    random_case_release(&c);
+}
+
+static uint64_t few_hashes(const int *choice, int n)
+{
+    return (uint64_t)choice[n - 1] % 3;
+}
+
+/* Number k in base 10, a digit a layer: each is new once. */
+static void test_seen(ghp_seen_hash_fn *hash)
+{
+    struct ghp_seen seen = {.n_layers = LAYERS, .hash = hash};
+
+    for (int round = 0; round < 2; ++round)
+        for (int k = 0; k < ADDED; ++k) {
+            int choice[LAYERS];
+            bool added = round > 0;
+
+            for (int v = 0, rest = k; v < LAYERS; ++v, rest /= 10)
+                choice[v] = rest % 10;
+            if (!CHECK_STATUS(ghp_seen_add(&seen, choice, &added), GHP_OK)) return;
+            if (added != (round == 0)) CHECK_EQ(added, round == 0);
+        }
+    CHECK_EQ(seen.n, ADDED);
+    ghp_seen_release(&seen);
+    ghp_seen_release(&seen);
+    ghp_seen_release(NULL);
+}
+
+CHECK_TEST(branch)
+{
+    for (uint64_t seed = 0; seed < CASES; ++seed)
+        test_search(seed);
+    test_seen(NULL);
+    test_seen(one_hash);
+    test_seen(few_hashes);
+    return check_end();
+}

@@ -1,0 +1,176 @@
+/* ghp-test: timeout=180
+ * tests/planner/search/test_exact.c - the plan is the best there is: on random instances every combination of splits is
+ * lowered and simulated, and nothing is faster, with and without a limit on memory.  A plan that was edited is
+ * refused by ghp_plan_verify. */
+#include "core/cost/simulate.h"
+#include "planner/build/build.h"
+#include "tests/check.h"
+#include "tests/planner/random_case.h"
+
+#include <unistd.h>
+
+enum { CASES = 600 };
+
+static const double most_combinations = 3000;
+static char model_path[64];
+
+struct truth {
+    int n;
+    double *step_s;
+    int64_t *peak;
+};
+
+/* Every combination, in mixed radix. */
+static void simulate_all(const struct random_case *c, struct truth *truth)
+{
+    struct ghp_plan shell = {.model = c->model, .extent = c->extent};
+    struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
+    struct ghp_split choices[16][64], splits[16];
+    int n[16], at[16] = {0}, layers = c->model.n_layers;
+
+    truth->n = (int)random_case_combinations(&c->model, c->extent);
+    truth->step_s = calloc((size_t)truth->n, sizeof *truth->step_s);
+    truth->peak = calloc((size_t)truth->n, sizeof *truth->peak);
+    for (int v = 0; v < layers; ++v)
+        n[v] = ghp_split_choices(&c->model.layers[v], c->extent, choices[v], 64);
+    for (int k = 0; k < truth->n; ++k) {
+        struct ghp_program program;
+        struct ghp_timing timing;
+        int v = 0;
+
+        for (int u = 0; u < layers; ++u)
+            splits[u] = choices[u][at[u]];
+        if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+        CHECK_STATUS(ghp_simulate(&program, &c->profile, &timing), GHP_OK);
+        truth->step_s[k] = timing.step_s;
+        truth->peak[k] = program.peak_bytes;
+        ghp_timing_release(&timing);
+        ghp_program_release(&program);
+        while (v < layers && ++at[v] == n[v])
+            at[v++] = 0;
+    }
+}
+
+static double fastest(const struct truth *truth, int64_t limit)
+{
+    double best = INFINITY;
+
+    for (int k = 0; k < truth->n; ++k)
+        if ((limit == 0 || truth->peak[k] <= limit) && truth->step_s[k] < best)
+            best = truth->step_s[k];
+    return best;
+}
+
+static int64_t smallest(const struct truth *truth)
+{
+    int64_t least = INT64_MAX;
+
+    for (int k = 0; k < truth->n; ++k)
+        if (truth->peak[k] < least) least = truth->peak[k];
+    return least;
+}
+
+/* A verified plan no longer holds once its cost, its memory or a split is edited. */
+static void check_edits(struct ghp_plan *plan, const struct ghp_profile *profile,
+                        struct random_source *source)
+{
+    struct ghp_prediction said = plan->predicted, other;
+    struct ghp_split choices[64];
+    int layer = random_below(source, plan->model.n_layers);
+    int n = ghp_split_choices(&plan->model.layers[layer], plan->extent, choices, 64);
+    struct ghp_split kept = plan->splits[layer];
+    struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+
+    if (!CHECK_STATUS(ghp_plan_verify(plan, profile), GHP_OK)) return;
+    plan->predicted.step_s *= 0.99;
+    plan->certificate.step_s *= 0.99;
+    plan->certificate.bound_s *= 0.99;
+    if (said.step_s > 1e-9) CHECK(ghp_plan_verify(plan, profile) != GHP_OK);
+    plan->certificate.step_s /= 0.99;
+    plan->certificate.bound_s /= 0.99;
+    plan->predicted = said;
+    plan->predicted.peak_bytes -= 64;
+    CHECK(ghp_plan_verify(plan, profile) != GHP_OK);
+    plan->predicted = said;
+    plan->splits[layer] = choices[random_below(source, n)];
+    CHECK_STATUS(ghp_plan_predict(&how, plan->splits, profile, &other), GHP_OK);
+    if (other.peak_bytes != said.peak_bytes ||
+        fabs(other.step_s - said.step_s) > 1e-6 * said.step_s)
+        CHECK(ghp_plan_verify(plan, profile) != GHP_OK);
+    plan->splits[layer] = kept;
+}
+
+static void check_case(uint64_t seed, const struct random_case *c, const struct truth *truth,
+                       int64_t limit, struct random_source *source)
+{
+    struct ghp_wishes wishes = {.model_path = model_path,
+                                .profile_path = "random",
+                                .profile = &c->profile,
+                                .extent = c->extent,
+                                .memory_bytes = limit,
+                                .keep_layers = true,
+                                .time_limit_s = 60,
+                                .simplify = true};
+    struct ghp_plan plan;
+    double best = fastest(truth, limit);
+    enum ghp_status status = ghp_make_plan(&wishes, &plan);
+
+    if (!(best < INFINITY)) {
+        char least[32];
+
+        CHECK_STATUS(status, GHP_ERR_INFEASIBLE);
+        snprintf(least, sizeof least, "--memory %" PRId64 ",", smallest(truth));
+        if (!CHECK_MESSAGE(least)) fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, c->text);
+        if (status == GHP_OK) ghp_plan_release(&plan);
+        return;
+    }
+    if (!CHECK_STATUS(status, GHP_OK)) return;
+    if (!CHECK_NEAR(plan.predicted.step_s, best, 1e-9 * best) || !CHECK(plan.certificate.gap <= 0))
+        fprintf(stderr,
+                "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
+                ", slow %d, status %s: %s\n",
+                seed, c->extent.workers, c->extent.global_batch, limit, c->slow,
+                plan.certificate.status, c->text);
+    CHECK(limit == 0 || plan.predicted.peak_bytes <= limit);
+    check_edits(&plan, &c->profile, source);
+    ghp_plan_release(&plan);
+}
+
+static void write_model(const char *text)
+{
+    FILE *f = fopen(model_path, "w");
+
+    if (!CHECK(f != NULL)) return;
+    CHECK(fputs(text, f) >= 0);
+    CHECK_EQ(fclose(f), 0);
+}
+
+CHECK_TEST(exact)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0,
+             last = argc > 1 ? first + 1 : (uint64_t)check_cases(CASES);
+    int fd;
+
+    snprintf(model_path, sizeof model_path, "/tmp/ghp-exact-XXXXXX");
+    fd = mkstemp(model_path);
+    if (!CHECK(fd >= 0)) return check_end();
+    close(fd);
+    for (uint64_t seed = first; seed < last; ++seed) {
+        struct random_source source = {.state = seed};
+        struct random_case c;
+        struct truth truth = {0};
+
+        if (!CHECK_STATUS(random_case_make(seed, most_combinations, &c), GHP_OK)) break;
+        write_model(c.text);
+        simulate_all(&c, &truth);
+        check_case(seed, &c, &truth, 0, &source);
+        if (seed % 2 == 0)
+            check_case(seed, &c, &truth, truth.peak[random_below(&source, truth.n)], &source);
+        if (seed % 16 == 1) check_case(seed, &c, &truth, smallest(&truth) - 1, &source);
+        free(truth.step_s);
+        free(truth.peak);
+        random_case_release(&c);
+    }
+    unlink(model_path);
+    return check_end();
+}

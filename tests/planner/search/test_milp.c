@@ -1,0 +1,73 @@
+/* ghp-test: timeout=240
+ * tests/planner/search/test_milp.c - branch and bound and its slow twin, GLPK's, find plans of one cost, with and
+ * without a limit on memory; and the bounds of both hold. */
+#include "planner/build/build.h"
+#include "core/base/clock.h"
+#include "planner/search/search.h"
+#include "tests/check.h"
+#include "tests/planner/random_case.h"
+
+enum { CASES = 120 };
+
+static void run(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit,
+                enum ghp_solver solver, struct ghp_search_result *result)
+{
+    struct ghp_search_job job = {.instance = in,
+                                 .domain = domain,
+                                 .limit_bytes = limit,
+                                 .deadline_s = ghp_now_s() + 30,
+                                 .solver = solver};
+
+    CHECK_STATUS(ghp_search_run(&job, result), GHP_OK);
+}
+
+/* Both solvers on one problem; the peak of the fastest plan in *peak. */
+static void compare(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit,
+                    int64_t *peak)
+{
+    struct ghp_search_result fast = {0}, slow = {0};
+
+    run(in, domain, limit, GHP_SOLVER_BRANCH, &fast);
+    run(in, domain, limit, GHP_SOLVER_MILP, &slow);
+    CHECK(fast.closed);
+    CHECK(slow.closed);
+    CHECK_EQ(fast.feasible, slow.feasible);
+    if (fast.feasible && slow.feasible) {
+        double step_s = fast.kept[0].step_s;
+
+        CHECK_NEAR(step_s, slow.kept[0].step_s, 2e-7 * step_s); /* GLPK's own precision */
+        CHECK(fast.bound_s <= step_s && slow.bound_s <= slow.kept[0].step_s);
+        CHECK(limit == 0 || fast.kept[0].peak_bytes <= limit);
+        *peak = fast.kept[0].peak_bytes;
+    } else {
+        CHECK_EQ(fast.least_bytes, slow.least_bytes);
+    }
+    ghp_search_release(&fast);
+    ghp_search_release(&slow);
+}
+
+CHECK_TEST(milp)
+{
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
+        struct random_case c;
+        struct ghp_instance in;
+        struct ghp_domain domain;
+        int64_t peak = 0;
+
+        if (!CHECK_STATUS(random_case_make(1000 + seed, 1e4, &c), GHP_OK)) break;
+        if (random_case_combinations(&c.model, c.extent) > 300)
+            c.profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
+        struct ghp_plan shell = {.model = c.model, .extent = c.extent};
+        struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
+        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK))
+            break;
+        CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
+        compare(&in, &domain, 0, &peak);
+        if (random_case_combinations(&c.model, c.extent) <= 100)
+            compare(&in, &domain, peak - 1, &peak);
+        ghp_domain_release(&domain);
+        ghp_instance_release(&in);
+        random_case_release(&c);
+    }
+    return check_end();
+}

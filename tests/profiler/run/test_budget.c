@@ -1,0 +1,136 @@
+/* tests/profiler/run/test_budget.c - a measuring run keeps its budget, trials of algorithms counted, or says what took
+ * longer; and it asks once for what convolutions take along.
+ *
+ * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the machine, no
+ * more of them may have been started than the budget holds.
+ * ghp-test: np=1 timeout=240 */
+#include "core/base/log.h"
+#include "executor/engine/memory_format.h"
+#include "profiler/worklist/time_estimate.h"
+#include "profiler/run/run.h"
+#include "tests/check.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static const char text[] =
+    "{\"format\": \"ghp.model/1\", \"name\": \"tiny\", "
+    "\"input\": {\"channels\": 16, \"height\": 8, \"width\": 8}, \"layers\": [\n"
+    "{\"name\": \"conv\", \"op\": \"conv2d\", \"channels\": 16, \"kernel\": 3, \"pad\": 1},\n"
+    "{\"name\": \"relu\", \"op\": \"relu\"},\n"
+    "{\"name\": \"conv2\", \"op\": \"conv2d\", \"channels\": 32, \"kernel\": 3, \"pad\": 1},\n"
+    "{\"name\": \"relu2\", \"op\": \"relu\"},\n"
+    "{\"name\": \"pool\", \"op\": \"max_pool\", \"kernel\": 2},\n"
+    "{\"name\": \"conv3\", \"op\": \"conv2d\", \"channels\": 48, \"kernel\": 3, \"pad\": 1},\n"
+    "{\"name\": \"relu3\", \"op\": \"relu\"},\n"
+    "{\"name\": \"flat\", \"op\": \"flatten\"},\n"
+    "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 16},\n"
+    "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}\n";
+
+static const double run_s = 10e-3;
+static struct ghp_backend_ops sleepy;
+static struct ghp_transport *transport;
+static struct ghp_model model;
+static char path[64];
+static int runs, relus; /* kernels run; forward passes of ReLUs prepared */
+
+static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+{
+    const struct timespec pause = {.tv_nsec = (long)(1e9 * run_s)};
+
+    (void)kernel;
+    (void)call;
+    runs++;
+    nanosleep(&pause, NULL);
+    return GHP_OK;
+}
+
+static enum ghp_status prepare_counted(struct ghp_backend *backend, const struct ghp_local *local,
+                                       enum ghp_pass pass, const char *algorithm,
+                                       struct ghp_formats formats, struct ghp_kernel **kernel)
+{
+    relus += local->op == GHP_OP_RELU && pass == GHP_PASS_FORWARD;
+    return ghp_backend_onednn.prepare_blocked(backend, local, pass, algorithm, formats, kernel);
+}
+
+static struct ghp_measured_result measure(double budget_s)
+{
+    static const int64_t batch = 4;
+    const struct ghp_measured_request wanted = {.models = &model,
+                                                .n_models = 1,
+                                                .batches = &batch,
+                                                .n_batches = 1,
+                                                .backend_ops = &sleepy,
+                                                .precision = {.element_bytes = 4},
+                                                .watchdog_s = 60,
+                                                .threads = 1,
+                                                .sample_s = 1e-3,
+                                                .budget_s = budget_s,
+                                                .fresh = true,
+                                                .output = path,
+                                                .intra = {1e-6, 1e10},
+                                                .inter = {2e-5, 1e9},
+                                                .bucket_bytes = 1 << 16};
+    struct ghp_measured_result result = {0};
+
+    runs = relus = 0;
+    CHECK_STATUS(ghp_measured_run(&wanted, &ghp_transport_mpi, transport, &result), GHP_OK);
+    CHECK_EQ(result.overrun[0] != '\0', result.seconds > 1.1 * budget_s);
+    ghp_profile_release(&result.profile);
+    return result;
+}
+
+/* What most plans hang on has its formats at once; of the rest, all have one before any has a second. */
+static void test_formats_wait(void)
+{
+    struct ghp_agenda_op op = {.value = GHP_VALUE_DATA, .n_ways = 4, .flops = 1};
+    struct ghp_forecast forecast = {0};
+    const struct ghp_visiting visiting = {.samples = 2, .sample_s = 1, .chooses = true};
+    double all_s = ghp_forecast_s(&forecast, &op, visiting);
+
+    CHECK_EQ(ghp_forecast_ways(&op), 4);
+    op.value = GHP_VALUE_REST;
+    CHECK_EQ(ghp_forecast_ways(&op), 1);
+    CHECK(ghp_forecast_s(&forecast, &op, visiting) < all_s / 3);
+    op.ways[0].samples = (struct ghp_samples){.n = 1, .values = {1e-9}};
+    CHECK_EQ(ghp_forecast_ways(&op), 4);
+    CHECK_EQ(ghp_forecast_kind(&op, true), GHP_VISIT_FORMATS);
+    for (int w = 1; w < 4; ++w)
+        op.ways[w].samples.n = 1;
+    CHECK_EQ(ghp_forecast_kind(&op, true), GHP_VISIT_AGAIN);
+}
+
+static void test_budget(void)
+{
+    struct ghp_measured_result whole = measure(300), part;
+    double whole_s = runs * run_s;
+
+    CHECK_EQ(whole.ops.law, 0);
+    CHECK_TEXT(whole.overrun, "");
+    CHECK(relus > 0 && relus <= 3 * GHP_FORMATS_MOST); /* three sizes, once */
+    part = measure(whole_s / 2);
+    CHECK(part.ops.measured > 0);
+    CHECK(part.ops.law + part.ops.interpolated > 0 || runs * run_s < whole_s);
+    CHECK(runs * run_s <= 1.1 * whole_s / 2);
+    part = measure(1e-3); /* not even the rates */
+    CHECK(part.overrun[0] != '\0');
+    CHECK(part.ops.measured > 0); /* what laws are made of */
+}
+
+CHECK_TEST(budget)
+{
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
+        return check_end();
+    ghp_log_open("test", false);
+    sleepy = ghp_backend_onednn;
+    sleepy.run = sleep_a_run;
+    sleepy.prepare_blocked = prepare_counted;
+    snprintf(path, sizeof path, "/tmp/ghp-budget-%d.json", (int)getpid());
+    CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
+    test_formats_wait();
+    test_budget();
+    unlink(path);
+    ghp_model_release(&model);
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

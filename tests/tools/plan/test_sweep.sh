@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 needs=ghp-plan,ghp-profile
+# tests/tools/plan/test_sweep.sh - ghp-plan --sweep: the table, the object, the chart, measured shares beyond the
+# profile's workers, and what is refused.
+set -eu
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+model=$GHP_SOURCE/models/alexnet.json
+fail() { echo "FAILED: $*" >&2; exit 1; }
+"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$model" -o law.json 2>/dev/null
+sweep() { "$GHP_BIN/ghp-plan" "$model" --profile law.json "$@"; }
+
+# strong scaling: a row for each plan and count; what a point cannot be is said
+sweep --sweep workers=1,2,4,...,64,96 --batch 512 --svg chart.svg >table 2>noise
+[ ! -s noise ] || fail "chatter on stderr: $(cat noise)"
+[ "$(grep -c ' ghp  ' table)" = 7 ] || fail "not 7 points: $(cat table)"
+grep -q '^# 96 workers, no plan: .*multiple of 96' table || fail "96 workers have no reason"
+grep -q '^ *96 .*infeasible' table || fail "96 workers have no row"
+grep -q '^ *1 .* 1.00  *100.0 .*optimal' table || fail "one worker is no speed-up of 1"
+grep -q '^ *64 .*split, degree' table || fail "64 workers do not say what is split"
+
+# the object, and its agreement with single plans
+sweep --sweep workers=1,8,64 --batch 512 --json >object
+sweep --workers 64 --batch 512 --json >single
+python3 - <<'PY' || fail "the object is not as promised"
+import json, math
+o, s = json.load(open("object")), json.load(open("single"))
+assert o["scaling"] == "strong" and o["global_batch"] == 512 and [p["workers"] for p in o["points"]] == [1, 8, 64]
+one, last = o["points"][0], o["points"][2]
+assert last["ghp"]["predicted_step_s"] == s["predicted_step_s"]
+for name in ("data", "model", "owt"):
+    assert last[name]["predicted_step_s"] == s["baselines"][name]["predicted_step_s"]
+    assert last["ghp"]["predicted_step_s"] <= last[name]["predicted_step_s"]
+assert not one["model"]["feasible"] and "at least 2" in one["model"]["reason"]
+assert math.isclose(last["ghp"]["speedup"], one["ghp"]["predicted_step_s"] / last["ghp"]["predicted_step_s"])
+assert last["gap"] == 0 and last["ghp"]["measured_share"] == 0 and last["groups"] * last["group_size"] == 64
+PY
+sweep --sweep workers=2,8 --batch-per-worker 32 --json >weak
+python3 -c 'import json; o = json.load(open("weak")); assert o["scaling"] == "weak" and [p["global_batch"] for p in o["points"]] == [64, 256]
+assert all(p["data"]["efficiency"] <= 1 + 1e-12 for p in o["points"])' || fail "weak scaling"
+
+# the chart: well-formed, nothing from elsewhere, a line for each plan and the ideal; the same bytes again
+python3 - <<'PY' || fail "the chart is not as promised"
+import xml.dom.minidom, re
+text = open("chart.svg").read()
+svg = xml.dom.minidom.parseString(text).documentElement
+assert svg.getAttribute("viewBox").startswith("0 0 700 ") and "prefers-color-scheme: dark" in text
+assert "href" not in text and "<image" not in text and "<script" not in text
+for word in ("alexnet: strong scaling", ">workers<", "speed-up over one worker [x]", ">ghp<", ">data<", ">model<", ">OWT<", ">ideal<"):
+    assert word in text, word
+PY
+sweep --sweep workers=1,2,4,...,64,96 --batch 512 --svg again.svg >/dev/null
+cmp chart.svg again.svg || fail "the chart is not reproducible"
+
+# a measured profile: beyond its workers the law prices, and the table says how much is measured
+"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6,nodes=2,cores=2 --model "$model" -o nodes.json 2>/dev/null
+python3 - <<'PY'
+import json
+p = json.load(open("nodes.json"))
+p["workers"] = 4
+p["collectives"] = [{"op": "all_reduce", "count": c, "stride": 1, "bytes": 1 << b, "median_s": 1e-5 * 2 ** (b - 8), "spread": 0.1, "source": "measured"}
+                    for c in (2, 4) for b in range(8, 30)]
+p["rates"]["update"] = {"latency_s": 1e-6, "bandwidth_Bps": 1e10, "spread": 0.1, "source": "measured"}
+json.dump(p, open("measured.json", "w"))
+PY
+"$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=1,2,4,8,16 --batch 512 --json >object
+python3 - <<'PY' || fail "a measured profile's points"
+import json
+points = json.load(open("object"))["points"]
+assert [p["nodes"] for p in points] == [1, 1, 2, 4, 8], [p["nodes"] for p in points]
+shares = [p["data"]["measured_share"] for p in points]
+assert shares[2] > 0 and shares[4] < shares[2], shares
+PY
+"$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=4,16 --batch 512 --set nodes=2 --json >object
+python3 -c 'import json; assert [p["nodes"] for p in json.load(open("object"))["points"]] == [2, 2]' || fail "--set nodes in a sweep"
+
+refused() {
+    local code=$1 text=$2 got=0
+    shift 2
+    sweep "$@" >out 2>err || got=$?
+    [ $got = "$code" ] || fail "$* : exit $got, not $code: $(cat err)"
+    grep -qe "$text" err || fail "$* : '$(cat err)' does not say '$text'"
+    [ ! -s out ] || fail "$* : chatter on stdout"
+}
+refused 2 'one batch' --sweep workers=1,2
+refused 2 'one batch' --sweep workers=1,2 --batch 8 --batch-per-worker 2
+refused 2 'leave --workers' --sweep workers=1,2 --batch 8 --workers 4
+refused 2 'leave --workers' --sweep workers=1,2 --batch 8 -o plan.json
+refused 2 'three numbers' --sweep workers=1,2,...,8 --batch 8
+refused 2 'is for sweeps' --workers 2 --batch 8 --svg chart.svg
+refused 2 'is for sweeps' --workers 2 --batch-per-worker 8
+refused 3 'no point' --sweep workers=3,5 --batch 8
+refused 1 'nowhere' --sweep workers=1,2 --batch 8 --svg nowhere/chart.svg
+[ ! -e plan.json ] || fail "a refused sweep left a plan"
+echo "sweeps keep their promises"

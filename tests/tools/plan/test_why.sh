@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
+# tests/tools/plan/test_why.sh - why a plan is as it is: every split of a layer, runner-up, break-even values and the
+# margin, as ghp-plan writes them and ghp-inspect shows them, without the profile.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+models=$GHP_SOURCE/models
+
+# says 'TEXT' ARGS...: ghp-inspect ends with 0, nothing on stderr, TEXT (a regular expression) on stdout
+says() {
+    local text=$1
+    shift
+    "$GHP_BIN/ghp-inspect" "$@" >out 2>err || { fail "$*: exit $?: $(cat err)"; return; }
+    [ -s err ] && fail "$*: chatter on stderr: $(cat err)"
+    grep -qE -e "$text" out || fail "$*: does not say '$text'"
+}
+
+# refused 'TEXT' ARGS...: bad usage
+refused() { denied 2 "$1" "$GHP_BIN/ghp-inspect" "${@:2}"; }
+
+"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$models/vgg16.json" -o p.json >/dev/null 2>&1 ||
+    fail "cannot make a profile"
+vgg=("$models/vgg16.json" --profile p.json --workers 16 --batch 1024)
+"$GHP_BIN/ghp-plan" "${vgg[@]}" -o plan.json >table 2>noise || fail "$(cat noise)"
+[ -s noise ] && fail "chatter on stderr: $(cat noise)"
+"$GHP_BIN/ghp-plan" "${vgg[@]}" --no-break-even -o plain.json >/dev/null || fail "--no-break-even"
+rm p.json # the plan is enough
+
+says '^margin: .* by data parallelism: .*beyond the error, so the faster plan was taken' plan.json --explain
+says '^fc7 +data +in:2 .*inter_bandwidth_Bps +GB/s +1\.25 +0\.969' plan.json --explain
+says '^data .* planned$' plan.json --explain fc7
+says '^in:2 .* runner-up$' plan.json --explain fc7
+says '^out:16 ' plan.json --explain fc7
+says '^runner-up of fc7: in:2, along with fc6.bias channel:2' plan.json --explain fc7
+says 'fc7 .*global_batch +samples +1024 +800 +none' plan.json --explain fc7
+says 'memory_limit_bytes +MiB +no limit' plan.json --explain fc7
+says 'other splits of relu1: not in the plan' plan.json --explain relu1
+says '"margin": "' plan.json --explain --json
+says '"choices": ' plan.json --explain fc7 --json
+says '"break_even": ' plan.json --explain fc7 --json
+says '^# searched: off, as asked' plain.json --explain
+grep -q '"break_even":' plain.json && fail "--no-break-even has values"
+
+# names that are near, and names that are not
+refused "did you mean 'fc6', 'fc7', 'fc8'" plan.json --explain fc9
+refused "did you mean .*'conv12'" plan.json --explain conv112
+refused 'see its layers' plan.json --explain nothing_like_it
+
+# a margin within the error: the simpler plan, and why
+"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$models/vgg16.json" -o p.json >/dev/null 2>&1
+sed 's/"load": {[^}]*}/"load": {"latency_s": 0.001, "bandwidth_Bps": 1e+12, "spread": 1000.0, "source": "measured"}/' p.json >noisy.json
+cmp -s p.json noisy.json && fail "noisy.json is no edit"
+noisy=("$models/vgg16.json" --profile noisy.json --workers 16 --batch 1024 --no-break-even)
+"$GHP_BIN/ghp-plan" "${noisy[@]}" -o data.json >/dev/null || fail "cannot plan by noisy.json"
+says '^margin: .*within the error, so the simpler plan was taken: data parallelism' data.json --explain
+says "^error of this plan's step: .* from 'load' of input" data.json --explain
+says '^preferred: data parallelism' data.json
+"$GHP_BIN/ghp-plan" "${noisy[@]}" --no-simplify -o fast.json >/dev/null || fail "--no-simplify"
+says '^margin: .*within the error, but the faster plan was asked for' fast.json --explain
+
+[ "$failures" = 0 ] && echo "plans say why"
+exit $((failures > 0))

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=240 processors=2 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/run/test_run.sh - ghp-run as a user sees it: report, JSON, metrics, repeats, resuming under another plan
+# and worker count, evaluation, verification that passes and that fails, the run file, binding.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+model=$GHP_SOURCE/models/small-resnet.json
+first= second=
+
+# run N ARGS...: ghp-run by N workers; stdout in out, stderr in err
+run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
+says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -20 "$1" >&2; }; }
+value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" out; }
+
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
+plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 --strategy "$2" -o "$3" >/dev/null 2>&1; }
+plan 2 auto auto2.json && plan 4 data data4.json && plan 2 model model2.json && plan 3 data data3.json && plan 1 data one.json || fail "planning"
+
+# the report, and the same run as JSON
+run 2 auto2.json --steps 6 || fail "a plain run exits $?"
+for text in 'predicted' 'measured' 'backward_weight' '^step ' 'a.conv1' 'images/s' 'equal to the byte'; do says out "$text"; done
+says err 'numerics fast'
+run 2 auto2.json --steps 6 --json --seed 3 || fail "--json exits $?"
+for key in predicted_step_s measured_step_s images_per_s max_relative_difference max_relative_gradient_difference test_accuracy peak_bytes; do
+    says out "\"$key\""
+done
+[ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "predicted and allocated bytes differ"
+
+# exact runs repeat bit for bit
+run 2 auto2.json --steps 6 --json --numerics exact && first=$(value weights_hash)
+run 2 auto2.json --steps 6 --json --numerics exact && second=$(value weights_hash)
+[ -n "$first" ] && [ "$first" = "$second" ] || fail "two exact runs differ: $first $second"
+
+# the thread that reduces changes no bit; plans of several stages need it
+run 2 auto2.json --steps 6 --json --numerics exact --overlap off || fail "--overlap off exits $?"
+[ "$(value weights_hash)" = "$first" ] || fail "without overlap other bits: $first $(value weights_hash)"
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 12 --stages 1,fc1:1 -o stages2.json >/dev/null 2>&1 ||
+    fail "planning stages"
+run 2 stages2.json --steps 2 --overlap off && fail "--overlap off was taken for two stages"
+says err 'plans of one stage'
+
+# steps, epochs and the metrics file: 8192 / 12 steps an epoch, a line each
+run 2 auto2.json --steps 7 --metrics metrics.jsonl --schedule cosine --warmup 3 --lr 0.1 || fail "metrics"
+[ "$(grep -c '"loss"' metrics.jsonl)" = 7 ] || fail "metrics.jsonl has not 7 lines"
+says metrics.jsonl '"learning_rate":0.1[,}]'
+
+# evaluation over all 1024 samples, though the batch does not divide them
+run 3 data3.json --steps 2 --eval on --json || fail "--eval exits $?"
+[ "$(value test_samples)" = 1024 ] || fail "evaluated $(value test_samples) samples"
+
+# stop under one plan, go on under others
+options=(--precision double --numerics exact --lr 0.02 --json)
+run 1 one.json --steps 8 "${options[@]}" || fail "the whole run"
+whole=$(value final_loss)
+run 2 model2.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part"
+run 4 data4.json --steps 6 "${options[@]}" --checkpoint kept --resume || fail "second part"
+run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "third part"
+awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
+    fail "resumed loss $(value final_loss), uninterrupted $whole"
+[ "$(ls kept)" = checkpoint.safetensors ] || fail "beside the checkpoint: $(ls kept)"
+run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume && fail "resumed a finished run"
+says err 'raise --steps'
+run 3 data3.json --steps 9 "${options[@]}" --checkpoint kept --resume --seed 2 && fail "resumed with another seed"
+says err 'seed 1'
+
+# verification passes in double, fails with a fault, refuses a fault that cannot act
+run 2 model2.json --verify 3 --precision double || fail "--verify exits $?"
+says out '^PASS'
+says out 'same bits'
+run 4 data4.json --verify 2 --precision double --fault drop-reduction && fail "a dropped reduction passed"
+says out '^FAIL'
+run 4 data4.json --verify 2 --precision double --fault bias-times-k && fail "a fault without effect was accepted"
+says err 'changes nothing'
+
+# the run file
+run 2 auto2.json --steps 4 --run kept.run.json || fail "--run exits $?"
+"$GHP_BIN/ghp-inspect" kept.run.json >out 2>err || fail "ghp-inspect refuses the run: $(cat err)"
+says out 'backward_weight'
+
+# usage: exit 2, before anything starts, said once
+run 2 auto2.json --verify 3 --steps 4
+[ $? = 2 ] || fail "--verify with --steps is no usage error"
+[ "$(grep -c '^ghp-run:' err)" = 1 ] || fail "a usage error is said $(grep -c '^ghp-run:' err) times"
+
+# a measured profile of this machine: workers go to the cores that the plan names
+mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 12 --budget 8 -o here.json >/dev/null 2>&1 || fail "profiling"
+"$GHP_BIN/ghp-plan" "$model" --profile here.json --workers 2 --batch 12 -o here.plan.json >/dev/null 2>&1 || fail "planning by measurements"
+run 2 here.plan.json --steps 5 --bind require || fail "--bind require exits $?: $(grep ghp-run err)"
+says err 'bound to processor(s) [0-9, -]* memory '
+run 2 here.plan.json --steps 5 --bind none || fail "--bind none exits $?: $(grep ghp-run err)"
+grep -q 'memory' err && fail "--bind none binds memory: $(grep memory err)"
+
+[ "$failures" = 0 ] && echo "ghp-run does what it says"
+exit $((failures > 0))

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/together/test_bad_input.sh - bad input of every kind: the exit code, a message that names the remedy,
+# nothing half-written.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+models=$GHP_SOURCE/models
+
+# refused CODE 'TEXT' COMMAND...: exits with CODE, says TEXT on stderr, prints nothing on stdout
+refused() {
+    local code=$1 text=$2
+    shift 2
+    "$@" >out 2>err </dev/null
+    local got=$?
+    if [ "$got" != "$code" ] || ! grep -qe "$text" err; then
+        echo "FAILED: $* : exit $got (expected $code), said:" >&2
+        head -5 err >&2
+        echo "  expected to read: $text" >&2
+        failures=$((failures + 1))
+    elif [ -s out ]; then
+        echo "FAILED: $* : chatter on stdout" >&2
+        failures=$((failures + 1))
+    fi
+}
+
+# untouched FILE...: was not made
+untouched() {
+    for f in "$@" "$(dirname "$1")"/*.tmp* "$(dirname "$1")"/.*.tmp*; do
+        if [ -e "$f" ]; then
+            echo "FAILED: $f was left behind" >&2
+            failures=$((failures + 1))
+        fi
+    done
+}
+
+run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}"; }
+
+law=F=1e12,bandwidth=1e9,latency=1e-5
+"$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o lenet5.profile.json >/dev/null 2>&1 || exit 1
+"$GHP_BIN/ghp-profile" --analytic $law,memory_bandwidth=1e10 --model "$models/lenet5.json" -o other.profile.json >/dev/null 2>&1 || exit 1
+"$GHP_BIN/ghp-plan" "$models/lenet5.json" --profile lenet5.profile.json --workers 2 --batch 8 -o plan.json >/dev/null 2>&1 || exit 1
+
+plan() { "$GHP_BIN/ghp-plan" "$@"; }
+profile=(--profile lenet5.profile.json)
+
+# files that are no JSON, cut off, of another kind, with unknown keys
+echo 'not json' >text.json
+head -c 200 "$models/lenet5.json" >cut.json
+head -c 300 lenet5.profile.json >cut.profile.json
+head -c 3000 plan.json >cut.plan.json
+sed 's/"kernel": *5/"kernal": 5/' "$models/lenet5.json" >unknown.json
+refused 1 'text.json:1' plan text.json "${profile[@]}" --workers 2 --batch 8 -o no.json
+refused 1 'cut.json:[0-9]' plan cut.json "${profile[@]}" --workers 2 --batch 8 -o no.json
+refused 1 "unknown.json:[0-9]*:[0-9]*: .*unknown key 'kernal'" plan unknown.json "${profile[@]}" --workers 2 --batch 8 -o no.json
+refused 1 'cut.profile.json:[0-9]' plan "$models/lenet5.json" --profile cut.profile.json --workers 2 --batch 8 -o no.json
+refused 1 'ghp.profile' plan "$models/lenet5.json" --profile plan.json --workers 2 --batch 8 -o no.json
+refused 1 'cut.plan.json:[0-9]' run 2 cut.plan.json --steps 1
+refused 1 'text.json:1' run 2 text.json --steps 1
+refused 1 'cut.plan.json:[0-9]' "$GHP_BIN/ghp-inspect" cut.plan.json
+refused 1 'nowhere.json' "$GHP_BIN/ghp-inspect" nowhere.json
+untouched no.json
+
+# a shape chain that does not close
+cat >shapes.json <<'JSON'
+{"format": "ghp.model/1", "name": "shapes", "input": {"channels": 1, "height": 8, "width": 8},
+ "layers": [
+  {"name": "conv1", "op": "conv2d", "channels": 4, "kernel": 9},
+  {"name": "flatten", "op": "flatten"},
+  {"name": "fc", "op": "linear", "features": 10},
+  {"name": "loss", "op": "softmax_cross_entropy"}]}
+JSON
+refused 1 'shapes.json:3:' plan shapes.json "${profile[@]}" --workers 2 --batch 8 -o no.json
+
+# batches and workers that do not go together
+refused 1 'multiple of 3' plan "$models/lenet5.json" "${profile[@]}" --workers 3 --batch 8 -o no.json
+refused 2 'workers' plan "$models/lenet5.json" "${profile[@]}" --workers 0 --batch 8 -o no.json
+refused 2 'workers' plan "$models/lenet5.json" "${profile[@]}" --workers two --batch 8 -o no.json
+refused 2 'strategy' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --strategy fastest -o no.json
+refused 2 'batch' plan "$models/lenet5.json" "${profile[@]}" --workers 2
+refused 2 'unknown option' plan "$models/lenet5.json" "${profile[@]}" --worker-count 2 --batch 8
+untouched no.json
+
+# memory: exit 3, and the least that would do
+refused 3 'least' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --memory 100KiB -o no.json
+refused 2 'memory' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --memory plenty -o no.json
+untouched no.json
+
+# a plan for another number of workers, another model, another profile
+refused 1 'mpirun -n 2' run 1 plan.json --steps 1
+refused 1 'mpirun -n 2' run 4 plan.json --steps 1
+refused 1 'another profile' "$GHP_BIN/ghp-inspect" plan.json --verify --profile other.profile.json
+refused 1 'another model' run 2 plan.json --steps 1 --model "$models/small-resnet.json"
+
+# data
+mkdir -p data broken
+refused 1 'idx' run 2 plan.json --steps 1 --data idx:data
+refused 1 'nowhere' run 2 plan.json --steps 1 --data idx:nowhere
+printf '\0\0\010\003\0\0\0\012\0\0\0\034\0\0\0\034short' >broken/t10k-images-idx3-ubyte
+printf '\0\0\010\001\0\0\0\012\0\1\2\3\4\5\6\7\010\011' >broken/t10k-labels-idx1-ubyte
+refused 1 't10k-images-idx3-ubyte' run 2 plan.json --steps 1 --data idx:broken --split 0.8
+refused 1 'data_batch_1.bin' run 2 plan.json --steps 1 --data cifar10:data
+refused 2 'data' run 2 plan.json --steps 1 --data tape:data
+
+# folders that cannot be written (root may write anywhere, so the folder is a file)
+touch occupied
+refused 1 'occupied' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o occupied/plan.json
+refused 1 'occupied' run 2 plan.json --steps 1 --metrics occupied/metrics.jsonl
+refused 1 'occupied' run 2 plan.json --steps 1 --checkpoint occupied/here
+refused 1 'occupied' "$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o occupied/profile.json
+if [ "$(id -u)" != 0 ]; then
+    mkdir locked && chmod 500 locked
+    refused 1 'locked' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o locked/plan.json
+fi
+
+# resuming what is not there
+mkdir -p empty
+refused 1 'checkpoint' run 2 plan.json --steps 1 --checkpoint empty --resume
+
+# profiles
+refused 2 'analytic' "$GHP_BIN/ghp-profile" --analytic F=fast --model "$models/lenet5.json" -o no.json
+refused 1 'XML file' "$GHP_BIN/ghp-profile" --machine-only --hwloc 'cores:many' -o no.json
+untouched no.json
+
+[ "$failures" = 0 ] && echo "all bad input was refused as it should be"
+exit $((failures > 0))

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run
+# tests/tools/together/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and
+# bash's completions, which come from the option table and are installed.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+
+for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
+    # versions: the tool's own, and of the libraries that it is linked to and no others
+    "$GHP_BIN/$tool" --version >version 2>err || fail "$tool --version: $(cat err)"
+    grep -qE "^$tool \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$" version || fail "$tool --version: no version of its own"
+    needed=$(readelf -d "$GHP_BIN/$tool" | grep NEEDED)
+    for pair in jansson:jansson GLPK:glpk oneDNN:dnnl 'Open MPI:mpi' hwloc:hwloc zlib:z; do
+        linked=no said=no
+        grep -q "\[lib${pair##*:}\.so" <<<"$needed" && linked=yes
+        grep -qE "^${pair%%:*} .*[0-9]+\.[0-9]+" version && said=yes
+        [ "$linked" = "$said" ] || fail "$tool: ${pair%%:*} is linked: $linked, said: $said"
+    done
+
+    # the man page names every option of --help, and groff has nothing to say against it
+    "$GHP_BIN/$tool" --help=man >page 2>err || fail "$tool --help=man: $(cat err)"
+    "$GHP_BIN/$tool" --help >help
+    for option in $(grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' help | grep -oE '\-\-[a-z-]+'); do
+        grep -qF "\\fB${option//-/\\-}\\fR" page || fail "$tool: $option is not in the man page"
+    done
+    if command -v groff >/dev/null; then
+        groff -ww -man -Tutf8 -P-cbou page >text 2>warnings
+        [ -s warnings ] && fail "$tool: groff says $(head -3 warnings)"
+        grep -q "EXIT STATUS" text || fail "$tool: groff drops sections"
+    else
+        echo "not checked: the man page by groff, which is not there" >&2
+    fi
+
+    # completions: every option, the values of choices, files
+    "$GHP_BIN/$tool" --help=bash >completions 2>err || fail "$tool --help=bash: $(cat err)"
+    bash -n completions || fail "$tool: bash cannot read its completions"
+done
+
+# offers 'WORDS...' -> the completions of the last word, sorted, on one line
+offers() {
+    (
+        # shellcheck disable=SC1090
+        source <("$GHP_BIN/$1" --help=bash) || exit
+        complete -p "$1" >/dev/null || exit
+        # shellcheck disable=SC2034
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        "_${1//-/_}"
+        printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' '
+    )
+}
+
+expect() { # expect 'WHAT' WORDS...
+    local what=$1 got
+    shift
+    got=$(offers "$@")
+    [ "$got" = "$what " ] || fail "$*: offers '$got', not '$what'"
+}
+
+touch 'my plan.json' model.json
+expect "--strategy" ghp-plan --strat
+expect "auto data model owt" ghp-plan --strategy ""
+expect "data" ghp-plan --strategy d
+expect "data" ghp-plan --strategy = d
+expect "auto data model owt" ghp-plan --strategy =
+expect "model.json" ghp-plan mod
+expect "my plan.json" ghp-run --run my
+expect "" ghp-run --steps ""
+expect "--version" ghp-inspect --v --vers
+[ "$(offers ghp-run --)" = "$("$GHP_BIN/ghp-run" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE '\-\-[a-z-]+' | sort | tr '\n' ' ')" ] ||
+    fail "ghp-run: completions are not the options of --help"
+
+"$GHP_BIN/ghp-plan" --help=html >out 2>err
+[ $? = 2 ] || fail "--help=html is not refused"
+grep -q "give man, bash, or none" err || fail "--help=html: $(cat err)"
+[ -s out ] && fail "--help=html prints"
+
+# installed where man and bash look
+build=$(dirname "$GHP_BIN")
+if cmake --install "$build" --prefix "$PWD/usr" >log 2>&1; then
+    for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
+        cmp -s "usr/share/man/man1/$tool.1" <("$GHP_BIN/$tool" --help=man) || fail "$tool.1 is not installed as it should be"
+        cmp -s "usr/share/bash-completion/completions/$tool" <("$GHP_BIN/$tool" --help=bash) || fail "$tool's completions are not installed"
+    done
+    if command -v man >/dev/null; then
+        man --warnings -l usr/share/man/man1/ghp-plan.1 >/dev/null 2>warnings || fail "man: $(cat warnings)"
+        [ -s warnings ] && fail "man says $(head -3 warnings)"
+    fi
+else
+    fail "cannot install: $(tail -3 log)"
+fi
+
+[ "$failures" = 0 ] && echo "each tool says what it is"
+exit $((failures > 0))

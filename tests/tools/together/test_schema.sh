@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
+# tests/tools/together/test_schema.sh - docs/schema/*.json describe the files: the source tree's models and plans, and
+# files that the tools make here, are valid; files with a key too much, too few or of another type are not.
+# Skipped where Python's jsonschema (Debian: python3-jsonschema) is not installed.
+set -u
+python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || {
+    echo "skipped: install python3-jsonschema to check files against docs/schema" >&2
+    exit 77
+}
+cd "$(mktemp -d)" || exit 1
+trap 'rm -rf "$PWD"' EXIT
+
+model=$GHP_SOURCE/models/lenet5.json
+{
+    "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o law.json &&
+        "$GHP_BIN/ghp-profile" --machine-only --hwloc 'numa:2 core:2 pu:1' -o machine.json &&
+        mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 8 --budget 3 -o measured.json &&
+        "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 -o plan.json &&
+        "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 --set inter.latency_s=1e-4 -o moved.json &&
+        "$GHP_BIN/ghp-plan" "$model" --profile law.json --workers 2 --batch 8 --force '*=out:max' -o given.json &&
+        mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 3 --run run.json &&
+        mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" given.json --verify 2 --run verified.json
+} >out 2>&1 </dev/null || {
+    echo "the tools made no files:" >&2
+    tail -n 5 out >&2
+    exit 1
+}
+
+python3 - "$GHP_SOURCE" *.json <<'PY'
+import copy, glob, json, os, sys
+import jsonschema
+
+source, made = sys.argv[1], sys.argv[2:]
+schemas = {}
+for path in glob.glob(os.path.join(source, "docs/schema/*.json")):
+    with open(path) as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    schemas[schema["$id"]] = schema
+
+
+def inline(part, home):
+    """The same with all references into one document, so that every version of the library resolves them alike."""
+    if isinstance(part, list):
+        return [inline(item, home) for item in part]
+    if not isinstance(part, dict):
+        return part
+    part = {key: inline(value, home) for key, value in part.items() if key != "$id"}
+    if "$ref" in part:
+        target = part["$ref"]
+        part["$ref"] = f"#/$defs/{home}{target[1:]}" if target.startswith("#") else f"#/$defs/{target}"
+    return part
+
+
+everything = {name: inline(schema, name) for name, schema in schemas.items()}
+
+
+def validator(kind):
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}.json", "$defs": everything})
+
+
+failures, examples = 0, {}
+for path in made + sorted(glob.glob(os.path.join(source, "models/*.json")) + glob.glob(os.path.join(source, "plans/*.json"))):
+    with open(path) as file:
+        value = json.load(file)
+    kind = value["format"].split("/")[0].split(".")[1]
+    examples.setdefault(kind, value)
+    for error in list(validator(kind).iter_errors(value))[:3]:
+        failures += 1
+        print(f"{path}: {'/'.join(map(str, error.absolute_path))}: {error.message[:300]}", file=sys.stderr)
+
+
+def refuses(kind, change, what):
+    global failures
+    value = copy.deepcopy(examples[kind])
+    change(value)
+    if validator(kind).is_valid(value):
+        failures += 1
+        print(f"{kind}: a file with {what} passes", file=sys.stderr)
+
+
+for kind in sorted(schemas):
+    kind = kind.split(".")[0]
+    if kind not in examples:
+        failures += 1
+        print(f"no file of the kind {kind} was checked", file=sys.stderr)
+        continue
+    for key in schemas[kind + ".json"]["required"]:
+        refuses(kind, lambda v: v.pop(key), f"no {key}")
+        refuses(kind, lambda v: v.update({key: {"wrong": {}}}), f"another type of {key}") if key != "options" else None
+    if kind != "run":  # which readers take with any keys
+        refuses(kind, lambda v: v.update(further=1), "a further key")
+refuses("model", lambda v: v["layers"][0].update(kernal=3), "a misspelt key of a layer")
+refuses("plan", lambda v: v["model"]["layers"][0].update(kernal=3), "a misspelt key inside its model")
+refuses("plan", lambda v: v["profile"]["machine"].update(nodes="two"), "a text for a number inside its profile")
+sys.exit(failures > 0)
+PY

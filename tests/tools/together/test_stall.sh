@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
+# tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP) or is killed (signal 9) while the others start,
+# compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which phase, and
+# by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as
+# long as it lives.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+limit=4 most=$((limit + 16)) # the launcher needs some seconds to end a job, more on a busy machine
+model=$GHP_SOURCE/models/lenet5.json
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 3 --batch 12 --strategy data -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
+
+# What mpirun starts: leaves its process number, which the tool then takes over; rank 1 may stop here, before MPI.
+cat >rank.sh <<'SH'
+#!/bin/sh
+echo $$ >"pid.$OMPI_COMM_WORLD_RANK"
+[ -z "$STOPS" ] || [ "$OMPI_COMM_WORLD_RANK" != 1 ] || kill -STOP $$
+exec "$@"
+SH
+chmod +x rank.sh
+
+alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
+stopped() { [ -s pid.2 ] && [ "$(ps -o stat= -p "$(cat pid.2)" | cut -c1)" = T ]; }
+
+# waits SECONDS COMMAND...: until the command succeeds
+waits() {
+    local end=$((SECONDS + $1))
+    until "${@:2}"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+ended() { ! alive "$1"; }
+
+# launch ARGS...: a run of three in the background, its mpirun's number in $job
+launch() {
+    rm -f pid.*
+    STOPS=${stops:-} mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" plan.json --steps 2 --watchdog $limit "$@" >out 2>err </dev/null &
+    job=$!
+}
+
+# finish NAME: the run ends by itself, and with a failure
+finish() {
+    if waits $most ended $job; then
+        wait $job && fail "$1: exit 0"
+    else
+        fail "$1: still there after $most s"
+    fi
+    # shellcheck disable=SC2046
+    kill -9 $(cat pid.*) $job 2>/dev/null # of a run that failed the test
+    wait $job 2>/dev/null
+}
+says() { grep -qE -e "$2" err || fail "$1: does not say '$2', but: $(head -c 1500 err)"; }
+
+stops=1 launch
+finish 'stopped before MPI'
+says 'stopped before MPI' "^ghp-run: .* waited $limit s .*starting MPI"
+
+# fault, phase, what is said of it
+for case in 'stop-at-start|reading the plan' 'stop-before-comparison|comparing replicas' 'stop-before-end|ending'; do
+    fault=${case%|*} phase=${case#*|}
+    launch --fault "$fault"
+    finish "$fault"
+    says "$fault" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
+    launch --fault "$fault"
+    waits 20 stopped || fail "$fault: rank 2 does not stop"
+    kill -9 "$(cat pid.2)"
+    finish "$fault and signal 9"
+done
+
+# the launcher is gone, too: each worker ends itself
+launch --fault stop-before-comparison
+waits 20 stopped || fail "rank 2 does not stop"
+kill -9 $job
+for rank in 0 1; do
+    waits $most ended "$(cat pid.$rank)" || fail "without launcher rank $rank is still there after $most s"
+done
+kill -9 "$(cat pid.0)" "$(cat pid.1)" "$(cat pid.2)" 2>/dev/null
+wait $job 2>/dev/null
+
+# worker 0 trains alone for longer than the limit
+"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/small-resnet.json" --profile profile.json --workers 2 --batch 32 --strategy data -o alone.json >out 2>&1 || fail "planning"
+begin=$SECONDS
+mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" alone.json --verify 12 --backend reference --precision double --watchdog 2.5 >out 2>err </dev/null ||
+    fail "--verify exits $? after $((SECONDS - begin)) s: $(head -c 1500 err)"
+echo "--verify took $((SECONDS - begin)) s"
+exit $((failures > 0))
