@@ -95,7 +95,7 @@ static void add_row(struct floor *f, const struct ghp_instr *instr)
 /* The convolutions and linear layers of the one worker's program. */
 static enum ghp_status collect(const struct ghp_model *model, struct floor *f)
 {
-    struct ghp_lowering how = {.model = model, .extent = {1, batch}, .element_bytes = 4};
+    struct ghp_lowering how = {.model = model, .problem = {1, batch}, .element_bytes = 4};
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
     struct ghp_program program = {0};
     if (splits == NULL) return GHP_NO_MEMORY();
@@ -112,7 +112,7 @@ static enum ghp_status collect(const struct ghp_model *model, struct floor *f)
             add_row(f, instr);
     }
     for (int i = 0; i < program.n_buffers; i++)
-        if (program.buffers[i].role == GHP_ROLE_WEIGHT) f->weights += program.buffers[i].elements;
+        if (program.buffers[i].buffer_kind == GHP_BUFFER_WEIGHT) f->weights += program.buffers[i].elements;
     ghp_program_release(&program);
     return f->rows == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
@@ -141,7 +141,7 @@ static json_t *row_json(const struct row *row)
 {
     return json_pack("{s:s, s:s, s:i, s:f, s:f, s:s, s:i}", "key", row->key, "pass",
                      ghp_pass_name(row->pass), "count", row->count, "seconds", row->best.seconds,
-                     "spread", row->best.spread, "way", row->best.name, "ways", row->best.ways);
+                     "spread", row->best.spread, "way", row->best.name, "ways", row->best.variants);
 }
 
 static enum ghp_status print_json(const struct floor *f, const struct ghp_model *model)

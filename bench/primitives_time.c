@@ -97,7 +97,7 @@ static enum ghp_status reserve(struct block *block, size_t bytes)
 {
     if (bytes <= block->bytes) return GHP_OK;
     free(block->at);
-    *block = (struct block){.at = ghp_opset_block((int64_t)bytes), .bytes = bytes};
+    *block = (struct block){.at = ghp_operand_set_block((int64_t)bytes), .bytes = bytes};
     if (block->at == NULL) {
         block->bytes = 0;
         return GHP_NO_MEMORY();
@@ -143,7 +143,7 @@ static enum ghp_status time_bound(const struct trial *t, const struct bound *b,
         GHP_TRY(execute(t, b));
         seconds = now_s(t->how) - begin;
         double limit = (i == 0 ? 3 : 4.0 / 3) * t->best->seconds;
-        bool hopeless = t->best->ways > 0 && seconds > limit;
+        bool hopeless = t->best->variants > 0 && seconds > limit;
         if (i > 0 || hopeless) samples->values[samples->n++] = seconds; /* the first warms up */
         if (hopeless) break;
     }
@@ -164,12 +164,12 @@ static enum ghp_status consider(const struct trial *t, const char *kind,
         GHP_TRY_GOTO(status, add_tensor(t, i, described, &b), done);
     GHP_TRY_GOTO(status, time_bound(t, &b, &samples), done);
     double median = quantile(&samples, 0.5);
-    if (t->best->ways == 0 || median < t->best->seconds) {
+    if (t->best->variants == 0 || median < t->best->seconds) {
         t->best->seconds = median;
         t->best->spread = (quantile(&samples, 0.75) - quantile(&samples, 0.25)) / median;
         snprintf(t->best->name, sizeof t->best->name, "%s %s", kind, name);
     }
-    t->best->ways++;
+    t->best->variants++;
 done:
     unbind(&b);
     dnnl_primitive_desc_destroy(described);
@@ -187,15 +187,15 @@ static const struct {
                   {"nhwc", dnnl_convolution_direct, dnnl_nhwc},
                   {"nchw", dnnl_convolution_direct, dnnl_nchw}};
 
-static enum ghp_status conv_ways(const struct trial *t)
+static enum ghp_status conv_variants(const struct trial *t)
 {
     for (size_t k = 0; k < sizeof conv_kinds / sizeof conv_kinds[0]; k++)
         for (int i = 0; i < MOST_IMPLEMENTATIONS; i++) {
-            struct ghp_onednn_way way = {.algorithm = conv_kinds[k].algorithm,
+            struct ghp_onednn_variant variant = {.algorithm = conv_kinds[k].algorithm,
                                          .activation = conv_kinds[k].activation,
                                          .implementation = i};
             dnnl_primitive_desc_t described = NULL;
-            GHP_TRY(ghp_onednn_conv_describe(t->engine, t->local, t->pass, way, t->attributes,
+            GHP_TRY(ghp_onednn_conv_describe(t->engine, t->local, t->pass, variant, t->attributes,
                                              &described));
             if (described == NULL) break;
             GHP_TRY(consider(t, conv_kinds[k].name, described));
@@ -203,7 +203,7 @@ static enum ghp_status conv_ways(const struct trial *t)
     return GHP_OK;
 }
 
-static enum ghp_status inner_ways(const struct trial *t, const char *kind, dnnl_format_tag_t tag)
+static enum ghp_status inner_variants(const struct trial *t, const char *kind, dnnl_format_tag_t tag)
 {
     const struct ghp_local *l = t->local;
     const dnnl_dims_t x = {l->n, l->c}, w = {l->k, l->c}, y = {l->n, l->k};
@@ -225,7 +225,7 @@ static enum ghp_status inner_ways(const struct trial *t, const char *kind, dnnl_
 
 /* The pass as a product of plain matrices: forward x w^T, data dy w, weight dy^T x. A product's arguments have the names
  * of a forward pass. */
-static enum ghp_status matmul_ways(struct trial t)
+static enum ghp_status matmul_variants(struct trial t)
 {
     const struct ghp_local *l = t.local;
     const bool forward = t.pass == GHP_PASS_FORWARD, data = t.pass == GHP_PASS_BACKWARD_DATA;
@@ -251,12 +251,12 @@ static enum ghp_status matmul_ways(struct trial t)
     return status;
 }
 
-static enum ghp_status all_ways(const struct trial *t)
+static enum ghp_status all_variants(const struct trial *t)
 {
-    if (t->local->op == GHP_OP_CONV2D) return conv_ways(t);
-    GHP_TRY(matmul_ways(*t));
-    GHP_TRY(inner_ways(t, "inner plain", dnnl_ab));
-    return inner_ways(t, "inner any", dnnl_format_tag_any);
+    if (t->local->op == GHP_OP_CONV2D) return conv_variants(t);
+    GHP_TRY(matmul_variants(*t));
+    GHP_TRY(inner_variants(t, "inner plain", dnnl_ab));
+    return inner_variants(t, "inner any", dnnl_format_tag_any);
 }
 
 enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass pass,
@@ -272,8 +272,8 @@ enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass 
                  GHP_ONEDNN(dnnl_stream_create(&t.stream, t.engine, dnnl_stream_default_flags)),
                  done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&t.attributes), done);
-    GHP_TRY_GOTO(status, all_ways(&t), done);
-    if (best->ways == 0)
+    GHP_TRY_GOTO(status, all_variants(&t), done);
+    if (best->variants == 0)
         status = GHP_FAIL(GHP_ERR_BACKEND, "oneDNN has no primitive for '%s' of a '%s'",
                           ghp_pass_name(pass), ghp_op_name(local->op));
 done:
@@ -294,7 +294,7 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
     const int64_t bytes = weights * (int64_t)sizeof(float);
     struct ghp_backend *backend = NULL;
     struct samples samples = {0};
-    float *w = ghp_opset_block(bytes), *v = ghp_opset_block(bytes), *dw = ghp_opset_block(bytes);
+    float *w = ghp_operand_set_block(bytes), *v = ghp_operand_set_block(bytes), *dw = ghp_operand_set_block(bytes);
     enum ghp_status status = w == NULL || v == NULL || dw == NULL
                                  ? GHP_NO_MEMORY()
                                  : ghp_backend_onednn.open(&config, &backend);

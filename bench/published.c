@@ -2,7 +2,7 @@
  *
  * The figures are of Das et al., "Distributed Deep Learning Using Synchronous Stochastic Gradient Descent",
  * arXiv 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/published.md names each).
- * Nothing here is measured: a step is ghp's program, priced by law and simulated.
+ * Nothing here is measured: a step is ghp's program, costed by the analytic model and simulated.
  *
  * Order: what nominal figures give; one parameter fitted to all cases, then with each left out; the same with two
  * parameters, other plan kinds and latencies; ghp's own plan; curves where the publication does not say the batch.
@@ -50,7 +50,7 @@ static const struct ghp_opt options[] = {
 
 static const struct ghp_tool tool = {
     .name = "ghp-published",
-    .purpose = "prints published speed-ups of training beside those that ghp predicts by law",
+    .purpose = "prints published speed-ups of training beside those that ghp predicts by the analytic model",
     .usage = "ghp-published [options]",
     .example = "build/bin/ghp-published",
     .opts = options,
@@ -291,12 +291,12 @@ static enum ghp_status print_curves(const char *note, const struct ghp_scaling_n
         ghp_table_cell(t, "%lld", (long long)first_batch << b);
         for (int k = 0; k < n && status == GHP_OK; ++k) {
             double speedup = 0;
-            int degree = 0;
+            int tp_size = 0;
 
             item[k].batch = first_batch << b;
-            status = ghp_scaling_speedup(&item[k], node, GHP_SCALING_BEST, &speedup, &degree);
+            status = ghp_scaling_speedup(&item[k], node, GHP_SCALING_BEST, &speedup, &tp_size);
             ghp_table_cell(t, "%.1f", speedup);
-            ghp_table_cell(t, "%d", degree);
+            ghp_table_cell(t, "%d", tp_size);
         }
     }
     ghp_scaling_close(item, n);

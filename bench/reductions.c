@@ -17,9 +17,9 @@
 #include <string.h>
 
 enum { SIZES = 8 };
-enum way { EXACT, FAST, MESSAGES, MPI_OWN, COPY, WAYS };
+enum variant { EXACT, FAST, MESSAGES, MPI_OWN, COPY, VARIANTS };
 
-static const char *const way_names[WAYS] = {"exact", "fast", "messages", "mpi", "copy"};
+static const char *const variant_names[VARIANTS] = {"exact", "fast", "messages", "mpi", "copy"};
 static const int64_t sizes[SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                      1 << 20, 4 << 20,  16 << 20, 64 << 20};
 static int64_t repeats = 15;
@@ -52,7 +52,7 @@ struct buffers {
     float *data, *other, *scratch;
 };
 
-static enum ghp_status run_once(const struct buffers *b, enum way way, int64_t bytes)
+static enum ghp_status run_once(const struct buffers *b, enum variant variant, int64_t bytes)
 {
     struct ghp_reduction sum = {.in = b->data,
                                 .out = b->data,
@@ -61,12 +61,12 @@ static enum ghp_status run_once(const struct buffers *b, enum way way, int64_t b
                                 .scratch = b->scratch,
                                 .scratch_bytes = GHP_COMM_SEGMENT_BYTES};
 
-    switch (way) {
+    switch (variant) {
     case EXACT:
     case FAST:
     case MESSAGES:
-        b->transport->shares_memory = way != MESSAGES;
-        ghp_transport_mpi.sum_in_rank_order(b->transport, way == EXACT);
+        b->transport->shares_memory = variant != MESSAGES;
+        ghp_transport_mpi.sum_in_rank_order(b->transport, variant == EXACT);
         return ghp_transport_mpi.all_reduce(b->world, &sum);
     case MPI_OWN:
         return MPI_Allreduce(MPI_IN_PLACE, b->data, (int)sum.elements, MPI_FLOAT, MPI_SUM,
@@ -78,26 +78,26 @@ static enum ghp_status run_once(const struct buffers *b, enum way way, int64_t b
 }
 
 /* The least of the turns, the first of which does not count: what others do on the machine only lengthens a turn. */
-static enum ghp_status measure(const struct buffers *b, int64_t bytes, double seconds[WAYS])
+static enum ghp_status measure(const struct buffers *b, int64_t bytes, double seconds[VARIANTS])
 {
-    for (int way = 0; way < WAYS; way++)
-        seconds[way] = 1e9;
+    for (int variant = 0; variant < VARIANTS; variant++)
+        seconds[variant] = 1e9;
     for (int64_t turn = -1; turn < repeats; turn++)
-        for (int way = 0; way < WAYS; way++) {
+        for (int variant = 0; variant < VARIANTS; variant++) {
             double took, most = 0;
 
             memset(b->data, 0, (size_t)bytes); /* sums of sums would overflow */
             GHP_TRY(ghp_transport_mpi.barrier(b->world));
             took = ghp_now_s();
-            GHP_TRY(run_once(b, (enum way)way, bytes));
+            GHP_TRY(run_once(b, (enum variant)variant, bytes));
             took = ghp_now_s() - took;
             MPI_Allreduce(&took, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-            if (turn >= 0 && most < seconds[way]) seconds[way] = most;
+            if (turn >= 0 && most < seconds[variant]) seconds[variant] = most;
         }
     return GHP_OK;
 }
 
-static enum ghp_status print_table(double seconds[SIZES][WAYS], int ranks)
+static enum ghp_status print_table(double seconds[SIZES][VARIANTS], int ranks)
 {
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status;
@@ -106,14 +106,14 @@ static enum ghp_status print_table(double seconds[SIZES][WAYS], int ranks)
         t, "sums over %d ranks, the least of %lld turns; ratio: MPI's seconds by ghp's fast", ranks,
         (long long)repeats);
     ghp_table_column(t, "buffer", "KiB", 'r');
-    for (int way = 0; way < WAYS; way++)
-        ghp_table_column(t, way_names[way], "ms", 'r');
+    for (int variant = 0; variant < VARIANTS; variant++)
+        ghp_table_column(t, variant_names[variant], "ms", 'r');
     ghp_table_column(t, "ratio", "", 'r');
     for (int i = 0; i < SIZES; i++) {
         ghp_table_row(t);
         ghp_table_cell(t, "%lld", (long long)(sizes[i] >> 10));
-        for (int way = 0; way < WAYS; way++)
-            ghp_table_cell(t, "%.3f", 1e3 * seconds[i][way]);
+        for (int variant = 0; variant < VARIANTS; variant++)
+            ghp_table_cell(t, "%.3f", 1e3 * seconds[i][variant]);
         ghp_table_cell(t, "%.2f", seconds[i][MPI_OWN] / seconds[i][FAST]);
     }
     status = ghp_table_print(t, stdout);
@@ -121,7 +121,7 @@ static enum ghp_status print_table(double seconds[SIZES][WAYS], int ranks)
     return status;
 }
 
-static enum ghp_status print_json(double seconds[SIZES][WAYS], int ranks)
+static enum ghp_status print_json(double seconds[SIZES][VARIANTS], int ranks)
 {
     json_t *rows = json_array();
 
@@ -139,7 +139,7 @@ static enum ghp_status print_json(double seconds[SIZES][WAYS], int ranks)
 static enum ghp_status run(struct ghp_transport *transport)
 {
     struct buffers b = {.transport = transport, .ranks = ghp_transport_mpi.size(transport)};
-    double seconds[SIZES][WAYS];
+    double seconds[SIZES][VARIANTS];
     enum ghp_status status = GHP_OK;
 
     b.data = ghp_alloc((size_t)sizes[SIZES - 1], 1);

@@ -1,4 +1,4 @@
-/* bench/scaling.c - prices of the published plan kinds, the search over group sizes, and the fits. */
+/* bench/scaling.c - costs of the published plan kinds, the search over group sizes, and the fits. */
 #include "bench/scaling.h"
 
 #include "core/plan/plan.h"
@@ -44,38 +44,38 @@ void ghp_scaling_close(struct ghp_scaling_case *cases, int n)
         ghp_model_release(&cases[k].model);
 }
 
-/* ---- prices ---- */
+/* ---- costs ---- */
 
-/* The law of a node as a profile; released by the caller, zeroed on failure. */
+/* The analytic model of a node as a profile; released by the caller, zeroed on failure. */
 static enum ghp_status profile_of(const struct ghp_scaling_node *node, struct ghp_profile *profile)
 {
     enum ghp_status status;
 
     GHP_TRY(ghp_profile_init(profile, "analytic", "fast", 4));
-    profile->law.flops_per_s = node->flops_per_s;
-    profile->law.batch_half = node->batch_half;
+    profile->analytic.flops_per_s = node->flops_per_s;
+    profile->analytic.batch_half = node->batch_half;
     profile->machine.nodes = NODES_MOST;
     profile->machine.inter = (struct ghp_link){node->latency_s, node->bandwidth_Bps};
     profile->machine.intra = profile->machine.inter;
-    status = ghp_profile_seal(profile);
+    status = ghp_profile_finalize(profile);
     if (status != GHP_OK) ghp_profile_release(profile);
     return status;
 }
 
 /* Nodes in a group of a linear layer of `features` outputs: N / sqrt(N B / features), to the nearest power of two.
  * Source docs/time-model.md 5 */
-static int rule_degree(const struct ghp_scaling_case *item, int64_t features)
+static int rule_tp_size(const struct ghp_scaling_case *item, int64_t features)
 {
     double groups = sqrt((double)item->nodes * (double)item->batch / (double)features);
     int exponent = (int)lround(fmax(0, log2(groups)));
-    int degree = exponent < 30 ? item->nodes >> exponent : 0;
+    int tp_size = exponent < 30 ? item->nodes >> exponent : 0;
 
-    return degree > 0 ? degree : 1;
+    return tp_size > 0 ? tp_size : 1;
 }
 
 /* Splits of a plan kind: data before the first linear layer; linear layers `out`, the last one `in`, so that only a sum
- * follows it; between them by channel; the loss by data.  `degree` is that of the kinds with one group size. */
-static void set_splits(const struct ghp_scaling_case *item, enum ghp_scaling_kind kind, int degree,
+ * follows it; between them by channel; the loss by data.  `tp_size` is that of the kinds with one group size. */
+static void set_splits(const struct ghp_scaling_case *item, enum ghp_scaling_kind kind, int tp_size,
                        struct ghp_split *splits)
 {
     const struct ghp_model *model = &item->model;
@@ -87,81 +87,81 @@ static void set_splits(const struct ghp_scaling_case *item, enum ghp_scaling_kin
         bool linear = model->layers[v].op == GHP_OP_LINEAR;
 
         if (linear)
-            now = kind == GHP_SCALING_RULE ? rule_degree(item, model->layers[v].out.c) : degree;
+            now = kind == GHP_SCALING_RULE ? rule_tp_size(item, model->layers[v].out.c) : tp_size;
         splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         if (now < 2 || v > last) continue;
-        splits[v].degree = now;
+        splits[v].tp_size = now;
         splits[v].kind = !linear ? GHP_SPLIT_CHANNEL : v == last ? GHP_SPLIT_IN : GHP_SPLIT_OUT;
         if (v == last) now = 0;
     }
 }
 
 static bool fits(const struct ghp_scaling_case *item, const struct ghp_split *splits,
-                 struct ghp_extent extent)
+                 struct ghp_problem problem)
 {
     for (int v = 0; v < item->model.n_layers; ++v)
-        if (ghp_split_check(&item->model.layers[v], splits[v], extent) != GHP_OK) return false;
+        if (ghp_split_check(&item->model.layers[v], splits[v], problem) != GHP_OK) return false;
     return true;
 }
 
 /* Seconds of a step on `workers` nodes; INFINITY where the network cannot be split so. */
-static enum ghp_status price(const struct ghp_scaling_case *item, const struct ghp_profile *profile,
+static enum ghp_status cost(const struct ghp_scaling_case *item, const struct ghp_profile *profile,
                              struct ghp_split *splits, int workers, double *step_s)
 {
     const struct ghp_lowering how = {.model = &item->model,
-                                     .extent = {workers, item->batch},
+                                     .problem = {workers, item->batch},
                                      .element_bytes = profile->element_bytes};
     struct ghp_prediction predicted;
 
     *step_s = INFINITY;
-    if (!fits(item, splits, how.extent)) return GHP_OK;
+    if (!fits(item, splits, how.problem)) return GHP_OK;
     GHP_TRY(ghp_plan_predict(&how, splits, profile, &predicted));
     *step_s = predicted.step_s;
     return GHP_OK;
 }
 
-struct priced {
+struct costed {
     double step_s;
-    int degree; /* of the first linear layer */
+    int tp_size; /* of the first linear layer */
 };
 
 /* The fastest plan of the kind on all nodes. */
-static enum ghp_status price_kind(const struct ghp_scaling_case *item, const struct ghp_profile *p,
+static enum ghp_status cost_kind(const struct ghp_scaling_case *item, const struct ghp_profile *p,
                                   enum ghp_scaling_kind kind, struct ghp_split *splits,
-                                  struct priced *best)
+                                  struct costed *best)
 {
-    int first = kind == GHP_SCALING_BEST ? 1 : item->nodes, degree_of_first = 1;
+    int first = kind == GHP_SCALING_BEST ? 1 : item->nodes, tp_size_of_first = 1;
 
-    *best = (struct priced){.step_s = INFINITY};
-    for (int degree = first; degree <= item->nodes; degree *= 2) {
+    *best = (struct costed){.step_s = INFINITY};
+    for (int tp_size = first; tp_size <= item->nodes; tp_size *= 2) {
         double step_s;
 
-        set_splits(item, kind, degree, splits);
+        set_splits(item, kind, tp_size, splits);
         for (int v = item->model.n_layers - 1; v >= 0; --v)
-            if (item->model.layers[v].op == GHP_OP_LINEAR) degree_of_first = splits[v].degree;
-        GHP_TRY(price(item, p, splits, item->nodes, &step_s));
-        if (step_s < best->step_s) *best = (struct priced){step_s, degree_of_first};
+            if (item->model.layers[v].op == GHP_OP_LINEAR) tp_size_of_first = splits[v].tp_size;
+        GHP_TRY(cost(item, p, splits, item->nodes, &step_s));
+        if (step_s < best->step_s) *best = (struct costed){step_s, tp_size_of_first};
     }
     return GHP_OK;
 }
 
 enum ghp_status ghp_scaling_speedup(const struct ghp_scaling_case *item,
                                     const struct ghp_scaling_node *node, enum ghp_scaling_kind kind,
-                                    double *speedup, int *degree)
+                                    double *speedup, int *tp_size)
 {
     struct ghp_split *splits = ghp_alloc((size_t)item->model.n_layers, sizeof *splits);
     struct ghp_profile profile = {0};
-    struct priced best = {0};
+    struct costed best = {0};
     double one_s = 0;
     enum ghp_status status;
 
     if (splits == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, profile_of(node, &profile), done);
     set_splits(item, GHP_SCALING_BEST, 1, splits);
-    GHP_TRY_GOTO(status, price(item, &profile, splits, 1, &one_s), done);
-    GHP_TRY_GOTO(status, price_kind(item, &profile, kind, splits, &best), done);
+    GHP_TRY_GOTO(status, cost(item, &profile, splits, 1, &one_s), done);
+    GHP_TRY_GOTO(status, cost_kind(item, &profile, kind, splits, &best), done);
     *speedup = one_s / best.step_s;
-    if (degree != NULL) *degree = best.degree;
+    if (tp_size != NULL) *tp_size = best.tp_size;
 done:
     ghp_profile_release(&profile);
     free(splits);
@@ -264,7 +264,7 @@ enum ghp_status ghp_scaling_fit(const struct ghp_scaling_case *cases, int n,
     fit->node = node_at(&f, f.at);
     for (int k = 0; k < n; ++k)
         GHP_TRY(ghp_scaling_speedup(&cases[k], &fit->node, fit->kind, &fit->speedup[k],
-                                    &fit->degree[k]));
+                                    &fit->tp_size[k]));
     return GHP_OK;
 }
 
@@ -279,10 +279,10 @@ enum ghp_status ghp_scaling_own(const struct ghp_scaling_case *item, const char 
     struct ghp_plan plan = {0};
     char path[PATH_BYTES];
     double one_s = 0;
-    struct ghp_wishes wishes = {.model_path = path,
+    struct ghp_plan_request request = {.model_path = path,
                                 .profile_path = "",
                                 .profile = &profile,
-                                .extent = {item->nodes, item->batch},
+                                .problem = {item->nodes, item->batch},
                                 .force = force,
                                 .bucket_bytes = GHP_BUCKET_AUTO,
                                 .time_limit_s = 30,
@@ -294,8 +294,8 @@ enum ghp_status ghp_scaling_own(const struct ghp_scaling_case *item, const char 
     GHP_TRY_GOTO(status, path_of(folder, item->network, path), done);
     GHP_TRY_GOTO(status, profile_of(node, &profile), done);
     set_splits(item, GHP_SCALING_BEST, 1, splits);
-    GHP_TRY_GOTO(status, price(item, &profile, splits, 1, &one_s), done);
-    GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
+    GHP_TRY_GOTO(status, cost(item, &profile, splits, 1, &one_s), done);
+    GHP_TRY_GOTO(status, ghp_plan_make(&request, &plan), done);
     *speedup = one_s / plan.predicted.step_s;
     *gap = plan.certificate.gap;
 done:

@@ -1,7 +1,7 @@
-/* bench/scaling.h - published speed-ups, priced again by ghp's own program and simulation, and fits of a few parameters.
+/* bench/scaling.h - published speed-ups, costed again by ghp's own program and simulation, and fits of a few parameters.
  *
  * A *case* is one published figure: a network, a global batch, a number of nodes, a speed-up over one node that runs the
- * same global batch.  A *node* is what the cluster is made of: one worker each, priced by law alone.  Plan kinds are the
+ * same global batch.  A *node* is what the cluster is made of: one worker each, costed by the analytic model alone.  Plan kinds are the
  * published ones: convolutions (and all before the first linear layer) by data, each linear layer over a group.
  *
  * Call order: fill cases, ghp_scaling_open -> ghp_scaling_speedup, ghp_scaling_fit, ghp_scaling_own -> ghp_scaling_close. */
@@ -13,7 +13,7 @@
 enum { GHP_SCALING_MOST = 4, GHP_SCALING_PARAMETERS = 2 }; /* cases of one fit; what may be free */
 
 enum ghp_scaling_kind {
-    GHP_SCALING_BEST, /* one group size for all linear layers: the fastest by ghp's prices */
+    GHP_SCALING_BEST, /* one group size for all linear layers: the fastest by ghp's costs */
     GHP_SCALING_RULE, /* groups by layer: sqrt(N B / output features), to the nearest power of two */
     GHP_SCALING_OWT,  /* one group of all nodes */
     GHP_SCALING_KINDS
@@ -41,21 +41,21 @@ struct ghp_scaling_fit {
     unsigned left_out;                /* bit k: case k is not looked at */
     struct ghp_scaling_node node;     /* in: what is not free; out: all */
     double speedup[GHP_SCALING_MOST]; /* out: of every case, left out or not */
-    int degree[GHP_SCALING_MOST];     /* out: nodes in a group of the first linear layer */
+    int tp_size[GHP_SCALING_MOST];     /* out: nodes in a group of the first linear layer */
 };
 
 /* Reads FOLDER/NETWORK.json into the cases. */
 enum ghp_status ghp_scaling_open(const char *folder, struct ghp_scaling_case *cases, int n);
 void ghp_scaling_close(struct ghp_scaling_case *cases, int n);
 
-/* Seconds of one node's step over seconds of the cluster's, by the same law.
+/* Seconds of one node's step over seconds of the cluster's, by the same analytic model.
  *
- * degree   nodes in a group of the first linear layer; may be NULL
+ * TP size   nodes in a group of the first linear layer; may be NULL
  *
- * Returns   GHP_OK; errors of lowering and prices */
+ * Returns   GHP_OK; errors of lowering and costs */
 enum ghp_status ghp_scaling_speedup(const struct ghp_scaling_case *item,
                                     const struct ghp_scaling_node *node, enum ghp_scaling_kind kind,
-                                    double *speedup, int *degree);
+                                    double *speedup, int *tp_size);
 
 /* The least sum of squares of the relative errors over the cases that are not left out: batch_half within [0, 8]
  * samples, bandwidth within [1/16, 1] of the node's.  A grid, then steps along each parameter that halve. */

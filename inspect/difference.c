@@ -1,6 +1,6 @@
 /* inspect/difference.c - two plans side by side: what differs, and what each difference costs.
  *
- * A difference is priced by applying it alone to the first plan.  The differences' costs need not sum to that of all
+ * A difference is costed by applying it alone to the first plan.  The differences' costs need not sum to that of all
  * together: two neighbours split alike save the exchange between them.  A layer with weights and the layers that follow
  * it up to the next one count as one difference, as they change together. */
 #include "inspect/inspect.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pricing {
+struct costing {
     const struct ghp_plan *a, *b;
     const struct ghp_profile *profile;
     double step_s; /* of the first plan by this profile */
@@ -26,8 +26,8 @@ static const struct ghp_column difference_columns[] = {
     {"costs_s", "costs", "ms", 'r', 1e3, 3},
     {NULL, NULL, NULL, 0, 0, 0}};
 
-/* Seconds of the first plan's step with other splits and buckets; NAN where the profile has no price for it. */
-static double step_with(const struct pricing *p, const struct ghp_split *splits,
+/* Seconds of the first plan's step with other splits and buckets; NAN where the profile has no cost for it. */
+static double step_with(const struct costing *p, const struct ghp_split *splits,
                         int64_t bucket_bytes)
 {
     struct ghp_lowering how = ghp_plan_lowering(p->a, p->profile);
@@ -40,7 +40,7 @@ static double step_with(const struct pricing *p, const struct ghp_split *splits,
 
 struct difference {
     const char *name, *first, *second;
-    double step_s, costs_s; /* of the first plan with it, NAN: not priced; and what that is more */
+    double step_s, costs_s; /* of the first plan with it, NAN: not costed; and what that is more */
 };
 
 static void put_difference(struct ghp_sheet *sheet, struct difference d)
@@ -53,8 +53,8 @@ static void put_difference(struct ghp_sheet *sheet, struct difference d)
     ghp_sheet_real(sheet, d.costs_s);
 }
 
-/* A difference that has no price of its own. */
-static void put_unpriced(struct ghp_sheet *sheet, const char *name, const char *first,
+/* A difference that has no cost of its own. */
+static void put_missing_costs(struct ghp_sheet *sheet, const char *name, const char *first,
                          const char *second)
 {
     put_difference(sheet, (struct difference){name, first, second, NAN, NAN});
@@ -67,11 +67,11 @@ static void put_numbers(struct ghp_sheet *sheet, const char *name, int64_t first
     if (first == second) return;
     snprintf(a, sizeof a, "%lld", (long long)first);
     snprintf(b, sizeof b, "%lld", (long long)second);
-    put_unpriced(sheet, name, a, b);
+    put_missing_costs(sheet, name, a, b);
 }
 
 /* One row for a weighted layer and its followers, layers first .. last, where any split differs. */
-static void put_segment(struct ghp_sheet *sheet, const struct pricing *p, int first, int last,
+static void put_segment(struct ghp_sheet *sheet, const struct costing *p, int first, int last,
                         struct ghp_split *splits)
 {
     const struct ghp_layer *layers = p->a->model.layers;
@@ -91,12 +91,12 @@ static void put_segment(struct ghp_sheet *sheet, const struct pricing *p, int fi
     step_s = step_with(p, splits, p->a->bucket_bytes);
     snprintf(name, sizeof name, "%s%s%s", layers[from].name, from < to ? " .. " : "",
              from < to ? layers[to].name : "");
-    ghp_split_text(p->a->splits[from], a, sizeof a);
-    ghp_split_text(p->b->splits[from], b, sizeof b);
+    ghp_split_format(p->a->splits[from], a, sizeof a);
+    ghp_split_format(p->b->splits[from], b, sizeof b);
     put_difference(sheet, (struct difference){name, a, b, step_s, step_s - p->step_s});
 }
 
-static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct pricing *p)
+static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing *p)
 {
     const struct ghp_model *model = &p->a->model;
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
@@ -112,7 +112,7 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct pricing 
 }
 
 /* The rows for two plans of the same network, workers and batch. */
-static enum ghp_status put_priced(struct ghp_sheet *sheet, const struct pricing *p)
+static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing *p)
 {
     const struct ghp_plan *a = p->a, *b = p->b;
     double step_s;
@@ -120,8 +120,8 @@ static enum ghp_status put_priced(struct ghp_sheet *sheet, const struct pricing 
     if (a->bucket_bytes != b->bucket_bytes) {
         char first[32], second[32];
 
-        ghp_bytes_text((double)a->bucket_bytes, first, sizeof first);
-        ghp_bytes_text((double)b->bucket_bytes, second, sizeof second);
+        ghp_bytes_format((double)a->bucket_bytes, first, sizeof first);
+        ghp_bytes_format((double)b->bucket_bytes, second, sizeof second);
         step_s = step_with(p, a->splits, b->bucket_bytes);
         put_difference(sheet, (struct difference){"gradients reduced together, up to", first,
                                                   second, step_s, step_s - p->step_s});
@@ -141,7 +141,7 @@ static void put_prediction(struct ghp_sheet *sheet, const char *name, const stru
     ghp_sheet_text(sheet, name);
     ghp_sheet_text(sheet, plan->strategy);
     ghp_sheet_real(sheet, p->step_s);
-    ghp_sheet_real(sheet, p->step_s > 0 ? (double)plan->extent.global_batch / p->step_s : NAN);
+    ghp_sheet_real(sheet, p->step_s > 0 ? (double)plan->problem.global_batch / p->step_s : NAN);
     ghp_sheet_real(sheet, p->compute_s);
     ghp_sheet_real(sheet, p->comm_s);
     ghp_sheet_real(sheet, p->exposed_s);
@@ -174,29 +174,29 @@ static void put_predictions(struct ghp_display *report, const struct ghp_plan *a
 enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
                                        const struct ghp_plan *b, const struct ghp_profile *profile)
 {
-    bool same_task = a->model.hash == b->model.hash && a->extent.workers == b->extent.workers &&
-                     a->extent.global_batch == b->extent.global_batch;
-    struct pricing p = {.a = a, .b = b, .profile = profile};
+    bool same_task = a->model.hash == b->model.hash && a->problem.workers == b->problem.workers &&
+                     a->problem.global_batch == b->problem.global_batch;
+    struct costing p = {.a = a, .b = b, .profile = profile};
     enum ghp_status status = GHP_OK;
     struct ghp_sheet *sheet;
 
     put_predictions(report, a, b);
     p.step_s = step_with(&p, a->splits, a->bucket_bytes);
     sheet = ghp_sheet_open(report, "differences", difference_columns);
-    ghp_sheet_note(sheet, "each difference alone, applied to the first plan; no number: its price "
+    ghp_sheet_note(sheet, "each difference alone, applied to the first plan; no number: its cost "
                           "is not in the profile");
     if (a->model.hash != b->model.hash)
-        put_unpriced(sheet, "network", a->model.name, b->model.name);
+        put_missing_costs(sheet, "network", a->model.name, b->model.name);
     if (a->profile_hash != b->profile_hash)
-        put_unpriced(sheet, "profile", a->profile_path, b->profile_path);
+        put_missing_costs(sheet, "profile", a->profile_path, b->profile_path);
     if (a->machine_hash != b->machine_hash)
-        put_unpriced(sheet, "machine", a->profile.machine.name, b->profile.machine.name);
-    put_numbers(sheet, "workers", a->extent.workers, b->extent.workers);
-    put_numbers(sheet, "global batch", a->extent.global_batch, b->extent.global_batch);
+        put_missing_costs(sheet, "machine", a->profile.machine.name, b->profile.machine.name);
+    put_numbers(sheet, "workers", a->problem.workers, b->problem.workers);
+    put_numbers(sheet, "global batch", a->problem.global_batch, b->problem.global_batch);
     put_numbers(sheet, "groups", a->groups, b->groups);
     put_numbers(sheet, "memory limit [B]", a->memory_limit_bytes, b->memory_limit_bytes);
     if (same_task)
-        status = put_priced(sheet, &p);
+        status = put_costed(sheet, &p);
     else
         ghp_sheet_note(sheet,
                        "the plans are for different tasks, so their splits are not compared");

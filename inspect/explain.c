@@ -1,6 +1,6 @@
-/* inspect/explain.c - why a plan costs what it costs: each layer's terms, its runner-up, its instructions.
+/* inspect/explain.c - why a plan costs what it costs: each layer's terms, its second best, its instructions.
  *
- * Terms are priced alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
+ * Terms are costed alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
  * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
 #include "inspect/inspect.h"
 #include "inspect/simulation.h"
@@ -14,7 +14,7 @@
 
 #define MIB (1.0 / 1048576)
 
-const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan, int layer)
+const struct ghp_alternative *ghp_inspect_second_best(const struct ghp_plan *plan, int layer)
 {
     const struct ghp_alternative *best = NULL;
 
@@ -31,19 +31,19 @@ const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan,
 static void put_term(struct ghp_sheet *sheet, const struct ghp_plan *plan, int layer,
                      const struct ghp_term *term)
 {
-    const struct ghp_alternative *other = ghp_inspect_runner_up(plan, layer);
+    const struct ghp_alternative *other = ghp_inspect_second_best(plan, layer);
     double sum_s =
-        term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
+        term->forward_s + term->backward_s + term->reshard_s + term->reduce_s + term->update_s;
     char split[64], next[64] = "";
 
-    ghp_split_text(plan->splits[layer], split, sizeof split);
-    if (other != NULL) ghp_split_text(other->split, next, sizeof next);
+    ghp_split_format(plan->splits[layer], split, sizeof split);
+    if (other != NULL) ghp_split_format(other->split, next, sizeof next);
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, plan->model.layers[layer].name);
     ghp_sheet_text(sheet, split);
     ghp_sheet_real(sheet, term->forward_s);
     ghp_sheet_real(sheet, term->backward_s);
-    ghp_sheet_real(sheet, term->exchange_s);
+    ghp_sheet_real(sheet, term->reshard_s);
     ghp_sheet_real(sheet, term->reduce_s);
     ghp_sheet_real(sheet, term->exposed_s);
     ghp_sheet_real(sheet, term->update_s);
@@ -67,12 +67,12 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {"update_s", "update", "ms", 'r', 1e3, 4},
         {"sum_s", "sum", "ms", 'r', 1e3, 4},
         {"sent_bytes", "sent", "MiB", 'b', MIB, 3},
-        {"runner_up", "runner-up", "", 't', 0, 0},
+        {"runner_up", "second-best", "", 't', 0, 0},
         {"runner_up_costs_s", "costs", "ms/step", 'r', 1e3, 4},
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "layers", columns);
 
-    ghp_sheet_note(sheet, "cost terms of each layer's split, priced alone; the step is %.3f ms",
+    ghp_sheet_note(sheet, "cost terms of each layer's split, costed alone; the step is %.3f ms",
                    plan->predicted.step_s * 1e3);
     ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch "
                           "norms' sums; reduce: its "
@@ -81,24 +81,24 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
     if (plan->n_alternatives > 0)
         ghp_sheet_note(
             sheet,
-            "runner-up: the best other split of this layer, and what the step would cost more");
+            "second-best: the best other split of this layer, and what the step would cost more");
     for (int i = 0; i < plan->model.n_layers; ++i)
         if (only < 0 || only == i) put_term(sheet, plan, i, &terms[i]);
     ghp_display_sheet(report, sheet);
 }
 
-/* seat: of the stage that owns the layer. */
+/* placement: of the stage that owns the layer. */
 static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan, int layer,
-                        const struct ghp_seat *seat)
+                        const struct ghp_placement *placement)
 {
     struct ghp_layouts layouts = ghp_split_layouts(plan->splits[layer]);
-    struct ghp_local local = ghp_local_of(&plan->model, layer, plan->splits[layer], seat->extent);
+    struct ghp_local local = ghp_local_of(&plan->model, layer, plan->splits[layer], placement->problem);
     char x[64], y[64], dy[64], dx[64], key[GHP_KEY_BYTES];
 
-    ghp_layout_text(layouts.x, x, sizeof x);
-    ghp_layout_text(layouts.y, y, sizeof y);
-    ghp_layout_text(layouts.dy, dy, sizeof dy);
-    ghp_layout_text(layouts.dx, dx, sizeof dx);
+    ghp_layout_format(layouts.x, x, sizeof x);
+    ghp_layout_format(layouts.y, y, sizeof y);
+    ghp_layout_format(layouts.dy, dy, sizeof dy);
+    ghp_layout_format(layouts.dx, dx, sizeof dx);
     ghp_local_key(&local, key);
     ghp_display_text(report, "local", key);
     ghp_display_line(report, "each worker computes %s; x %s -> y %s; dy %s -> dx %s", key, x, y, dy,
@@ -144,10 +144,10 @@ static void put_instrs(struct ghp_display *report, const struct ghp_program *pro
                                                 : "");
         ghp_sheet_text(sheet, ranks_text(instr->ranks, ranks));
         ghp_sheet_int(sheet, instr->bytes);
-        ghp_sheet_real(sheet, time->price.seconds);
+        ghp_sheet_real(sheet, time->cost.seconds);
         ghp_sheet_real(sheet, time->start_s);
         ghp_sheet_real(sheet, time->finish_s);
-        ghp_sheet_text(sheet, ghp_source_name(time->price.source));
+        ghp_sheet_text(sheet, ghp_source_name(time->cost.source));
     }
     ghp_display_sheet(report, sheet);
 }
@@ -166,8 +166,8 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
     ghp_display_text(report, "preferred", c->preferred);
     if (c->margin != NULL) ghp_display_line(report, "margin: %s", c->margin);
     for (int i = 0; i < program->n_instrs; ++i) {
-        const struct ghp_price *price = &timing->instrs[i].price;
-        double half_s = price->spread * price->seconds / 2;
+        const struct ghp_cost *cost = &timing->instrs[i].cost;
+        double half_s = cost->spread * cost->seconds / 2;
 
         if (half_s <= most) continue;
         most = half_s;
@@ -182,12 +182,12 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
                      program->instrs[worst].layer >= 0
                          ? plan->model.layers[program->instrs[worst].layer].name
                          : "the metrics",
-                     100 * timing->instrs[worst].price.spread);
+                     100 * timing->instrs[worst].cost.spread);
 }
 
 /* All layers, each with the terms of its own stage; the program is the layer's, or that of the busiest stage. */
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
-                               const struct ghp_performance *p)
+                               const struct ghp_simulation *p)
 {
     int stage = layer >= 0 ? ghp_stage_of(&plan->staging, layer) : p->busiest;
     const struct ghp_program *program = &p->programs.of[stage];
@@ -202,7 +202,7 @@ static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan
     if (layer >= 0) ghp_inspect_choices(report, plan, layer);
     ghp_inspect_break_even(report, plan, layer);
     if (layer >= 0) {
-        put_layouts(report, plan, layer, &program->seat);
+        put_layouts(report, plan, layer, &program->placement);
         put_instrs(report, program, timing, layer);
     }
     free(terms);
@@ -213,12 +213,12 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
                                     const char *layer)
 {
     int index = layer != NULL ? ghp_model_find(&plan->model, layer) : -1;
-    struct ghp_performance performance;
+    struct ghp_simulation simulation;
     enum ghp_status status;
 
     if (layer != NULL && index < 0) return ghp_inspect_no_layer(&plan->model, layer);
-    GHP_TRY(ghp_performance_init(plan, &performance));
-    status = explain(report, plan, index, &performance);
-    ghp_performance_release(&performance);
+    GHP_TRY(ghp_simulation_init(plan, &simulation));
+    status = explain(report, plan, index, &simulation);
+    ghp_simulation_release(&simulation);
     return status;
 }

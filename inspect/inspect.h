@@ -27,16 +27,16 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
 
 /* Header, splits, predictions beside the baselines, phases, memory, certificate.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan cannot be priced by what it carries); GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan cannot be costed by what it carries); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
 
-/* The margin over data parallelism and the error, the cost terms of each layer's split, its runner-up, where it flips.
+/* The margin over data parallelism and the error, the cost terms of each layer's split, its second best, where it flips.
  *
  * layer   NULL: all layers; else this one, with each other split, its layouts and its instructions */
 enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
                                     const char *layer);
 
-/* The parts of that which the plan carries (inspect/why.c): every split of a layer and its runner-up; where choices flip
+/* The parts of that which the plan carries (inspect/why.c): every split of a layer and its second best; where choices flip
  * (layer -1: all, those without a flip only counted); how far quantities may move, where that was asked for. */
 void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
@@ -47,11 +47,11 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
 enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *name);
 
 /* The best other split of a layer that the plan knows, or NULL. */
-const struct ghp_alternative *ghp_inspect_runner_up(const struct ghp_plan *plan, int layer);
+const struct ghp_alternative *ghp_inspect_second_best(const struct ghp_plan *plan, int layer);
 
 /* What differs between two plans, and what each difference costs when it alone is applied to the first.
  *
- * profile   prices both; sealed */
+ * profile   costs both; finalized */
 enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
                                        const struct ghp_plan *b, const struct ghp_profile *profile);
 
@@ -67,7 +67,7 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
  * largest error first, and a sentence that names them.
  *
  * Terms are computation by operation and pass, exchanges by collective, group size and class of bytes, copies, updates,
- * loading, waiting for partners (an exchange's seconds beyond those of its last rank to arrive), waiting for
+ * loading, waiting for stragglers (an exchange's seconds beyond those of its last rank to arrive), waiting for
  * reductions, and what lies between instructions.  Measured terms sum to the measured step.  Reductions run beside the
  * step and have a table of their own.
  *

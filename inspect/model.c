@@ -83,7 +83,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
                    "weights %lld (%s), without biases and norms %lld; forward %.6g GFLOP a sample; "
                    "outputs %lld a "
                    "sample",
-                   (long long)weights, ghp_count_text((double)weights, total, sizeof total),
+                   (long long)weights, ghp_count_format((double)weights, total, sizeof total),
                    (long long)matrices, (double)flops * 1e-9, (long long)outputs);
     ghp_display_text(report, "name", model->name);
     ghp_display_int(report, "weights", weights);
@@ -109,7 +109,7 @@ void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *m
         machine->name, machine->nodes, machine->nodes == 1 ? "" : "s", machine->packages,
         machine->packages == 1 ? "" : "s", machine->cores, machine->threads,
         machine->memory_bytes > 0
-            ? ghp_bytes_text((double)machine->memory_bytes, memory, sizeof memory)
+            ? ghp_bytes_format((double)machine->memory_bytes, memory, sizeof memory)
             : "unknown size");
     ghp_display_text(report, "machine", machine->name);
     ghp_display_int(report, "nodes", machine->nodes);

@@ -17,7 +17,7 @@
 
 /* One row a stage; nothing for a plan without any. */
 static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
-                       const struct ghp_performance *p)
+                       const struct ghp_simulation *p)
 {
     static const struct ghp_column columns[] = {{"stage", "stage", "", 'i', 0, 0},
                                                 {"first_layer", "from", "layer", 't', 0, 0},
@@ -35,24 +35,24 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
 
     if (ghp_staging_trivial(&plan->staging)) return;
     sheet = ghp_sheet_open(report, "stages", columns);
-    if (ghp_staging_text(&plan->staging, &plan->model, text, sizeof text)[0] != '\0')
+    if (ghp_staging_format(&plan->staging, &plan->model, text, sizeof text)[0] != '\0')
         ghp_sheet_note(sheet, "stages of a group: %s", text);
-    if (ghp_shares_text(plan, text, sizeof text)[0] != '\0') ghp_sheet_note(sheet, "%s", text);
+    if (ghp_shares_format(plan, text, sizeof text)[0] != '\0') ghp_sheet_note(sheet, "%s", text);
     if (plan->recompute != NULL)
-        ghp_sheet_note(sheet, "some layers are made again going backward; the plan's key "
+        ghp_sheet_note(sheet, "some layers are recomputed in the backward pass; the plan's key "
                               "`recompute` names them");
     ghp_sheet_note(sheet, "share: of a micro-batch, of the worker with most samples; exposed: "
                           "waiting for reductions and for other stages");
     for (int i = 0; i < p->programs.n; ++i) {
         const struct ghp_program *program = &p->programs.of[i];
         const struct ghp_timing *timing = &p->timings[i];
-        const struct ghp_seat *seat = &program->seat;
+        const struct ghp_placement *placement = &program->placement;
 
         ghp_sheet_row(sheet);
         ghp_sheet_int(sheet, i);
-        ghp_sheet_text(sheet, plan->model.layers[seat->first_layer].name);
+        ghp_sheet_text(sheet, plan->model.layers[placement->first_layer].name);
         ghp_sheet_int(sheet, p->programs.n > 1 ? plan->staging.stage[i].workers : plan->group_size);
-        ghp_sheet_int(sheet, seat->extent.global_batch / seat->extent.workers);
+        ghp_sheet_int(sheet, placement->problem.global_batch / placement->problem.workers);
         ghp_sheet_int(sheet, ghp_stage_in_flight(&plan->staging, i));
         ghp_sheet_real(sheet, timing->compute_s);
         ghp_sheet_real(sheet, timing->comm_s);
@@ -64,7 +64,7 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
 }
 
 /* The layers whose outputs lie blocked, runs of them as "first .. last". */
-static const char *blocked_text(const struct ghp_plan *plan, char *text, size_t size)
+static const char *nchw16c_text(const struct ghp_plan *plan, char *text, size_t size)
 {
     const struct ghp_model *model = &plan->model;
     size_t used = 0;
@@ -73,8 +73,8 @@ static const char *blocked_text(const struct ghp_plan *plan, char *text, size_t 
     for (int v = 0; v < model->n_layers && used < size; ++v) {
         int first = v, n;
 
-        if (!plan->blocked[v]) continue;
-        while (v + 1 < model->n_layers && plan->blocked[v + 1])
+        if (!plan->nchw16c[v]) continue;
+        while (v + 1 < model->n_layers && plan->nchw16c[v + 1])
             ++v;
         n = snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? ", " : "",
                      model->layers[first].name, first < v ? " .. " : "",
@@ -96,33 +96,33 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
                                                 {NULL, NULL, NULL, 0, 0, 0}};
     const struct ghp_model *model = &plan->model;
     const struct ghp_machine *machine = &plan->profile.machine;
-    struct ghp_place place = ghp_machine_place(machine, plan->extent.workers, 0);
+    struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
     struct ghp_sheet *sheet = ghp_sheet_open(report, "splits", columns);
 
     ghp_sheet_note(
         sheet,
         "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker",
-        model->name, plan->strategy, plan->extent.workers, plan->groups,
-        plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->extent.global_batch,
-        (long long)(plan->extent.global_batch / plan->extent.workers));
+        model->name, plan->strategy, plan->problem.workers, plan->groups,
+        plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->problem.global_batch,
+        (long long)(plan->problem.global_batch / plan->problem.workers));
     ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
                    plan->profile_path != NULL ? plan->profile_path : "(not named)",
                    plan->profile.backend, plan->profile.numerics,
                    (unsigned long long)plan->profile_hash, (unsigned long long)plan->model.hash);
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
-                   ghp_machine_workers_per_node(machine, plan->extent.workers), place.n_cores,
+                   ghp_machine_workers_per_node(machine, plan->problem.workers), place.n_cores,
                    place.n_cores == 1 ? "" : "s",
                    place.oversubscribed ? ", cores shared with others" : "");
     if (plan->what_if.n > 0) {
-        char edits[1024];
+        char overrides[1024];
 
-        ghp_sheet_note(sheet, "what if: %s", ghp_edits_text(&plan->what_if, edits, sizeof edits));
+        ghp_sheet_note(sheet, "what if: %s", ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     }
-    if (plan->blocked != NULL) {
+    if (plan->nchw16c != NULL) {
         char layers[512];
 
         ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
-                       blocked_text(plan, layers, sizeof layers));
+                       nchw16c_text(plan, layers, sizeof layers));
     }
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);
@@ -138,9 +138,9 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
             weights += ghp_layer_weights(&model->layers[i]);
         snprintf(names, sizeof names, "%s%s%s", model->layers[first].name,
                  first < last ? " .. " : "", first < last ? model->layers[last].name : "");
-        ghp_split_text(plan->splits[first], split, sizeof split);
-        ghp_layout_text(layouts.x, in, sizeof in);
-        ghp_layout_text(layouts.y, out, sizeof out);
+        ghp_split_format(plan->splits[first], split, sizeof split);
+        ghp_layout_format(layouts.x, in, sizeof in);
+        ghp_layout_format(layouts.y, out, sizeof out);
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, names);
         ghp_sheet_int(sheet, last - first + 1);
@@ -232,7 +232,7 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
                                                 {"share", "share", "%", 'r', 100, 1},
                                                 {NULL, NULL, NULL, 0, 0, 0}};
     int64_t *live = ghp_alloc((size_t)program->n_points, sizeof *live),
-            roles[GHP_ROLE_COUNT + 1] = {0};
+            kind_bytes[GHP_BUFFER_KIND_COUNT + 1] = {0};
     double peak = (double)(program->peak_bytes > 0 ? program->peak_bytes : 1);
     struct ghp_sheet *sheet;
     int fullest = 0;
@@ -246,24 +246,24 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
         const struct ghp_buffer *b = &program->buffers[i];
 
         if (b->storage == i && b->first_point <= fullest && b->last_point >= fullest)
-            roles[b->role] += b->bytes;
+            kind_bytes[b->buffer_kind] += b->bytes;
     }
-    roles[GHP_ROLE_COUNT] = program->peak_bytes - program->live_bytes;
+    kind_bytes[GHP_BUFFER_KIND_COUNT] = program->peak_bytes - program->live_bytes;
     free(live);
     sheet = ghp_sheet_open(report, "memory", columns);
     ghp_sheet_note(sheet, "a worker's memory where it is fullest: %.3f MiB in all%s%s",
                    (double)program->peak_bytes * MIB,
                    plan->memory_limit_bytes > 0 ? ", limit " : "",
                    plan->memory_limit_bytes > 0
-                       ? ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit)
+                       ? ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit)
                        : "");
-    for (int i = 0; i <= GHP_ROLE_COUNT; ++i) {
-        if (roles[i] == 0) continue;
+    for (int i = 0; i <= GHP_BUFFER_KIND_COUNT; ++i) {
+        if (kind_bytes[i] == 0) continue;
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet,
-                       i < GHP_ROLE_COUNT ? ghp_role_name((enum ghp_role)i) : "gaps between");
-        ghp_sheet_int(sheet, roles[i]);
-        ghp_sheet_real(sheet, (double)roles[i] / peak);
+                       i < GHP_BUFFER_KIND_COUNT ? ghp_buffer_kind_name((enum ghp_buffer_kind)i) : "gaps between");
+        ghp_sheet_int(sheet, kind_bytes[i]);
+        ghp_sheet_real(sheet, (double)kind_bytes[i] / peak);
     }
     ghp_display_sheet(report, sheet);
     return GHP_OK;
@@ -282,10 +282,10 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_text(report, "status", c->status);
     ghp_display_text(report, "preferred", c->preferred);
     ghp_display_text(report, "strategy", plan->strategy);
-    ghp_display_int(report, "workers", plan->extent.workers);
+    ghp_display_int(report, "workers", plan->problem.workers);
     ghp_display_int(report, "groups", plan->groups);
     ghp_display_int(report, "group_size", plan->group_size);
-    ghp_display_int(report, "global_batch", plan->extent.global_batch);
+    ghp_display_int(report, "global_batch", plan->problem.global_batch);
     if (c->step_s > 0)
         ghp_display_line(report,
                          "certificate: %s; best step searched %.3f ms, none below %.3f ms, gap %.4f %%; "
@@ -310,17 +310,17 @@ static int fullest_of(const struct ghp_programs *programs)
 
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan)
 {
-    struct ghp_performance p;
+    struct ghp_simulation p;
     enum ghp_status status;
 
-    GHP_TRY(ghp_performance_init(plan, &p));
+    GHP_TRY(ghp_simulation_init(plan, &p));
     put_splits(report, plan);
     put_stages(report, plan, &p);
     put_baselines(report, plan);
     put_phases(report, &p.timings[p.busiest], p.programs.n > 1 ? p.busiest : -1);
     status = put_memory(report, plan, &p.programs.of[fullest_of(&p.programs)]);
     put_certificate(report, plan);
-    ghp_performance_release(&p);
+    ghp_simulation_release(&p);
     return status;
 }
 

@@ -124,20 +124,20 @@ struct op_row {
     int64_t scratch_bytes;
     enum ghp_source source;
     const char *algorithm;
-    char formats[128]; /* forward, by the formats of the input and the output */
+    char memory_formats[128]; /* forward, by the formats of the input and the output */
     bool any;
 };
 
 /* Seconds and formats: where they can be had in several, all of them. */
-static void put_formats(struct op_row *row, const struct ghp_op_entry *entry)
+static void put_memory_formats(struct op_row *row, const struct ghp_op_entry *entry)
 {
     static const char *const names[] = {"plain", "blocked"};
     size_t used = 0;
 
-    row->formats[0] = '\0';
-    for (int i = 0; i < entry->n_formats && used < sizeof row->formats; ++i) {
-        const struct ghp_op_format *f = &entry->formats[i];
-        int n = snprintf(row->formats + used, sizeof row->formats - used, "%s%s > %s %.4g",
+    row->memory_formats[0] = '\0';
+    for (int i = 0; i < entry->n_memory_formats && used < sizeof row->memory_formats; ++i) {
+        const struct ghp_op_memory_format *f = &entry->memory_formats[i];
+        int n = snprintf(row->memory_formats + used, sizeof row->memory_formats - used, "%s%s > %s %.4g",
                          i > 0 ? ", " : "", names[f->x], names[f->y], 1e3 * f->seconds);
 
         used += n > 0 ? (size_t)n : 0;
@@ -151,14 +151,14 @@ static int group_of(enum ghp_pass pass)
     return pass == GHP_PASS_BACKWARD_WEIGHT ? 2 : 1;
 }
 
-static void add_pass(struct op_row *row, enum ghp_pass pass, struct ghp_price price,
+static void add_pass(struct op_row *row, enum ghp_pass pass, struct ghp_cost cost,
                      int64_t scratch_bytes)
 {
     double *seconds = &row->seconds[group_of(pass)];
 
-    *seconds = isnan(*seconds) ? price.seconds : *seconds + price.seconds;
-    if (price.spread > row->spread) row->spread = price.spread;
-    if (price.source > row->source) row->source = price.source;
+    *seconds = isnan(*seconds) ? cost.seconds : *seconds + cost.seconds;
+    if (cost.spread > row->spread) row->spread = cost.spread;
+    if (cost.source > row->source) row->source = cost.source;
     if (scratch_bytes > row->scratch_bytes) row->scratch_bytes = scratch_bytes;
     row->any = true;
 }
@@ -185,10 +185,10 @@ static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_
     ghp_sheet_real(sheet, row->any ? row->spread : NAN);
     ghp_sheet_text(sheet, row->any ? ghp_source_name(row->source) : "missing");
     ghp_sheet_text(sheet, row->algorithm);
-    ghp_sheet_text(sheet, row->formats[0] != '\0' ? row->formats : NULL);
+    ghp_sheet_text(sheet, row->memory_formats[0] != '\0' ? row->memory_formats : NULL);
 }
 
-/* A row for each key; the passes of a key stand side by side in a sealed profile. */
+/* A row for each key; the passes of a key stand side by side in a finalized profile. */
 static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
 {
     for (int i = 0; i < profile->n_ops;) {
@@ -199,11 +199,11 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
         for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; ++i) {
             const struct ghp_op_entry *op = &profile->ops[i];
 
-            add_pass(&row, op->pass, (struct ghp_price){op->seconds, op->spread, op->source, 0},
+            add_pass(&row, op->pass, (struct ghp_cost){op->seconds, op->spread, op->source, 0},
                      op->scratch_bytes);
             if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD) {
                 row.algorithm = op->algorithm;
-                put_formats(&row, op);
+                put_memory_formats(&row, op);
             }
         }
         if (read_key(key, &local)) put_row(sheet, key, &local, &row, profile->element_bytes);
@@ -233,11 +233,11 @@ static struct ghp_local layer_local(const struct ghp_model *model, int layer,
                                     int n_samples)
 {
     struct ghp_split data = {GHP_SPLIT_DATA, 1};
-    struct ghp_local best = ghp_local_of(model, layer, data, (struct ghp_extent){1, 1});
+    struct ghp_local best = ghp_local_of(model, layer, data, (struct ghp_problem){1, 1});
 
     for (int i = 0; i < n_samples; ++i) {
         struct ghp_local local =
-            ghp_local_of(model, layer, data, (struct ghp_extent){1, samples[i]});
+            ghp_local_of(model, layer, data, (struct ghp_problem){1, samples[i]});
         char key[GHP_KEY_BYTES];
 
         ghp_local_key(&local, key);
@@ -261,20 +261,20 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
         char key[GHP_KEY_BYTES];
 
         for (int pass = 0; pass < GHP_PASS_COUNT; ++pass) {
-            struct ghp_price price;
+            struct ghp_cost cost;
             int64_t scratch = 0;
 
             if (!ghp_local_has_pass(&local, (enum ghp_pass)pass)) continue;
-            if (ghp_profile_op(profile, &local, (enum ghp_pass)pass, &price) != GHP_OK) continue;
+            if (ghp_profile_op(profile, &local, (enum ghp_pass)pass, &cost) != GHP_OK) continue;
             if (ghp_profile_scratch(profile, &local, (enum ghp_pass)pass, &scratch) != GHP_OK)
                 scratch = 0;
-            add_pass(&row, (enum ghp_pass)pass, price, scratch);
+            add_pass(&row, (enum ghp_pass)pass, cost, scratch);
             ++found;
         }
         ghp_local_key(&local, key);
         entry = ghp_profile_find(profile, key, GHP_PASS_FORWARD);
         row.algorithm = entry != NULL ? entry->algorithm : NULL;
-        if (entry != NULL) put_formats(&row, entry);
+        if (entry != NULL) put_memory_formats(&row, entry);
         put_row(sheet, model->layers[i].name, &local, &row, profile->element_bytes);
     }
     if (found > 0) return GHP_OK;
@@ -339,15 +339,15 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
     if (profile->overlap.comm_long > 0)
         ghp_sheet_note(sheet, "slowdown of reductions of %d MiB and more: %.3f",
                        GHP_OVERLAP_LONG_BYTES >> 20, profile->overlap.comm_long);
-    if (profile->overlap.queue_s > 0)
-        ghp_sheet_note(sheet, "an exchange beside a reduction waits %.4g ms for what is queued",
-                       profile->overlap.queue_s * 1e3);
-    if (profile->law.flops_per_s > 0)
-        ghp_sheet_note(sheet, "law of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
-                       profile->law.flops_per_s, profile->law.memory_Bps);
-    if (profile->law.batch_half > 0)
+    if (profile->overlap.queueing_delay_s > 0)
+        ghp_sheet_note(sheet, "an exchange concurrent with a reduction waits %.4g ms for what is queued",
+                       profile->overlap.queueing_delay_s * 1e3);
+    if (profile->analytic.flops_per_s > 0)
+        ghp_sheet_note(sheet, "analytic model of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
+                       profile->analytic.flops_per_s, profile->analytic.memory_Bps);
+    if (profile->analytic.batch_half > 0)
         ghp_sheet_note(sheet, "half of the flop/s are reached at %.4g samples of a worker",
-                       profile->law.batch_half);
+                       profile->analytic.batch_half);
     for (int i = 0; i < 4; ++i) {
         bool free_of_cost = !(rates[i]->bandwidth_Bps > 0);
 

@@ -72,8 +72,8 @@ static enum ghp_status read_head(const struct ghp_node *root, struct ghp_record 
     GHP_TRY(read_text(root, "fault", false, &r->fault));
     GHP_TRY(ghp_embed_hash(root, "model_hash", &r->model_hash));
     GHP_TRY(ghp_json_int(root, "workers", 1, MAX_WORKERS, &workers));
-    r->extent.workers = (int)workers;
-    GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_MAX, &r->extent.global_batch));
+    r->problem.workers = (int)workers;
+    GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_MAX, &r->problem.global_batch));
     GHP_TRY(ghp_json_int(root, "bucket_bytes", 0, INT64_MAX, &r->bucket_bytes));
     GHP_TRY(ghp_json_choice(root, "precision", ghp_precision_names, &precision));
     r->precision = ghp_precision_of(precision);
@@ -97,9 +97,9 @@ static enum ghp_status read_phases(const struct ghp_node *root, struct ghp_recor
         between = strcmp(phase, "between") == 0;
         if (!exposed && !between) continue;
         GHP_TRY(read_seconds(&item, "predicted_s",
-                             exposed ? &r->predicted_exposed_s : &r->predicted_between_s));
+                             exposed ? &r->predicted_exposed_s : &r->predicted_launch_overhead_s));
         GHP_TRY(read_measured(&item, "measured_s",
-                              exposed ? &r->measured_exposed_s : &r->measured_between_s));
+                              exposed ? &r->measured_exposed_s : &r->measured_launch_overhead_s));
     }
     return GHP_OK;
 }
@@ -135,7 +135,7 @@ static enum ghp_status read_instr(const struct ghp_node *item, struct ghp_record
     GHP_TRY(read_text(item, "key", true, &instr->key));
     GHP_TRY(read_text(item, "collective", true, &instr->collective));
     GHP_TRY(ghp_json_choice(item, "stream", ghp_stream_names, &stream));
-    instr->beside = stream != GHP_STREAM_COMPUTE;
+    instr->concurrent = stream != GHP_STREAM_COMPUTE;
     GHP_TRY(ghp_json_int(item, "ranks", 1, MAX_WORKERS, &instr->ranks));
     GHP_TRY(ghp_json_int(item, "bytes", 0, INT64_MAX, &instr->bytes));
     GHP_TRY(ghp_json_int(item, "copy_bytes", 0, INT64_MAX, &instr->copy_bytes));
@@ -144,7 +144,7 @@ static enum ghp_status read_instr(const struct ghp_node *item, struct ghp_record
     GHP_TRY(read_measured(item, "measured_s", &instr->measured_s));
     GHP_TRY(read_measured(item, "measured_wait_s", &instr->measured_wait_s));
     GHP_TRY(read_measured(item, "measured_own_s", &instr->measured_own_s));
-    return read_measured(item, "measured_partners_s", &instr->measured_partners_s);
+    return read_measured(item, "measured_partners_s", &instr->measured_straggler_wait_s);
 }
 
 static enum ghp_status read_instrs(const struct ghp_node *root, struct ghp_record *r)
@@ -197,8 +197,8 @@ enum ghp_status ghp_record_load(const char *path, struct ghp_record *record)
 bool ghp_record_same_plan(const struct ghp_record *a, const struct ghp_record *b)
 {
     if (a->model_hash != b->model_hash || a->n_layers != b->n_layers ||
-        a->extent.workers != b->extent.workers ||
-        a->extent.global_batch != b->extent.global_batch || a->bucket_bytes != b->bucket_bytes)
+        a->problem.workers != b->problem.workers ||
+        a->problem.global_batch != b->problem.global_batch || a->bucket_bytes != b->bucket_bytes)
         return false;
     for (int i = 0; i < a->n_layers; ++i)
         if (!ghp_split_same(a->layers[i].split, b->layers[i].split)) return false;

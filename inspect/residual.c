@@ -84,9 +84,9 @@ static void name_of(const struct ghp_record_instr *instr, char name[NAME_BYTES])
                  strcmp(instr->name, "reshard") == 0 ? "copy" : instr->name);
 }
 
-/* Instructions of the step itself; those of the communication stream go into `beside`. */
+/* Instructions of the step itself; those of the communication stream go into `concurrent`. */
 static void add_instrs(const struct ghp_record *r, struct residual_terms *terms,
-                       struct residual_terms *beside)
+                       struct residual_terms *concurrent)
 {
     char name[NAME_BYTES];
 
@@ -94,26 +94,26 @@ static void add_instrs(const struct ghp_record *r, struct residual_terms *terms,
         const struct ghp_record_instr *instr = &r->instrs[i];
         double own_s = fmin(instr->measured_own_s, instr->measured_s);
 
-        if (instr->beside && instr->collective == NULL) continue; /* over one worker: nothing */
+        if (instr->concurrent && instr->collective == NULL) continue; /* over one worker: nothing */
         name_of(instr, name);
         if (instr->collective == NULL) {
             add_term(terms, name, instr->predicted_s, instr->measured_s);
             continue;
         }
-        add_term(instr->beside ? beside : terms, name, instr->predicted_s, own_s);
-        add_term(instr->beside ? beside : terms, "waiting for partners", 0,
+        add_term(instr->concurrent ? concurrent : terms, name, instr->predicted_s, own_s);
+        add_term(instr->concurrent ? concurrent : terms, "waiting for stragglers", 0,
                  instr->measured_s - own_s);
     }
 }
 
 static void add_run(const struct ghp_record *r, struct residual_terms *terms,
-                    struct residual_terms *beside, struct residual_terms *layers)
+                    struct residual_terms *concurrent, struct residual_terms *layers)
 {
     char name[NAME_BYTES];
 
-    add_instrs(r, terms, beside);
+    add_instrs(r, terms, concurrent);
     add_term(terms, "waiting for reductions", r->predicted_exposed_s, r->measured_exposed_s);
-    add_term(terms, "between instructions", r->predicted_between_s, r->measured_between_s);
+    add_term(terms, "between instructions", r->predicted_launch_overhead_s, r->measured_launch_overhead_s);
     for (int i = 0; i < r->n_layers; ++i) {
         snprintf(name, sizeof name, "%s", r->layers[i].name);
         add_term(layers, name, r->layers[i].predicted_s, r->layers[i].measured_s);
@@ -191,7 +191,7 @@ static void put_steps(struct ghp_display *report, const struct ghp_record *recor
         ghp_sheet_text(sheet, r->path);
         ghp_sheet_text(sheet, r->model);
         ghp_sheet_text(sheet, r->strategy);
-        ghp_sheet_int(sheet, r->extent.workers);
+        ghp_sheet_int(sheet, r->problem.workers);
         ghp_sheet_real(sheet, r->predicted_step_s);
         ghp_sheet_real(sheet, r->measured_step_s);
         ghp_sheet_real(sheet, (r->predicted_step_s - r->measured_step_s) / r->measured_step_s);
@@ -200,7 +200,7 @@ static void put_steps(struct ghp_display *report, const struct ghp_record *recor
 }
 
 static void put_tables(struct ghp_display *report, const struct residual_terms *terms,
-                       const struct residual_terms *beside, const struct residual_terms *layers)
+                       const struct residual_terms *concurrent, const struct residual_terms *layers)
 {
     struct ghp_sheet *sheet = ghp_sheet_open(report, "terms", term_columns);
 
@@ -208,13 +208,13 @@ static void put_tables(struct ghp_display *report, const struct residual_terms *
                           "absolute value");
     ghp_sheet_note(sheet,
                    "an exchange's own seconds are those of its last rank to arrive, the rest "
-                   "is waiting for partners");
+                   "is waiting for stragglers");
     put_rows(sheet, terms, terms->n);
     ghp_display_sheet(report, sheet);
-    if (beside->n > 0) {
+    if (concurrent->n > 0) {
         sheet = ghp_sheet_open(report, "reductions", term_columns);
         ghp_sheet_note(sheet, "beside the step, on the communication stream");
-        put_rows(sheet, beside, beside->n);
+        put_rows(sheet, concurrent, concurrent->n);
         ghp_display_sheet(report, sheet);
     }
     sheet = ghp_sheet_open(report, "error_layers", layer_columns);
@@ -262,7 +262,7 @@ static void put_sentence(struct ghp_display *report, const struct residual_terms
 static enum ghp_status show(struct ghp_display *report, const struct ghp_record *records, int n)
 {
     struct residual_terms tables[3] = {{0}};
-    struct residual_terms *terms = &tables[0], *beside = &tables[1], *layers = &tables[2];
+    struct residual_terms *terms = &tables[0], *concurrent = &tables[1], *layers = &tables[2];
     double predicted_s = 0, measured_s = 0;
     enum ghp_status status = GHP_OK;
     size_t most = 4;
@@ -274,7 +274,7 @@ static enum ghp_status show(struct ghp_display *report, const struct ghp_record 
         if (tables[i].items == NULL) status = GHP_NO_MEMORY();
     }
     for (int i = 0; status == GHP_OK && i < n; ++i) {
-        add_run(&records[i], terms, beside, layers);
+        add_run(&records[i], terms, concurrent, layers);
         predicted_s += records[i].predicted_step_s;
         measured_s += records[i].measured_step_s;
     }
@@ -282,7 +282,7 @@ static enum ghp_status show(struct ghp_display *report, const struct ghp_record 
         for (int i = 0; i < 3; ++i)
             qsort(tables[i].items, (size_t)tables[i].n, sizeof *tables[i].items, by_error);
         if (n > 1) put_steps(report, records, n);
-        put_tables(report, terms, beside, layers);
+        put_tables(report, terms, concurrent, layers);
         put_sentence(report, terms, layers, predicted_s, measured_s);
     }
     for (int i = 0; i < 3; ++i)

@@ -1,12 +1,12 @@
 /* inspect/simulation.c - see inspect/simulation.h. */
 #include "inspect/simulation.h"
 
-enum ghp_status ghp_performance_init(const struct ghp_plan *plan, struct ghp_performance *p)
+enum ghp_status ghp_simulation_init(const struct ghp_plan *plan, struct ghp_simulation *p)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     enum ghp_status status;
 
-    *p = (struct ghp_performance){0};
+    *p = (struct ghp_simulation){0};
     GHP_TRY(ghp_lower_all(&how, plan->splits, &p->programs));
     status = ghp_simulate_all(&p->programs, &plan->profile, p->timings);
     if (status != GHP_OK) {
@@ -18,11 +18,11 @@ enum ghp_status ghp_performance_init(const struct ghp_plan *plan, struct ghp_per
     return GHP_OK;
 }
 
-void ghp_performance_release(struct ghp_performance *p)
+void ghp_simulation_release(struct ghp_simulation *p)
 {
     if (p == NULL) return;
     for (int i = 0; i < p->programs.n; ++i)
         ghp_timing_release(&p->timings[i]);
     ghp_programs_release(&p->programs);
-    *p = (struct ghp_performance){0};
+    *p = (struct ghp_simulation){0};
 }

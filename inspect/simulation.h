@@ -8,17 +8,17 @@
 
 #include "core/plan/plan.h"
 
-struct ghp_performance {
+struct ghp_simulation {
     struct ghp_programs programs;
     struct ghp_timing timings[GHP_MAX_STAGES];
     int busiest; /* the stage that computes longest; of equals the first */
 };
 
-/* Lowers and simulates by the plan's own prices.
+/* Lowers and simulates by the plan's own costs.
  *
- * Returns   GHP_OK; GHP_ERR_MISSING (no price); GHP_ERR_INPUT, GHP_ERR_INTERNAL (not sound); GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_performance_init(const struct ghp_plan *plan,
-                                     struct ghp_performance *performance);
-void ghp_performance_release(struct ghp_performance *performance); /* accepts a zeroed one */
+ * Returns   GHP_OK; GHP_ERR_MISSING (no cost); GHP_ERR_INPUT, GHP_ERR_INTERNAL (not sound); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_simulation_init(const struct ghp_plan *plan,
+                                     struct ghp_simulation *simulation);
+void ghp_simulation_release(struct ghp_simulation *simulation); /* accepts a zeroed one */
 
 #endif

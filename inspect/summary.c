@@ -28,7 +28,7 @@ void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *s
             ++count;
         }
         if (!first || used >= n) continue;
-        ghp_split_text(splits[v], name, sizeof name);
+        ghp_split_format(splits[v], name, sizeof name);
         used +=
             (size_t)snprintf(text + used, n - used, "%s%s x%d", used > 0 ? ", " : "", name, count);
     }
@@ -36,7 +36,7 @@ void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *s
 
 static double images_per_s(const struct ghp_plan *plan, const struct ghp_prediction *p)
 {
-    return p->step_s > 0 ? (double)plan->extent.global_batch / p->step_s : 0;
+    return p->step_s > 0 ? (double)plan->problem.global_batch / p->step_s : 0;
 }
 
 /* ---- tables ---- */
@@ -53,8 +53,8 @@ static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, con
     ghp_table_cell(t, "%.3f", 1e3 * p->compute_s);
     ghp_table_cell(t, "%.3f", 1e3 * p->comm_s);
     ghp_table_cell(t, "%.3f", 1e3 * p->exposed_s);
-    ghp_table_cell(t, "%s", ghp_bytes_text((double)p->peak_bytes, memory, sizeof memory));
-    ghp_table_cell(t, "%s", ghp_bytes_text((double)p->sent_bytes, sent, sizeof sent));
+    ghp_table_cell(t, "%s", ghp_bytes_format((double)p->peak_bytes, memory, sizeof memory));
+    ghp_table_cell(t, "%s", ghp_bytes_format((double)p->sent_bytes, sent, sizeof sent));
 }
 
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
@@ -63,13 +63,13 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     char splits[512];
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
-                   plan->model.name, plan->extent.workers, plan->extent.global_batch,
+                   plan->model.name, plan->problem.workers, plan->problem.global_batch,
                    plan->profile_path, plan->profile.backend, plan->profile.numerics);
     ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
     ghp_table_note(t, "%d groups of %d: %s", plan->groups, plan->group_size, splits);
-    if (ghp_staging_text(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
+    if (ghp_staging_format(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
         ghp_table_note(t, "stages of a group: %s", splits);
-    if (ghp_shares_text(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
+    if (ghp_shares_format(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
     ghp_table_note(
         t,
         "%s: step %.3f ms, bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64
@@ -81,14 +81,14 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
         ghp_table_note(t, "gradients are reduced in buckets of %s",
                        plan->bucket_bytes > (int64_t)1 << 40
                            ? "any size"
-                           : ghp_bytes_text((double)plan->bucket_bytes, bucket, sizeof bucket));
+                           : ghp_bytes_format((double)plan->bucket_bytes, bucket, sizeof bucket));
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
     if (c->unfinished != NULL) ghp_table_note(t, "unfinished: %s", c->unfinished);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
     if (plan->what_if.n > 0)
-        ghp_table_note(t, "what if: %s", ghp_edits_text(&plan->what_if, splits, sizeof splits));
+        ghp_table_note(t, "what if: %s", ghp_overrides_format(&plan->what_if, splits, sizeof splits));
     for (int b = 0; b < plan->n_baselines; ++b)
         if (!plan->baselines[b].feasible)
             ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
@@ -123,7 +123,7 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     return status;
 }
 
-static const struct ghp_alternative *runner_up(const struct ghp_plan *plan, int layer)
+static const struct ghp_alternative *second_best(const struct ghp_plan *plan, int layer)
 {
     for (int a = 0; a < plan->n_alternatives; ++a)
         if (plan->alternatives[a].layer == layer) return &plan->alternatives[a];
@@ -139,11 +139,11 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "op", "", 'l');
     ghp_table_column(t, "weights", "", 'r');
     ghp_table_column(t, "split", "", 'l');
-    ghp_table_column(t, "runner-up", "", 'l');
+    ghp_table_column(t, "second-best", "", 'l');
     ghp_table_column(t, "costs", "ms", 'r');
     for (int v = 0; v < plan->model.n_layers; ++v) {
         const struct ghp_layer *layer = &plan->model.layers[v];
-        const struct ghp_alternative *other = runner_up(plan, v);
+        const struct ghp_alternative *other = second_best(plan, v);
         char text[32];
 
         if (!ghp_op_is_weighted(layer->op)) continue;
@@ -151,11 +151,11 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
         ghp_table_cell(t, "%s", layer->name);
         ghp_table_cell(t, "%s", ghp_op_name(layer->op));
         ghp_table_cell(t, "%s",
-                       ghp_count_text((double)ghp_layer_weights(layer), text, sizeof text));
-        ghp_split_text(plan->splits[v], text, sizeof text);
+                       ghp_count_format((double)ghp_layer_weights(layer), text, sizeof text));
+        ghp_split_format(plan->splits[v], text, sizeof text);
         ghp_table_cell(t, "%s", text);
         if (other == NULL) continue;
-        ghp_split_text(other->split, text, sizeof text);
+        ghp_split_format(other->split, text, sizeof text);
         ghp_table_cell(t, "%s", text);
         ghp_table_cell(t, "%+.3f", 1e3 * (other->step_s - plan->predicted.step_s));
     }
@@ -186,8 +186,8 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
                     1e3 * p->exposed_s);
     if (n >= 0 && plan->memory_limit_bytes > 0)
         n = fprintf(out, "# memory: %s of the %s allowed\n",
-                    ghp_bytes_text((double)p->peak_bytes, peak, sizeof peak),
-                    ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit));
+                    ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),
+                    ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit));
     return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes")
                  : GHP_OK;
 }
@@ -243,7 +243,7 @@ static json_t *splits_object(const struct ghp_plan *plan, bool *failed)
     for (int v = 0; v < plan->model.n_layers; ++v) {
         char text[32];
 
-        ghp_split_text(plan->splits[v], text, sizeof text);
+        ghp_split_format(plan->splits[v], text, sizeof text);
         ghp_json_put(object, plan->model.layers[v].name, json_string(text), failed);
     }
     return object;
@@ -272,15 +272,15 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     json_t *object = json_object();
 
     ghp_json_put(object, "model", json_string(plan->model.name), failed);
-    ghp_json_put(object, "workers", json_integer(plan->extent.workers), failed);
-    ghp_json_put(object, "global_batch", json_integer(plan->extent.global_batch), failed);
+    ghp_json_put(object, "workers", json_integer(plan->problem.workers), failed);
+    ghp_json_put(object, "global_batch", json_integer(plan->problem.global_batch), failed);
     ghp_json_put(object, "strategy", json_string(plan->strategy), failed);
     ghp_json_put(object, "groups", json_integer(plan->groups), failed);
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
     ghp_json_put(object, "bucket_bytes", json_integer(plan->bucket_bytes), failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
-        ghp_json_put(object, "what_if", ghp_edits_json(&plan->what_if), failed);
+        ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);
     put_prediction(object, plan, &plan->predicted, failed);
     put_certificate(object, &plan->certificate, failed);
     ghp_json_put(object, "baselines", baselines_object(plan, failed), failed);

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* The plan beside its baselines, its splits with their runners-up, and what binds.
+/* The plan beside its baselines, its splits with their second-best choices, and what binds.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out);

@@ -1,7 +1,7 @@
 /* inspect/why.c - what a plan says of its alternatives: every split of a layer, when the choice flips, and how far
  * quantities may move.
  *
- * Shows what the plan file carries; prices nothing. */
+ * Shows what the plan file carries; costs nothing. */
 #include "inspect/inspect.h"
 
 #include "core/base/text.h"
@@ -21,7 +21,7 @@ static const char *mark_of(const struct ghp_plan *plan, const struct ghp_alterna
                            struct ghp_split split)
 {
     if (ghp_split_same(split, plan->splits[a->layer])) return "planned";
-    return ghp_split_same(split, a->split) ? "runner-up" : "";
+    return ghp_split_same(split, a->split) ? "second-best" : "";
 }
 
 static void put_choice(struct ghp_sheet *sheet, const struct ghp_plan *plan,
@@ -29,14 +29,14 @@ static void put_choice(struct ghp_sheet *sheet, const struct ghp_plan *plan,
 {
     char split[64];
 
-    ghp_split_text(c->split, split, sizeof split);
+    ghp_split_format(c->split, split, sizeof split);
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, split);
     ghp_sheet_real(sheet, c->step_s);
     ghp_sheet_real(sheet, c->step_s - plan->predicted.step_s);
     ghp_sheet_real(sheet, c->forward_s);
     ghp_sheet_real(sheet, c->backward_s);
-    ghp_sheet_real(sheet, c->exchange_s);
+    ghp_sheet_real(sheet, c->reshard_s);
     ghp_sheet_real(sheet, c->reduce_s);
     ghp_sheet_real(sheet, c->exposed_s);
     ghp_sheet_real(sheet, c->update_s);
@@ -44,24 +44,24 @@ static void put_choice(struct ghp_sheet *sheet, const struct ghp_plan *plan,
     ghp_sheet_text(sheet, mark_of(plan, a, c->split));
 }
 
-/* What the runner-up is as a whole plan. */
-static void put_runner_up(struct ghp_display *report, const struct ghp_plan *plan,
+/* What the second best is as a whole plan. */
+static void put_second_best(struct ghp_display *report, const struct ghp_plan *plan,
                           const struct ghp_alternative *a)
 {
     char split[64], along[512] = "";
     size_t used = 0;
 
     for (int i = 0; i < a->n_changes && used < sizeof along; ++i) {
-        ghp_split_text(a->changes[i].split, split, sizeof split);
+        ghp_split_format(a->changes[i].split, split, sizeof split);
         used += (size_t)snprintf(along + used, sizeof along - used, "%s%s %s",
                                  i > 0 ? ", " : ", along with ",
                                  plan->model.layers[a->changes[i].layer].name, split);
     }
-    ghp_split_text(a->split, split, sizeof split);
+    ghp_split_format(a->split, split, sizeof split);
     ghp_display_text(report, "runner_up", split);
     ghp_display_int(report, "runner_up_changes", a->n_changes);
     ghp_display_real(report, "runner_up_costs_s", a->step_s - plan->predicted.step_s);
-    ghp_display_line(report, "runner-up of %s: %s%s%s; a step of %.4f ms, %+.4f ms (%+.2f %%)",
+    ghp_display_line(report, "second-best of %s: %s%s%s; a step of %.4f ms, %+.4f ms (%+.2f %%)",
                      plan->model.layers[a->layer].name, split, along,
                      used >= sizeof along ? "..." : "", a->step_s * 1e3,
                      (a->step_s - plan->predicted.step_s) * 1e3,
@@ -104,7 +104,7 @@ void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan
     for (int i = 0; i < a->n_choices; ++i)
         put_choice(sheet, plan, a, &a->choices[i]);
     ghp_display_sheet(report, sheet);
-    put_runner_up(report, plan, a);
+    put_second_best(report, plan, a);
 }
 
 /* ---- quantities ---- */
@@ -140,9 +140,9 @@ static void put_break_even(struct ghp_sheet *sheet, const struct ghp_plan *plan,
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, plan->model.layers[a->layer].name);
-    ghp_split_text(plan->splits[a->layer], split, sizeof split);
+    ghp_split_format(plan->splits[a->layer], split, sizeof split);
     ghp_sheet_text(sheet, split);
-    ghp_split_text(a->split, split, sizeof split);
+    ghp_split_format(a->split, split, sizeof split);
     ghp_sheet_text(sheet, split);
     ghp_sheet_real(sheet, a->step_s - plan->predicted.step_s);
     put_range(sheet, b->quantity, value, "none");
@@ -152,7 +152,7 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
 {
     static const struct ghp_column columns[] = {
         {"layer", "layer", "", 't', 0, 0},         {"split", "split", "", 't', 0, 0},
-        {"runner_up", "runner-up", "", 't', 0, 0}, {"costs_s", "costs", "ms/step", 'r', 1e3, 4},
+        {"runner_up", "second-best", "", 't', 0, 0}, {"costs_s", "costs", "ms/step", 'r', 1e3, 4},
         {"quantity", "quantity", "", 't', 0, 0},   {"unit", "unit", "", 't', 0, 0},
         {"nominal", "nominal", "", 't', 0, 0},     {"low", "flips below", "", 't', 0, 0},
         {"high", "flips above", "", 't', 0, 0},    {NULL, NULL, NULL, 0, 0, 0}};
@@ -162,7 +162,7 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
     if (plan->break_even_search == NULL) return;
     sheet = ghp_sheet_open(report, "break_even", columns);
     ghp_display_text(report, "break_even_search", plan->break_even_search);
-    ghp_sheet_note(sheet, "where a layer's choice flips to its runner-up, each quantity alone");
+    ghp_sheet_note(sheet, "where a layer's choice flips to its second-best, each quantity alone");
     ghp_sheet_note(sheet, "searched: %s", plan->break_even_search);
     for (int i = 0; i < plan->n_alternatives; ++i) {
         const struct ghp_alternative *a = &plan->alternatives[i];

@@ -256,7 +256,7 @@ static enum ghp_status put_batch_norm(struct ghp_onnx_export *ex, int i)
                                   l->states[0].name,       l->states[1].name, NULL};
     struct ghp_onnx_node *node;
 
-    if (l->norm.local_stats || l->norm.ghost > 0)
+    if (l->norm.local_stats || l->norm.ghost_batch > 0)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "layer '%s' (batch_norm) takes statistics of each worker, which ONNX cannot "

@@ -73,7 +73,7 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
 {
     int element_bytes = run->precision.element_bytes;
     struct ghp_lowering how = {.model = &plan->model,
-                               .extent = plan->extent,
+                               .problem = plan->problem,
                                .element_bytes = element_bytes,
                                .bucket_bytes = plan->bucket_bytes};
     struct ghp_program program = {0};

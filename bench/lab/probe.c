@@ -141,7 +141,7 @@ static void record(const struct probe *p, const struct trial *t, const double *t
     ghp_table_cell(p->table, "%s", test_names[t->test]);
     ghp_table_cell(p->table, "%s", from);
     ghp_table_cell(p->table, "%s", to);
-    ghp_table_cell(p->table, "%s", ghp_bytes_text((double)t->bytes, size, sizeof size));
+    ghp_table_cell(p->table, "%s", ghp_bytes_format((double)t->bytes, size, sizeof size));
     ghp_table_cell(p->table, "%.4f", median_s * 1e3);
     if (t->test == LATENCY) {
         ghp_table_cell(p->table, "-");

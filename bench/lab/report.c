@@ -32,7 +32,7 @@ struct comparison {
     struct ghp_json doc;
     int64_t workers, batch;
     double foreign_share; /* -1: unknown */
-    double pace;          /* compute, beside the profile's; 0: unknown */
+    double speed_probe;          /* compute, beside the profile's; 0: unknown */
     int n;
     struct entry entries[MOST_PLANS];
 };
@@ -111,7 +111,7 @@ static enum ghp_status read_comparison(const char *path, struct comparison *c)
     c->batch = json_integer_value(json_object_get(c->doc.root, "global_batch"));
     c->foreign_share = number(c->doc.root, "foreign_share", &known);
     if (!known) c->foreign_share = -1;
-    c->pace = number(json_object_get(c->doc.root, "pace"), "compute", NULL);
+    c->speed_probe = number(json_object_get(c->doc.root, "pace"), "compute", NULL);
     plans = json_object_get(c->doc.root, "plans");
     if (json_array_size(plans) < 1 || json_array_size(plans) > MOST_PLANS)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: no plans, or more than %d; measure it again", path,
@@ -209,7 +209,7 @@ static void put_errors(struct report *r, const struct cell *cell, const struct c
         ghp_table_cell(r->errors, "%.1f", percent * e->spread);
         ghp_table_cell(r->errors, "%+.1f", percent * e->error);
         ghp_table_cell(r->errors, c->foreign_share < 0 ? "-" : "%.1f", percent * c->foreign_share);
-        ghp_table_cell(r->errors, c->pace > 0 ? "%.2f" : "-", c->pace);
+        ghp_table_cell(r->errors, c->speed_probe > 0 ? "%.2f" : "-", c->speed_probe);
     }
 }
 

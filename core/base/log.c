@@ -127,7 +127,7 @@ static void draw(double share, double left_s, const char *text)
     memset(cells, '#', (size_t)full);
     cells[BAR_CELLS] = '\0';
     if (left_s >= 0.0)
-        ghp_seconds_text(left_s, left, sizeof left);
+        ghp_seconds_format(left_s, left, sizeof left);
     else
         snprintf(left, sizeof left, "?");
     snprintf(line, sizeof line, "%s [%s] %3.0f%%, %s left%s%s", bar.label, cells, 100.0 * share,

@@ -97,7 +97,7 @@ static const char *default_of(const struct ghp_opt *opt, char *out, size_t n)
     if (ghp_opts_bounded(opt) && (number < opt->min || number > opt->max)) return NULL;
     if (opt->kind == GHP_OPT_BYTES) {
         if (number < 0.0 || (!ghp_opts_bounded(opt) && !(number > 0.0))) return NULL;
-        return ghp_bytes_text(number, out, n);
+        return ghp_bytes_format(number, out, n);
     }
     const char *value = ghp_opts_value(opt, out, n);
     return value != NULL && value[0] != '\0' ? value : NULL;

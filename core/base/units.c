@@ -17,7 +17,7 @@ static char *three_digits(double value, const char *unit, char *out, size_t n)
     return out;
 }
 
-char *ghp_bytes_text(double bytes, char *out, size_t n)
+char *ghp_bytes_format(double bytes, char *out, size_t n)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t i = 0;
@@ -34,7 +34,7 @@ char *ghp_bytes_text(double bytes, char *out, size_t n)
     return three_digits(bytes, units[i], out, n);
 }
 
-char *ghp_seconds_text(double seconds, char *out, size_t n)
+char *ghp_seconds_format(double seconds, char *out, size_t n)
 {
     double size = fabs(seconds);
 
@@ -60,7 +60,7 @@ char *ghp_seconds_text(double seconds, char *out, size_t n)
     return out;
 }
 
-char *ghp_count_text(double count, char *out, size_t n)
+char *ghp_count_format(double count, char *out, size_t n)
 {
     static const char *const units[] = {"k", "M", "G", "T", "P", "E"};
     size_t i = 0;

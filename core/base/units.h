@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 /* bytes [bytes] as "512 B", "12.5 MiB", "3.00 GiB": three significant digits, powers of 1024. */
-char *ghp_bytes_text(double bytes, char *out, size_t n);
+char *ghp_bytes_format(double bytes, char *out, size_t n);
 
 /* seconds [s] as "1.24 ms", "38.0 us", "2.50 s", "3 min 05 s", "2 h 10 min". */
-char *ghp_seconds_text(double seconds, char *out, size_t n);
+char *ghp_seconds_format(double seconds, char *out, size_t n);
 
 /* A count as "17", "60.6 k", "132.9 M", "15.5 G", "1.2 T": one decimal, powers of 1000. */
-char *ghp_count_text(double count, char *out, size_t n);
+char *ghp_count_format(double count, char *out, size_t n);
 
 /* Reads a size: a number, and optionally one of B, KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of
  * 1000), for example "4GiB", "1.5 GiB", "1000000".

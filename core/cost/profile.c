@@ -1,6 +1,6 @@
 /* core/cost/profile.c - the table of measurements: adding, replacing, sorting, finding.
  *
- * Knows no price (cost/profile_cost.c, profile_comm.c) and no file (profile_io.c, which seals). */
+ * Knows no cost (cost/profile_cost.c, profile_comm.c) and no file (profile_io.c, which finalizes). */
 #include "core/cost/profile.h"
 
 #include "core/cost/profile_private.h"
@@ -32,10 +32,10 @@ double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes)
 
 struct ghp_sharing ghp_overlap_sharing(const struct ghp_overlap *overlap, double alone_s)
 {
-    double exchange = overlap->link + (alone_s > 0 ? overlap->queue_s / alone_s : 0);
+    double reshard = overlap->link + (alone_s > 0 ? overlap->queueing_delay_s / alone_s : 0);
 
-    return (struct ghp_sharing){.exchange = exchange,
-                                .reduction = exchange / (exchange - overlap->link + 1)};
+    return (struct ghp_sharing){.reshard = reshard,
+                                .reduction = reshard / (reshard - overlap->link + 1)};
 }
 
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap)
@@ -91,8 +91,8 @@ int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers)
     if (strcmp(profile->backend, "cuda") != 0 || gpus->count == 0 || gpus->memory_bytes == 0)
         return 0;
     sharing = (here + gpus->count - 1) / gpus->count;
-    if (gpus->memory_bytes / sharing - profile->beside_bytes < least) return least;
-    return gpus->memory_bytes / sharing - profile->beside_bytes;
+    if (gpus->memory_bytes / sharing - profile->reserved_bytes < least) return least;
+    return gpus->memory_bytes / sharing - profile->reserved_bytes;
 }
 
 static int compare_ops(const void *a, const void *b)
@@ -119,7 +119,7 @@ const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, c
     struct ghp_op_entry wanted = {.pass = pass};
     int low = 0, high = profile->n_ops;
 
-    if (!profile->sealed) {
+    if (!profile->finalized) {
         for (int i = 0; i < profile->n_ops; ++i)
             if (profile->ops[i].pass == pass && strcmp(profile->ops[i].key, key) == 0)
                 return &profile->ops[i];
@@ -186,7 +186,7 @@ enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp
         profile->ops = ops;
         profile->ops[profile->n_ops++] = copy;
     }
-    profile->sealed = false;
+    profile->finalized = false;
     return GHP_OK;
 }
 
@@ -201,7 +201,7 @@ enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
                         "the entry of %s over %d ranks at stride %d has a size or time that cannot "
                         "be; measure it again",
                         ghp_comm_name(entry->op), entry->count, entry->stride);
-    profile->sealed = false;
+    profile->finalized = false;
     for (int i = 0; i < profile->n_comms; ++i) {
         if (compare_comms(&profile->comms[i], entry) != 0) continue;
         profile->comms[i] = *entry;

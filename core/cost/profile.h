@@ -1,10 +1,10 @@
 /* core/cost/profile.h - what the machine was measured to do: seconds per local operation, collective, copy and update.
  *
  * A profile answers "how long does this instruction take here, and how do you know?". Each answer says `measured`
- * (this very thing was timed), `interpolated` (between measured sizes, or affine in the batch) or `law` (a fitted or
- * given formula). It never guesses in silence: without an entry or a law the answer is GHP_ERR_MISSING.
+ * (this very thing was timed), `interpolated` (between measured sizes, or affine in the batch) or `analytic` (a fitted or
+ * given formula). It never guesses in silence: without an entry or an analytic model the answer is GHP_ERR_MISSING.
  *
- * Call order: ghp_profile_load or ghp_profile_init + add -> ghp_profile_seal (sorts) -> find / price -> release. */
+ * Call order: ghp_profile_load or ghp_profile_init + add -> ghp_profile_finalize (sorts) -> find / cost -> release. */
 #ifndef GHP_CORE_COST_PROFILE_H
 #define GHP_CORE_COST_PROFILE_H
 
@@ -14,16 +14,16 @@
 #include "core/program/program.h"
 #include "core/cost/speeds.h"
 
-enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_LAW, GHP_SOURCE_COUNT };
+enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_ANALYTIC, GHP_SOURCE_COUNT };
 
 /* What an operation takes with its tensors in these formats. */
-struct ghp_op_format {
+struct ghp_op_memory_format {
     bool x, y; /* blocked: docs/cpu.md */
     double seconds;
     char algorithm[64];
 };
 
-enum { GHP_OP_FORMATS = 4 };
+enum { GHP_OP_MEMORY_FORMATS = 4 };
 
 struct ghp_op_entry {
     char *key; /* ghp_local_key */
@@ -34,10 +34,10 @@ struct ghp_op_entry {
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
     double
-        company; /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or unknown */
+        contention; /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or unknown */
     /* of those that a program can ask for, seconds and algorithm in the likeliest among them; 0: they have no choice */
-    int n_formats;
-    struct ghp_op_format formats[GHP_OP_FORMATS];
+    int n_memory_formats;
+    struct ghp_op_memory_format memory_formats[GHP_OP_MEMORY_FORMATS];
 };
 
 struct ghp_comm_entry {
@@ -55,10 +55,10 @@ struct ghp_rate { /* seconds = latency_s + bytes / bandwidth_Bps; bandwidth 0: f
 };
 
 struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
-    double compute, comm; /* compute instruction beside a gradient reduction */
-    double link;          /* blocking exchange beside a gradient reduction: both */
+    double compute, comm; /* compute instruction concurrent with a gradient reduction */
+    double link;          /* blocking reshard concurrent with a gradient reduction: both */
     double comm_long;     /* as comm, of long reductions; 0: as others */
-    double queue_s;       /* an exchange beside a reduction also waits so long, however short */
+    double queueing_delay_s;       /* a reshard concurrent with a reduction also waits so long, however short */
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
@@ -71,20 +71,20 @@ double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
 /* The least of them over all sizes. */
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
 
-/* Slowdowns of a blocking exchange that takes alone_s >= 0 by itself, and of the reduction beside it: the exchange waits in
- * the queue besides sharing the link, and the reduction loses only what the exchange carries.  Both are `link` without a
+/* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction beside it: the reshard waits in
+ * the queue besides sharing the link, and the reduction loses only what the reshard carries.  Both are `link` without a
  * queue. */
 struct ghp_sharing {
-    double exchange, reduction;
+    double reshard, reduction;
 };
 struct ghp_sharing ghp_overlap_sharing(const struct ghp_overlap *overlap, double alone_s);
 
 struct
-    ghp_pace { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
+    ghp_speed_probe { /* of the machine while it was measured: seconds of two fixed jobs; 0: not known */
     double compute_s, memory_s;
 };
 
-struct ghp_law { /* flops_per_s 0: no law for computation */
+struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation */
     double flops_per_s;
     double memory_Bps; /* traffic of ops without flops; 0: free */
     double batch_half; /* samples at which half of flops_per_s is reached; 0: at any */
@@ -97,51 +97,51 @@ struct ghp_profile {
     bool tf32;         /* products of numbers rounded to 10 bits; element_bytes 4 */
     int workers;       /* ranks that ran at once while measuring; 0: analytic */
     /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
-    int64_t beside_bytes;
-    /* workers make the next samples while a step runs, in memory of their own (GHP_ROLE_AHEAD) */
-    bool samples_ahead;
+    int64_t reserved_bytes;
+    /* workers make the next samples while a step runs, in memory of their own (GHP_BUFFER_PREFETCH) */
+    bool prefetch;
     char *created; /* ISO 8601 UTC, and where: provenance only */
     char *host;
-    struct ghp_machine machine; /* links carry the law for collectives */
-    struct ghp_law law;
+    struct ghp_machine machine; /* links carry the analytic model for collectives */
+    struct ghp_analytic_model analytic;
     struct ghp_rate copy, update, load, accumulate; /* bytes written */
     struct ghp_overlap overlap;
-    struct ghp_pace pace;
+    struct ghp_speed_probe speed_probe;
     /* of the workers that were measured; entries and rates are the slowest's */
     struct ghp_speeds speeds;
     int n_ops, max_ops;
-    struct ghp_op_entry *ops; /* sorted by (key, pass) once sealed */
+    struct ghp_op_entry *ops; /* sorted by (key, pass) once finalized */
     int n_comms, max_comms;
-    struct ghp_comm_entry *comms;        /* sorted by (op, count, stride, bytes) once sealed */
+    struct ghp_comm_entry *comms;        /* sorted by (op, count, stride, bytes) once finalized */
     uint64_t hash;                       /* of the canonical file text */
-    bool sealed;
+    bool finalized;
 };
 
-struct ghp_price {
+struct ghp_cost {
     double seconds;
     double spread;
     enum ghp_source source;
     double
-        company_s; /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
+        contention_s; /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
 };
 
 /* Who else runs an instruction where it is run. */
-struct ghp_company {
+struct ghp_contention {
     int at_once, workers; /* of all workers, those that run it at once: a stage's; >= 1 */
-    double speed;         /* as in struct ghp_seat */
+    double speed;         /* as in struct ghp_placement */
 };
 
-/* The company of the program's worker. */
-struct ghp_company ghp_company_of(const struct ghp_program *program);
+/* The contention of the program's worker. */
+struct ghp_contention ghp_contention_of(const struct ghp_program *program);
 
-/* Seconds of a priced instruction there: the company's part in proportion to the others that run it too, and all of what
+/* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all of what
  * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/cost/test_profile.c */
-double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *price,
-                      struct ghp_company company);
+double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
+                      struct ghp_contention contention);
 
 enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile);
 enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile);
-/* As ghp_machine_json and ghp_machine_read; what is read is sealed. */
+/* As ghp_machine_json and ghp_machine_read; what is read is finalized. */
 json_t *ghp_profile_json(const struct ghp_profile *profile);
 enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *profile);
 void ghp_profile_release(struct ghp_profile *profile);
@@ -153,7 +153,7 @@ enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backen
 enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp_op_entry *entry);
 enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
                                      const struct ghp_comm_entry *entry);
-enum ghp_status ghp_profile_seal(struct ghp_profile *profile); /* sorts, and computes `hash` */
+enum ghp_status ghp_profile_finalize(struct ghp_profile *profile); /* sorts, and computes `hash` */
 
 const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
                                             enum ghp_pass pass);
@@ -164,45 +164,45 @@ const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile
                                                const struct ghp_local *local, enum ghp_pass pass);
 
 /* Seconds for one pass of a local operation: its entry; else affine in the batch through entries that differ in n only;
- * else the law. GHP_ERR_MISSING names the key and the ghp-profile options that would measure it. */
+ * else the analytic model. GHP_ERR_MISSING names the key and the ghp-profile options that would measure it. */
 enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
-                               enum ghp_pass pass, struct ghp_price *price);
-/* The same with its tensors in these formats, where all entries that price it know them; else as above. */
+                               enum ghp_pass pass, struct ghp_cost *cost);
+/* The same with its tensors in these formats, where all entries that cost it know them; else as above. */
 enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struct ghp_local *local,
-                                  enum ghp_pass pass, struct ghp_blocked blocked,
-                                  struct ghp_price *price);
-/* Whether there are entries that price it, and all know those formats. */
+                                  enum ghp_pass pass, struct ghp_nchw16c nchw16c,
+                                  struct ghp_cost *cost);
+/* Whether there are entries that cost it, and all know those formats. */
 bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
-                       enum ghp_pass pass, struct ghp_blocked blocked);
+                       enum ghp_pass pass, struct ghp_nchw16c nchw16c);
 /* Whether any operation was measured in formats that it has a choice of. */
-bool ghp_profile_has_formats(const struct ghp_profile *profile);
+bool ghp_profile_has_memory_formats(const struct ghp_profile *profile);
 /* What an entry says of the formats; NULL: nothing. */
-const struct ghp_op_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
-                                            struct ghp_blocked blocked);
+const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
+                                            struct ghp_nchw16c nchw16c);
 /* All its seconds times a factor. */
 void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor);
-/* Scratch bytes the backend asks for (0 under a law). */
+/* Scratch bytes the backend asks for (0 under an analytic model). */
 enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
                                     const struct ghp_local *local, enum ghp_pass pass,
                                     int64_t *bytes);
 
 /* Seconds for a collective over `ranks` while all groups of the same kind run at once. Entries: log-byte interpolation;
- * beyond them the law of the machine's links, scaled to meet the nearest entry. Source docs/time-model.md. */
+ * beyond them the analytic model of the machine's links, scaled to meet the nearest entry. Source docs/time-model.md. */
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
-                                 struct ghp_price *price);
+                                 struct ghp_cost *cost);
 
 /* Seconds for a transfer between two stages, in all groups at once. Source docs/stages.md 4. */
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
-                                     const struct ghp_transfer *transfer, struct ghp_price *price);
+                                     const struct ghp_transfer *transfer, struct ghp_cost *cost);
 
-/* Ring law only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
+/* Ring model only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers);
 
 /* Seconds for one instruction. */
-enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                  int workers, struct ghp_price *price);
+enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_cost *cost);
 
 /* The part of `profile` that `program` asks for, as a profile of its own (what a plan carries). */
 enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,

@@ -1,6 +1,6 @@
-/* core/cost/profile_comm.c - seconds of collectives: the law over the machine's links, and the measured table.
+/* core/cost/profile_comm.c - seconds of collectives: the analytic model over the machine's links, and the measured table.
  *
- * The law is what a table is continued by; it never replaces a measurement.  Between two measured sizes the seconds are
+ * The analytic model is what a table is continued by; it never replaces a measurement.  Between two measured sizes the seconds are
  * interpolated over the bytes: exact for latency + bytes / bandwidth.  Where short messages pass in a burst and a rate
  * holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a factor f apart: 17 % at
  * 2, a third at 4. */
@@ -147,7 +147,7 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
 }
 
 /* Source   docs/time-model.md 3 */
-static double law_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_link link)
+static double analytic_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_link link)
 {
     double n = count, volume = (double)bytes;
 
@@ -163,7 +163,7 @@ double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op
 {
     struct kind kind = kind_of(ranks, workers);
 
-    return ranks.count <= 1 ? 0 : law_of(op, bytes, ranks.count, link_of(op, machine, kind));
+    return ranks.count <= 1 ? 0 : analytic_of(op, bytes, ranks.count, link_of(op, machine, kind));
 }
 
 /* The workers that ran when an entry of this kind was measured. */
@@ -194,12 +194,12 @@ bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
     return leaving_node(&profile->machine, kind) > 0;
 }
 
-double ghp_profile_entry_law_s(const struct ghp_profile *profile,
+double ghp_profile_entry_analytic_s(const struct ghp_profile *profile,
                                const struct ghp_comm_entry *entry)
 {
     struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
 
-    return law_of(entry->op, entry->bytes, entry->count,
+    return analytic_of(entry->op, entry->bytes, entry->count,
                   link_of(entry->op, &profile->machine, kind));
 }
 
@@ -233,20 +233,20 @@ static bool in_table(const struct ghp_profile *profile, int i, const struct ghp_
 }
 
 /* The entries around pick->bytes in the table that starts at `start`; beyond its end the last two. */
-static void pick_around(const struct ghp_profile *profile, int start, struct ghp_pick_comm *pick)
+static void points_around(const struct ghp_profile *profile, int start, struct ghp_comm_interpolation *points)
 {
     const struct ghp_comm_entry *like = &profile->comms[start], *at;
     int i = start, last = start;
 
     while (in_table(profile, last + 1, like))
         ++last;
-    while (i < last && profile->comms[i + 1].bytes <= pick->bytes)
+    while (i < last && profile->comms[i + 1].bytes <= points->bytes)
         ++i;
     at = &profile->comms[i];
-    if (i == last && i > start && at->bytes < pick->bytes) at = &profile->comms[--i];
-    pick->n = i == last || at->bytes >= pick->bytes ? 1 : 2;
-    pick->entry[0] = at;
-    pick->entry[1] = pick->n == 2 ? at + 1 : NULL;
+    if (i == last && i > start && at->bytes < points->bytes) at = &profile->comms[--i];
+    points->n = i == last || at->bytes >= points->bytes ? 1 : 2;
+    points->entry[0] = at;
+    points->entry[1] = points->n == 2 ? at + 1 : NULL;
 }
 
 /* Tables that can stand for an operation's own, the likest first.  Gathers, scatters and all-to-alls exchange the same
@@ -256,7 +256,7 @@ static const enum ghp_comm_op stand_ins[] = {GHP_COMM_REDUCE_SCATTER, GHP_COMM_A
 enum { N_STAND_INS = sizeof stand_ins / sizeof stand_ins[0] };
 
 /* How often an operation exchanges a message with each other rank. */
-static int exchanges_of(enum ghp_comm_op op)
+static int reshards_of(enum ghp_comm_op op)
 {
     return op == GHP_COMM_ALL_REDUCE ? 2 : 1;
 }
@@ -304,7 +304,7 @@ static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
     if (in_table(profile, own, &wanted)) return own;
     best = nearer_table(profile, op, kind, 0, &least);
     for (int i = 0; i < N_STAND_INS; ++i) {
-        bool alike = exchanges_of(stand_ins[i]) == exchanges_of(op);
+        bool alike = reshards_of(stand_ins[i]) == reshards_of(op);
         int other = stand_ins[i] == op ? -1
                                        : nearer_table(profile, stand_ins[i], kind,
                                                       alike ? 0 : halves_distance, &least);
@@ -314,43 +314,43 @@ static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
     return best;
 }
 
-/* Seconds a byte by the law, without latency. */
+/* Seconds a byte by the analytic model, without latency. */
 static double per_byte_s(enum ghp_comm_op op, int count, struct ghp_link link)
 {
     link.latency_s = 0;
-    return law_of(op, 1 << 20, count, link) / (1 << 20);
+    return analytic_of(op, 1 << 20, count, link) / (1 << 20);
 }
 
-struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *profile, enum ghp_comm_op op,
                                            int64_t bytes, struct ghp_ranks ranks, int workers)
 {
     struct kind kind = kind_of(ranks, workers);
     int start = choose_table(profile, op, kind);
-    struct ghp_pick_comm pick = {.bytes = bytes, .factor = 1};
+    struct ghp_comm_interpolation points = {.bytes = bytes, .factor = 1};
     const struct ghp_comm_entry *e;
 
-    GHP_ASSERT(profile->sealed);
-    if (start < 0) return pick;
+    GHP_ASSERT(profile->finalized);
+    if (start < 0) return points;
     e = &profile->comms[start];
-    pick.own =
+    points.own =
         e->op == op && e->count == ranks.count && e->stride == ranks.stride && ranks.held == 0;
-    if (!pick.own) {
+    if (!points.own) {
         struct ghp_link theirs =
             link_of(e->op, &profile->machine, measured_kind(profile, e, kind.workers));
         double load = per_byte_s(op, ranks.count, link_of(op, &profile->machine, kind)) /
                       per_byte_s(e->op, e->count, theirs);
 
-        pick.factor = (double)exchanges_of(op) / exchanges_of(e->op);
-        load *= (double)bytes / pick.factor;
-        if (!isfinite(load)) return (struct ghp_pick_comm){.bytes = bytes, .factor = 1};
-        pick.bytes = load < 1 ? 1 : load < MOST_BYTES ? llround(load) : (int64_t)MOST_BYTES;
+        points.factor = (double)reshards_of(op) / reshards_of(e->op);
+        load *= (double)bytes / points.factor;
+        if (!isfinite(load)) return (struct ghp_comm_interpolation){.bytes = bytes, .factor = 1};
+        points.bytes = load < 1 ? 1 : load < MOST_BYTES ? llround(load) : (int64_t)MOST_BYTES;
     }
-    pick_around(profile, start, &pick);
-    return pick;
+    points_around(profile, start, &points);
+    return points;
 }
 
 /* Seconds at `bytes` on the line through two entries. */
-static double between_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
+static double launch_overhead_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
                         int64_t bytes)
 {
     double part = (double)(bytes - a->bytes) / (double)(b->bytes - a->bytes);
@@ -378,60 +378,60 @@ static enum ghp_status fail_link(enum ghp_comm_op op, struct ghp_ranks ranks)
 {
     return GHP_FAIL(
         GHP_ERR_MISSING,
-        "the profile cannot price %s over %d ranks at stride %d: no entry fits and the machine's "
+        "the profile cannot cost %s over %d ranks at stride %d: no entry fits and the machine's "
         "link has no "
         "bandwidth; measure it with ghp-profile --workers, or set bandwidth_Bps in the machine",
         ghp_comm_name(op), ranks.count, ranks.stride);
 }
 
-/* Seconds at pick->bytes in the picked table; NAN where only a law without bandwidth could say. */
-static double read_table(const struct ghp_profile *profile, const struct ghp_pick_comm *pick,
+/* Seconds at pick->bytes in the picked table; NAN where only an analytic model without bandwidth could say. */
+static double read_table(const struct ghp_profile *profile, const struct ghp_comm_interpolation *points,
                          int workers)
 {
-    const struct ghp_comm_entry *a = pick->entry[0], *b = pick->entry[1];
+    const struct ghp_comm_entry *a = points->entry[0], *b = points->entry[1];
     struct ghp_link link;
 
-    if (pick->n == 2)
-        return b->bytes < pick->bytes ? beyond_s(a, b, pick->bytes) : between_s(a, b, pick->bytes);
-    if (a->bytes == pick->bytes) return a->seconds;
+    if (points->n == 2)
+        return b->bytes < points->bytes ? beyond_s(a, b, points->bytes) : launch_overhead_s(a, b, points->bytes);
+    if (a->bytes == points->bytes) return a->seconds;
     link = link_of(a->op, &profile->machine, measured_kind(profile, a, workers));
     if (!(link.bandwidth_Bps > 0)) return NAN;
-    return a->seconds * law_of(a->op, pick->bytes, a->count, link) /
-           law_of(a->op, a->bytes, a->count, link);
+    return a->seconds * analytic_of(a->op, points->bytes, a->count, link) /
+           analytic_of(a->op, a->bytes, a->count, link);
 }
 
-static void price_by_table(const struct ghp_pick_comm *pick, double seconds,
-                           struct ghp_price *price)
+static void cost_by_table(const struct ghp_comm_interpolation *points, double seconds,
+                           struct ghp_cost *cost)
 {
-    const struct ghp_comm_entry *a = pick->entry[0], *b = pick->entry[1];
+    const struct ghp_comm_entry *a = points->entry[0], *b = points->entry[1];
 
-    price->seconds = seconds * pick->factor;
-    price->spread = b != NULL ? fmax(a->spread, b->spread) : a->spread;
-    price->source =
+    cost->seconds = seconds * points->factor;
+    cost->spread = b != NULL ? fmax(a->spread, b->spread) : a->spread;
+    cost->source =
         b != NULL ? worse(GHP_SOURCE_INTERPOLATED, worse(a->source, b->source)) : a->source;
-    if (!pick->own || (b != NULL ? b->bytes < pick->bytes : a->bytes != pick->bytes))
-        price->source = GHP_SOURCE_LAW;
+    if (!points->own || (b != NULL ? b->bytes < points->bytes : a->bytes != points->bytes))
+        cost->source = GHP_SOURCE_ANALYTIC;
 }
 
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
-                                 struct ghp_price *price)
+                                 struct ghp_cost *cost)
 {
     struct kind kind = kind_of(ranks, workers);
-    struct ghp_pick_comm pick;
+    struct ghp_comm_interpolation points;
     double seconds;
 
-    *price = (struct ghp_price){.source = GHP_SOURCE_MEASURED};
+    *cost = (struct ghp_cost){.source = GHP_SOURCE_MEASURED};
     if (ranks.count <= 1 || bytes <= 0 || op == GHP_COMM_NONE) return GHP_OK;
-    pick = ghp_profile_pick_comm(profile, op, bytes, ranks, workers);
-    if (pick.n > 0) {
-        seconds = read_table(profile, &pick, workers);
+    points = ghp_profile_comm_points(profile, op, bytes, ranks, workers);
+    if (points.n > 0) {
+        seconds = read_table(profile, &points, workers);
         if (!isfinite(seconds)) return fail_link(op, ranks);
-        price_by_table(&pick, seconds, price);
+        cost_by_table(&points, seconds, cost);
         return GHP_OK;
     }
-    price->source = GHP_SOURCE_LAW;
+    cost->source = GHP_SOURCE_ANALYTIC;
     if (!(link_of(op, &profile->machine, kind).bandwidth_Bps > 0)) return fail_link(op, ranks);
-    price->seconds = law_of(op, bytes, ranks.count, link_of(op, &profile->machine, kind));
+    cost->seconds = analytic_of(op, bytes, ranks.count, link_of(op, &profile->machine, kind));
     return GHP_OK;
 }

@@ -1,6 +1,6 @@
 /* core/cost/profile_cost.c - seconds of local operations and instructions.
  *
- * Without an entry of its own an operation is priced by its family: the entries whose keys differ in the samples
+ * Without an entry of its own an operation is costed by its family: the entries whose keys differ in the samples
  * only.  The nearest two make a line in the samples (compute cost is affine in the batch, not proportional).  Outside
  * their range the line is kept within what two entries allow: never below proportional to the smallest, never above
  * the smallest when extrapolating down, never below the largest when extrapolating up. */
@@ -97,49 +97,49 @@ static void look_around(const struct ghp_profile *profile, const struct family *
     }
 }
 
-struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
+struct ghp_op_interpolation ghp_profile_op_points(const struct ghp_profile *profile,
                                        const struct ghp_local *local, enum ghp_pass pass)
 {
-    struct ghp_pick_op pick = {0};
+    struct ghp_op_interpolation points = {0};
     struct around around = {0};
     struct family family;
     char key[GHP_KEY_BYTES];
 
-    GHP_ASSERT(profile->sealed);
-    if (profile->n_ops == 0) return pick;
+    GHP_ASSERT(profile->finalized);
+    if (profile->n_ops == 0) return points;
     ghp_local_key(local, key);
-    pick.entry[0] = ghp_profile_find(profile, key, pass);
-    if (pick.entry[0] != NULL) {
-        pick.n = 1;
-        pick.samples[0] = local->n;
-        return pick;
+    points.entry[0] = ghp_profile_find(profile, key, pass);
+    if (points.entry[0] != NULL) {
+        points.n = 1;
+        points.samples[0] = local->n;
+        return points;
     }
-    if (!cut_key(key, &family)) return pick;
+    if (!cut_key(key, &family)) return points;
     look_around(profile, &family, pass, local->n, &around);
     if (around.below[0] != NULL && around.above[0] != NULL)
-        return (struct ghp_pick_op){
+        return (struct ghp_op_interpolation){
             2, {around.below[0], around.above[0]}, {around.below_n[0], around.above_n[0]}};
     if (around.below[1] != NULL)
-        return (struct ghp_pick_op){
+        return (struct ghp_op_interpolation){
             2, {around.below[1], around.below[0]}, {around.below_n[1], around.below_n[0]}};
     if (around.above[1] != NULL)
-        return (struct ghp_pick_op){
+        return (struct ghp_op_interpolation){
             2, {around.above[0], around.above[1]}, {around.above_n[0], around.above_n[1]}};
     if (around.below[0] != NULL)
-        return (struct ghp_pick_op){1, {around.below[0]}, {around.below_n[0]}};
+        return (struct ghp_op_interpolation){1, {around.below[0]}, {around.below_n[0]}};
     if (around.above[0] != NULL)
-        return (struct ghp_pick_op){1, {around.above[0]}, {around.above_n[0]}};
-    return pick;
+        return (struct ghp_op_interpolation){1, {around.above[0]}, {around.above_n[0]}};
+    return points;
 }
 
 const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile,
                                                const struct ghp_local *local, enum ghp_pass pass)
 {
-    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+    struct ghp_op_interpolation points = ghp_profile_op_points(profile, local, pass);
 
-    if (pick.n < 2) return pick.entry[0];
-    return llabs(pick.samples[1] - local->n) < llabs(pick.samples[0] - local->n) ? pick.entry[1]
-                                                                                 : pick.entry[0];
+    if (points.n < 2) return points.entry[0];
+    return llabs(points.samples[1] - local->n) < llabs(points.samples[0] - local->n) ? points.entry[1]
+                                                                                 : points.entry[0];
 }
 
 /* The value at `n` samples of the line through a at na and b at nb > na, kept as the file's head says. */
@@ -152,22 +152,22 @@ static double on_line(int64_t n, const int64_t at[2], double a, double b)
 }
 
 /* A value of the picked entries at `n` samples. */
-static double picked(const struct ghp_pick_op *pick, int64_t n, double a, double b)
+static double interpolated(const struct ghp_op_interpolation *points, int64_t n, double a, double b)
 {
-    if (pick->n == 2) return on_line(n, pick->samples, a, b);
-    return pick->samples[0] == n || pick->samples[0] == 0
+    if (points->n == 2) return on_line(n, points->samples, a, b);
+    return points->samples[0] == n || points->samples[0] == 0
                ? a
-               : a * (double)n / (double)pick->samples[0];
+               : a * (double)n / (double)points->samples[0];
 }
 
-/* The seconds of the company, of the picked entries. */
-static double picked_company(const struct ghp_pick_op *pick, int64_t n, double seconds)
+/* The seconds of the contention, of the picked entries. */
+static double interpolated_contention(const struct ghp_op_interpolation *points, int64_t n, double seconds)
 {
-    const struct ghp_op_entry *a = pick->entry[0], *b = pick->entry[1];
+    const struct ghp_op_entry *a = points->entry[0], *b = points->entry[1];
     double alone;
 
-    if (pick->n == 1) return seconds * a->company;
-    alone = picked(pick, n, a->seconds * (1 - a->company), b->seconds * (1 - b->company));
+    if (points->n == 1) return seconds * a->contention;
+    alone = interpolated(points, n, a->seconds * (1 - a->contention), b->seconds * (1 - b->contention));
     return fmax(seconds - alone, -seconds);
 }
 
@@ -177,108 +177,108 @@ static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass
 
     ghp_local_key(local, key);
     return GHP_FAIL(GHP_ERR_MISSING,
-                    "the profile has no entry for '%s' (%s) and no law; measure it with "
+                    "the profile has no entry for '%s' (%s) and no analytic model; measure it with "
                     "ghp-profile --model, --workers "
                     "and --batch as in this plan, into the same profile",
                     key, ghp_pass_name(pass));
 }
 
-/* Seconds by the law alone: flops at the rate that so many samples reach, or traffic.
+/* Seconds by the analytic model alone: flops at the rate that so many samples reach, or traffic.
  *
  *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
  *
  * Source   docs/time-model.md 3 */
-static enum ghp_status law_price(const struct ghp_profile *profile, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_price *price)
+static enum ghp_status analytic_cost(const struct ghp_profile *profile, const struct ghp_local *local,
+                                 enum ghp_pass pass, struct ghp_cost *cost)
 {
-    const struct ghp_law *law = &profile->law;
+    const struct ghp_analytic_model *analytic = &profile->analytic;
     double flops_s, memory_s = 0;
 
-    if (!(law->flops_per_s > 0)) return fail_op(local, pass);
-    flops_s = (double)ghp_local_flops(local, pass) / law->flops_per_s;
-    if (law->batch_half > 0) flops_s *= 1 + law->batch_half / (double)local->n;
-    if (law->memory_Bps > 0)
-        memory_s = (double)ghp_local_bytes(local, pass, profile->element_bytes) / law->memory_Bps;
-    *price = (struct ghp_price){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_LAW};
+    if (!(analytic->flops_per_s > 0)) return fail_op(local, pass);
+    flops_s = (double)ghp_local_flops(local, pass) / analytic->flops_per_s;
+    if (analytic->batch_half > 0) flops_s *= 1 + analytic->batch_half / (double)local->n;
+    if (analytic->memory_Bps > 0)
+        memory_s = (double)ghp_local_bytes(local, pass, profile->element_bytes) / analytic->memory_Bps;
+    *cost = (struct ghp_cost){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_ANALYTIC};
     return GHP_OK;
 }
 
-const struct ghp_op_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
-                                            struct ghp_blocked blocked)
+const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
+                                            struct ghp_nchw16c nchw16c)
 {
-    for (int i = 0; i < entry->n_formats && blocked.said; ++i)
-        if (entry->formats[i].x == blocked.x && entry->formats[i].y == blocked.y)
-            return &entry->formats[i];
+    for (int i = 0; i < entry->n_memory_formats && nchw16c.said; ++i)
+        if (entry->memory_formats[i].x == nchw16c.x && entry->memory_formats[i].y == nchw16c.y)
+            return &entry->memory_formats[i];
     return NULL;
 }
 
 void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor)
 {
     entry->seconds *= factor;
-    for (int i = 0; i < entry->n_formats; ++i)
-        entry->formats[i].seconds *= factor;
+    for (int i = 0; i < entry->n_memory_formats; ++i)
+        entry->memory_formats[i].seconds *= factor;
 }
 
-static bool all_know(const struct ghp_pick_op *pick, struct ghp_blocked blocked)
+static bool all_know(const struct ghp_op_interpolation *points, struct ghp_nchw16c nchw16c)
 {
-    for (int i = 0; i < pick->n; ++i)
-        if (ghp_op_entry_in(pick->entry[i], blocked) == NULL) return false;
-    return pick->n > 0;
+    for (int i = 0; i < points->n; ++i)
+        if (ghp_op_entry_in(points->entry[i], nchw16c) == NULL) return false;
+    return points->n > 0;
 }
 
-bool ghp_profile_has_formats(const struct ghp_profile *profile)
+bool ghp_profile_has_memory_formats(const struct ghp_profile *profile)
 {
     for (int i = 0; i < profile->n_ops; ++i)
-        if (profile->ops[i].n_formats > 0) return true;
+        if (profile->ops[i].n_memory_formats > 0) return true;
     return false;
 }
 
 bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local *local,
-                       enum ghp_pass pass, struct ghp_blocked blocked)
+                       enum ghp_pass pass, struct ghp_nchw16c nchw16c)
 {
-    const struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+    const struct ghp_op_interpolation points = ghp_profile_op_points(profile, local, pass);
 
-    return all_know(&pick, blocked);
+    return all_know(&points, nchw16c);
 }
 
 enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
-                               enum ghp_pass pass, struct ghp_price *price)
+                               enum ghp_pass pass, struct ghp_cost *cost)
 {
-    return ghp_profile_op_in(profile, local, pass, (struct ghp_blocked){0}, price);
+    return ghp_profile_op_in(profile, local, pass, (struct ghp_nchw16c){0}, cost);
 }
 
 enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struct ghp_local *local,
-                                  enum ghp_pass pass, struct ghp_blocked blocked,
-                                  struct ghp_price *price)
+                                  enum ghp_pass pass, struct ghp_nchw16c nchw16c,
+                                  struct ghp_cost *cost)
 {
-    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+    struct ghp_op_interpolation points = ghp_profile_op_points(profile, local, pass);
     struct ghp_op_entry in[2];
     const struct ghp_op_entry *a = &in[0], *b = &in[1];
-    bool known = all_know(&pick, blocked);
+    bool known = all_know(&points, nchw16c);
     enum ghp_source source;
 
-    for (int i = 0; i < pick.n; ++i) {
-        in[i] = *pick.entry[i];
-        if (known) in[i].seconds = ghp_op_entry_in(pick.entry[i], blocked)->seconds;
-        pick.entry[i] = &in[i];
+    for (int i = 0; i < points.n; ++i) {
+        in[i] = *points.entry[i];
+        if (known) in[i].seconds = ghp_op_entry_in(points.entry[i], nchw16c)->seconds;
+        points.entry[i] = &in[i];
     }
 
-    if (pick.n == 0) return law_price(profile, local, pass, price);
-    if (pick.n == 1) {
-        bool exact = pick.samples[0] == local->n;
+    if (points.n == 0) return analytic_cost(profile, local, pass, cost);
+    if (points.n == 1) {
+        bool exact = points.samples[0] == local->n;
 
-        *price = (struct ghp_price){picked(&pick, local->n, a->seconds, 0), a->spread,
-                                    exact ? a->source : GHP_SOURCE_LAW, 0};
-        price->company_s = picked_company(&pick, local->n, price->seconds);
+        *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, 0), a->spread,
+                                    exact ? a->source : GHP_SOURCE_ANALYTIC, 0};
+        cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
         return GHP_OK;
     }
-    source = local->n > pick.samples[0] && local->n < pick.samples[1] ? GHP_SOURCE_INTERPOLATED
-                                                                      : GHP_SOURCE_LAW;
+    source = local->n > points.samples[0] && local->n < points.samples[1] ? GHP_SOURCE_INTERPOLATED
+                                                                      : GHP_SOURCE_ANALYTIC;
     if (a->source > source) source = a->source;
     if (b->source > source) source = b->source;
-    *price = (struct ghp_price){picked(&pick, local->n, a->seconds, b->seconds),
+    *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, b->seconds),
                                 fmax(a->spread, b->spread), source, 0};
-    price->company_s = picked_company(&pick, local->n, price->seconds);
+    cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
     return GHP_OK;
 }
 
@@ -286,30 +286,30 @@ enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
                                     const struct ghp_local *local, enum ghp_pass pass,
                                     int64_t *bytes)
 {
-    struct ghp_pick_op pick = ghp_profile_pick_op(profile, local, pass);
+    struct ghp_op_interpolation points = ghp_profile_op_points(profile, local, pass);
     double a, b;
 
     *bytes = 0;
-    if (pick.n == 0) return profile->law.flops_per_s > 0 ? GHP_OK : fail_op(local, pass);
-    a = (double)pick.entry[0]->scratch_bytes;
-    b = pick.n == 2 ? (double)pick.entry[1]->scratch_bytes : a;
-    *bytes = (int64_t)ceil(picked(&pick, local->n, a, b));
+    if (points.n == 0) return profile->analytic.flops_per_s > 0 ? GHP_OK : fail_op(local, pass);
+    a = (double)points.entry[0]->scratch_bytes;
+    b = points.n == 2 ? (double)points.entry[1]->scratch_bytes : a;
+    *bytes = (int64_t)ceil(interpolated(&points, local->n, a, b));
     return GHP_OK;
 }
 
-static struct ghp_price rate_price(const struct ghp_rate *rate, int64_t bytes)
+static struct ghp_cost rate_cost(const struct ghp_rate *rate, int64_t bytes)
 {
-    struct ghp_price price = {.spread = rate->spread, .source = rate->source};
+    struct ghp_cost cost = {.spread = rate->spread, .source = rate->source};
 
     if (bytes > 0 && rate->bandwidth_Bps > 0)
-        price.seconds = rate->latency_s + (double)bytes / rate->bandwidth_Bps;
-    return price;
+        cost.seconds = rate->latency_s + (double)bytes / rate->bandwidth_Bps;
+    return cost;
 }
 
-/* One price after the other; their errors are independent. */
-static struct ghp_price sum_prices(struct ghp_price a, struct ghp_price b)
+/* One cost after the other; their errors are independent. */
+static struct ghp_cost sum_costs(struct ghp_cost a, struct ghp_cost b)
 {
-    struct ghp_price sum = {.seconds = a.seconds + b.seconds};
+    struct ghp_cost sum = {.seconds = a.seconds + b.seconds};
 
     if (!(b.seconds > 0)) return a;
     if (!(a.seconds > 0)) return b;
@@ -324,45 +324,45 @@ static double runs_of(const struct ghp_instr *instr)
     return instr->pass == GHP_PASS_BACKWARD_WEIGHT ? 1 : ghp_local_repeat(&instr->local);
 }
 
-enum ghp_status ghp_profile_price(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                  int workers, struct ghp_price *price)
+enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                  int workers, struct ghp_cost *cost)
 {
     switch (instr->kind) {
     case GHP_INSTR_COMPUTE:
-        GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->blocked, price));
-        price->seconds *= runs_of(instr);
-        price->company_s *= runs_of(instr);
+        GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->nchw16c, cost));
+        cost->seconds *= runs_of(instr);
+        cost->contention_s *= runs_of(instr);
         return GHP_OK;
-    case GHP_INSTR_LOAD: *price = rate_price(&profile->load, instr->bytes); return GHP_OK;
-    case GHP_INSTR_UPDATE: *price = rate_price(&profile->update, instr->bytes); return GHP_OK;
+    case GHP_INSTR_LOAD: *cost = rate_cost(&profile->load, instr->bytes); return GHP_OK;
+    case GHP_INSTR_UPDATE: *cost = rate_cost(&profile->update, instr->bytes); return GHP_OK;
     case GHP_INSTR_ACCUMULATE:
-        *price = rate_price(&profile->accumulate, instr->bytes);
+        *cost = rate_cost(&profile->accumulate, instr->bytes);
         return GHP_OK;
     case GHP_INSTR_SEND:
-        GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, price));
-        *price = sum_prices(*price, rate_price(&profile->copy, instr->copy_bytes));
+        GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, cost));
+        *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
         return GHP_OK;
-    case GHP_INSTR_RECEIVE: *price = rate_price(&profile->copy, instr->copy_bytes); return GHP_OK;
-    case GHP_INSTR_WAIT: *price = (struct ghp_price){0}; return GHP_OK;
+    case GHP_INSTR_RECEIVE: *cost = rate_cost(&profile->copy, instr->copy_bytes); return GHP_OK;
+    case GHP_INSTR_WAIT: *cost = (struct ghp_cost){0}; return GHP_OK;
     default:
-        GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, price));
+        GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
         if (instr->kind == GHP_INSTR_RESHARD)
-            *price = sum_prices(*price, rate_price(&profile->copy, instr->copy_bytes));
+            *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
         return GHP_OK;
     }
 }
 
-struct ghp_company ghp_company_of(const struct ghp_program *program)
+struct ghp_contention ghp_contention_of(const struct ghp_program *program)
 {
-    return (struct ghp_company){program->seat.extent.workers, program->extent.workers,
-                                program->seat.speed};
+    return (struct ghp_contention){program->placement.problem.workers, program->problem.workers,
+                                program->placement.speed};
 }
 
-double ghp_price_here(const struct ghp_instr *instr, const struct ghp_price *price,
-                      struct ghp_company company)
+double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
+                      struct ghp_contention contention)
 {
-    int others = company.workers - 1;
-    double apart = others > 0 ? (double)(company.workers - company.at_once) / others : 0;
+    int others = contention.workers - 1;
+    double apart = others > 0 ? (double)(contention.workers - contention.at_once) / others : 0;
 
-    return (price->seconds - apart * price->company_s) / ghp_instr_speed(instr, company.speed);
+    return (cost->seconds - apart * cost->contention_s) / ghp_instr_speed(instr, contention.speed);
 }

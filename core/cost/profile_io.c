@@ -53,12 +53,12 @@ static json_t *rates_json(const struct ghp_profile *profile)
     return rates;
 }
 
-static json_t *formats_json(const struct ghp_op_entry *op)
+static json_t *memory_formats_json(const struct ghp_op_entry *op)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < op->n_formats; ++i) {
-        const struct ghp_op_format *f = &op->formats[i];
+    for (int i = 0; array != NULL && i < op->n_memory_formats; ++i) {
+        const struct ghp_op_memory_format *f = &op->memory_formats[i];
         json_t *item =
             json_pack("{s:s, s:s, s:f, s:s}", "x", format_names[f->x], "y", format_names[f->y],
                       "mean_s", f->seconds, "algorithm", f->algorithm);
@@ -82,9 +82,9 @@ static json_t *ops_json(const struct ghp_profile *profile)
                       "source", ghp_source_name(op->source), "scratch_bytes",
                       (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
-        if (op->company > 0 || op->company < 0)
-            json_object_set_new(item, "company", json_real(op->company));
-        if (op->n_formats > 0) json_object_set_new(item, "formats", formats_json(op));
+        if (op->contention > 0 || op->contention < 0)
+            json_object_set_new(item, "company", json_real(op->contention));
+        if (op->n_memory_formats > 0) json_object_set_new(item, "formats", memory_formats_json(op));
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
         return NULL;
@@ -112,13 +112,13 @@ static json_t *comms_json(const struct ghp_profile *profile)
 }
 
 /* `batch_half` is written only where it says something. */
-static json_t *law_json(const struct ghp_law *law)
+static json_t *analytic_json(const struct ghp_analytic_model *analytic)
 {
     json_t *object =
-        json_pack("{s:f, s:f}", "flops_per_s", law->flops_per_s, "memory_Bps", law->memory_Bps);
+        json_pack("{s:f, s:f}", "flops_per_s", analytic->flops_per_s, "memory_Bps", analytic->memory_Bps);
 
-    if (object == NULL || !(law->batch_half > 0)) return object;
-    if (json_object_set_new(object, "batch_half", json_real(law->batch_half)) == 0) return object;
+    if (object == NULL || !(analytic->batch_half > 0)) return object;
+    if (json_object_set_new(object, "batch_half", json_real(analytic->batch_half)) == 0) return object;
     json_decref(object);
     return NULL;
 }
@@ -143,8 +143,8 @@ static json_t *overlap_json(const struct ghp_overlap *overlap)
 
     if (!failed && overlap->comm_long > 0)
         failed |= json_object_set_new(json, "comm_long", json_real(overlap->comm_long));
-    if (!failed && overlap->queue_s > 0)
-        failed |= json_object_set_new(json, "queue_s", json_real(overlap->queue_s));
+    if (!failed && overlap->queueing_delay_s > 0)
+        failed |= json_object_set_new(json, "queue_s", json_real(overlap->queueing_delay_s));
     if (!failed) return json;
     json_decref(json);
     return NULL;
@@ -160,16 +160,16 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
 
     if (failed) return NULL;
     if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
-    if (profile->samples_ahead) failed |= json_object_set_new(root, "samples_ahead", json_true());
-    if (profile->beside_bytes > 0)
-        failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->beside_bytes));
+    if (profile->prefetch) failed |= json_object_set_new(root, "samples_ahead", json_true());
+    if (profile->reserved_bytes > 0)
+        failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->reserved_bytes));
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
-    failed |= json_object_set_new(root, "law", law_json(&profile->law));
+    failed |= json_object_set_new(root, "law", analytic_json(&profile->analytic));
     failed |= json_object_set_new(root, "overlap", overlap_json(&profile->overlap));
-    if (profile->pace.compute_s > 0)
+    if (profile->speed_probe.compute_s > 0)
         failed |= json_object_set_new(root, "pace",
-                                      json_pack("{s:f, s:f}", "compute_s", profile->pace.compute_s,
-                                                "memory_s", profile->pace.memory_s));
+                                      json_pack("{s:f, s:f}", "compute_s", profile->speed_probe.compute_s,
+                                                "memory_s", profile->speed_probe.memory_s));
     if (profile->speeds.n > 0)
         failed |= json_object_set_new(root, "worker_speed", speeds_json(&profile->speeds));
     failed |= json_object_set_new(root, "rates", rates_json(profile));
@@ -212,29 +212,29 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
     return GHP_OK;
 }
 
-static enum ghp_status read_law(const struct ghp_node *at, struct ghp_profile *profile)
+static enum ghp_status read_analytic(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const law_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
+    static const char *const analytic_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
     static const char *const overlap_keys[] = {"compute",   "comm",    "link",
                                                "comm_long", "queue_s", NULL};
     struct ghp_node node;
 
     GHP_TRY(ghp_json_get(at, "law", &node));
-    GHP_TRY(ghp_json_only_keys(&node, law_keys));
-    GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->law.flops_per_s));
-    GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->law.memory_Bps));
-    GHP_TRY(ghp_json_opt_real(&node, "batch_half", 0, MAX_SAMPLES, &profile->law.batch_half));
+    GHP_TRY(ghp_json_only_keys(&node, analytic_keys));
+    GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->analytic.flops_per_s));
+    GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->analytic.memory_Bps));
+    GHP_TRY(ghp_json_opt_real(&node, "batch_half", 0, MAX_SAMPLES, &profile->analytic.batch_half));
     GHP_TRY(ghp_json_get(at, "overlap", &node));
     GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
     GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
     GHP_TRY(ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link));
-    profile->overlap.comm_long = profile->overlap.queue_s = 0;
+    profile->overlap.comm_long = profile->overlap.queueing_delay_s = 0;
     GHP_TRY(ghp_json_opt_real(&node, "comm_long", 1, 1e3, &profile->overlap.comm_long));
-    return ghp_json_opt_real(&node, "queue_s", 0, MAX_SECONDS, &profile->overlap.queue_s);
+    return ghp_json_opt_real(&node, "queue_s", 0, MAX_SECONDS, &profile->overlap.queueing_delay_s);
 }
 
-static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *profile)
+static enum ghp_status read_speed_probe(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {"compute_s", "memory_s", NULL};
     struct ghp_node node;
@@ -242,8 +242,8 @@ static enum ghp_status read_pace(const struct ghp_node *at, struct ghp_profile *
     if (!ghp_json_has(at, "pace")) return GHP_OK;
     GHP_TRY(ghp_json_get(at, "pace", &node));
     GHP_TRY(ghp_json_only_keys(&node, keys));
-    GHP_TRY(ghp_json_real(&node, "compute_s", 1e-12, MAX_SECONDS, &profile->pace.compute_s));
-    return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->pace.memory_s);
+    GHP_TRY(ghp_json_real(&node, "compute_s", 1e-12, MAX_SECONDS, &profile->speed_probe.compute_s));
+    return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->speed_probe.memory_s);
 }
 
 static enum ghp_status read_speed(const struct ghp_node *item, double *speed)
@@ -290,7 +290,7 @@ static enum ghp_status read_seconds(const struct ghp_node *at, double *seconds)
     return ghp_json_real(at, key, 0, MAX_SECONDS, seconds);
 }
 
-static enum ghp_status read_format(const struct ghp_node *at, struct ghp_op_format *format)
+static enum ghp_status read_format(const struct ghp_node *at, struct ghp_op_memory_format *format)
 {
     static const char *const keys[] = {"x", "y", "mean_s", "algorithm", NULL};
     struct ghp_node name;
@@ -312,26 +312,26 @@ static enum ghp_status read_format(const struct ghp_node *at, struct ghp_op_form
 }
 
 /* Each pair of formats at most once. */
-static enum ghp_status read_formats(const struct ghp_node *at, struct ghp_op_entry *op)
+static enum ghp_status read_memory_formats(const struct ghp_node *at, struct ghp_op_entry *op)
 {
     struct ghp_node array, item;
     size_t n;
 
     if (!ghp_json_has(at, "formats")) return GHP_OK;
     GHP_TRY(ghp_json_array(at, "formats", &array, &n));
-    if (n < 1 || n > GHP_OP_FORMATS)
+    if (n < 1 || n > GHP_OP_MEMORY_FORMATS)
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are %zu pairs of formats; give 1 to %d, or leave the key out",
-                             n, GHP_OP_FORMATS);
+                             n, GHP_OP_MEMORY_FORMATS);
     for (size_t i = 0; i < n; ++i) {
-        struct ghp_op_format *format = &op->formats[i];
+        struct ghp_op_memory_format *format = &op->memory_formats[i];
 
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_format(&item, format));
-        if (ghp_op_entry_in(op, (struct ghp_blocked){true, format->x, format->y}) != NULL)
+        if (ghp_op_entry_in(op, (struct ghp_nchw16c){true, format->x, format->y}) != NULL)
             return ghp_json_fail(&item, GHP_ERR_INPUT,
                                  "these formats were there before; give each pair once");
-        op->n_formats = (int)i + 1;
+        op->n_memory_formats = (int)i + 1;
     }
     return GHP_OK;
 }
@@ -354,8 +354,8 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
     GHP_TRY(read_source(at, &op->source));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
-    if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->company));
-    GHP_TRY(read_formats(at, op));
+    if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->contention));
+    GHP_TRY(read_memory_formats(at, op));
     return ghp_json_text(at, "algorithm", &op->algorithm);
 }
 
@@ -446,8 +446,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
                              "tf32 rounds numbers of 4 bytes, not of %d; use false",
                              (int)element_bytes);
     }
-    GHP_TRY(ghp_json_opt_int(at, "beside_bytes", 0, INT64_MAX, &profile->beside_bytes));
-    GHP_TRY(ghp_json_opt_bool(at, "samples_ahead", &profile->samples_ahead));
+    GHP_TRY(ghp_json_opt_int(at, "beside_bytes", 0, INT64_MAX, &profile->reserved_bytes));
+    GHP_TRY(ghp_json_opt_bool(at, "samples_ahead", &profile->prefetch));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;
     profile->workers = (int)workers;
@@ -455,19 +455,19 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_json_text(at, "host", &profile->host));
     GHP_TRY(ghp_json_get(at, "machine", &node));
     GHP_TRY(ghp_machine_read(&node, &profile->machine));
-    GHP_TRY(read_law(at, profile));
-    GHP_TRY(read_pace(at, profile));
+    GHP_TRY(read_analytic(at, profile));
+    GHP_TRY(read_speed_probe(at, profile));
     GHP_TRY(read_speeds(at, profile));
     GHP_TRY(read_rates(at, profile));
     GHP_TRY(read_ops(at, profile));
     return read_comms(at, profile);
 }
 
-enum ghp_status ghp_profile_seal(struct ghp_profile *profile)
+enum ghp_status ghp_profile_finalize(struct ghp_profile *profile)
 {
     GHP_TRY(ghp_profile_sort(profile));
     GHP_TRY(ghp_embed_hash_of(ghp_profile_json(profile), &profile->hash));
-    profile->sealed = true;
+    profile->finalized = true;
     return GHP_OK;
 }
 
@@ -478,7 +478,7 @@ enum ghp_status ghp_profile_read(const struct ghp_node *at, struct ghp_profile *
     *profile = (struct ghp_profile){0};
     status = read_fields(at, profile);
     if (status == GHP_OK) {
-        status = ghp_profile_seal(profile);
+        status = ghp_profile_finalize(profile);
         if (status != GHP_OK) status = ghp_json_fail(at, status, "%s", ghp_status_message());
     }
     if (status != GHP_OK) ghp_profile_release(profile);

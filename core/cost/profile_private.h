@@ -1,54 +1,54 @@
-/* core/cost/profile_private.h - which entries a price is made of: one answer for pricing and for the part a plan carries.
+/* core/cost/profile_private.h - which entries a cost is made of: one answer for costing and for the part a plan carries.
  *
- * A pick names the entries; a price is computed from the pick alone.  A profile that holds just the picked entries
+ * A pick names the entries; a cost is computed from the pick alone.  A profile that holds just the picked entries
  * gives the same picks again, hence the same seconds, bit for bit. */
 #ifndef GHP_CORE_COST_PROFILE_PRIVATE_H
 #define GHP_CORE_COST_PROFILE_PRIVATE_H
 
 #include "core/cost/profile.h"
 
-struct ghp_pick_op {
-    int n;                               /* entries: 0 law, 1 exact or proportional, 2 affine */
+struct ghp_op_interpolation {
+    int n;                               /* entries: 0 analytic model, 1 exact or proportional, 2 affine */
     const struct ghp_op_entry *entry[2]; /* ascending in samples */
     int64_t samples[2];
 };
 
 /* A collective is read off the table of its own kind, or of another operation over the same groups, or of other groups;
  * there at the size that loads the link as much. */
-struct ghp_pick_comm {
-    int n; /* entries: 0 law, 1 exact or below the table, 2 between, or the last two for what is beyond it */
+struct ghp_comm_interpolation {
+    int n; /* entries: 0 analytic model, 1 exact or below the table, 2 between, or the last two for what is beyond it */
     bool own;                              /* of the kind that was asked for */
     const struct ghp_comm_entry *entry[2]; /* ascending in bytes */
     int64_t bytes;                         /* at which the table is read */
     double factor;                         /* of the seconds read there */
 };
 
-/* The entries that a pass of a local operation is priced by. */
-struct ghp_pick_op ghp_profile_pick_op(const struct ghp_profile *profile,
+/* The entries that a pass of a local operation is costed by. */
+struct ghp_op_interpolation ghp_profile_op_points(const struct ghp_profile *profile,
                                        const struct ghp_local *local, enum ghp_pass pass);
 
-/* The entries that a collective (ranks.count > 1, bytes > 0) is priced by. */
-struct ghp_pick_comm ghp_profile_pick_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
+/* The entries that a collective (ranks.count > 1, bytes > 0) is costed by. */
+struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *profile, enum ghp_comm_op op,
                                            int64_t bytes, struct ghp_ranks ranks, int workers);
 
-/* The entries that a transfer is priced by. */
-enum ghp_status ghp_profile_pick_transfer(const struct ghp_profile *profile,
+/* The entries that a transfer is costed by. */
+enum ghp_status ghp_profile_transfer_points(const struct ghp_profile *profile,
                                           const struct ghp_transfer *transfer,
-                                          struct ghp_pick_comm *pick);
+                                          struct ghp_comm_interpolation *points);
 
 /* Sorts the entries.  Returns   GHP_OK; GHP_ERR_INPUT: two are of the same thing */
 enum ghp_status ghp_profile_sort(struct ghp_profile *profile);
 
-/* Everything of a profile but its entries; not sealed.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
+/* Everything of a profile but its entries; not finalized.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
 enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to);
 
 /* Whether groups of `count` ranks at `stride` have members on several nodes. */
 bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int stride, int workers);
 
-/* The same of a measured entry, as its groups lay while it was measured; and its seconds by the ring law. */
+/* The same of a measured entry, as its groups lay while it was measured; and its seconds by the ring model. */
 bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
                                const struct ghp_comm_entry *entry);
-double ghp_profile_entry_law_s(const struct ghp_profile *profile,
+double ghp_profile_entry_analytic_s(const struct ghp_profile *profile,
                                const struct ghp_comm_entry *entry);
 
 #endif

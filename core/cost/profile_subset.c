@@ -11,7 +11,7 @@ enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp
     head.n_ops = head.max_ops = head.n_comms = head.max_comms = 0;
     head.ops = NULL;
     head.comms = NULL;
-    head.sealed = false;
+    head.finalized = false;
     head.hash = 0;
     head.backend = strdup(from->backend != NULL ? from->backend : "");
     head.numerics = strdup(from->numerics != NULL ? from->numerics : "");
@@ -29,27 +29,27 @@ enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp
     return GHP_OK;
 }
 
-/* Adds the entries that price one instruction. */
+/* Adds the entries that cost one instruction. */
 static enum ghp_status add_needed(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                   int workers, struct ghp_profile *subset)
 {
     if (instr->kind == GHP_INSTR_COMPUTE) {
-        struct ghp_pick_op pick = ghp_profile_pick_op(profile, &instr->local, instr->pass);
+        struct ghp_op_interpolation points = ghp_profile_op_points(profile, &instr->local, instr->pass);
 
-        for (int i = 0; i < pick.n; ++i)
-            GHP_TRY(ghp_profile_add_op(subset, pick.entry[i]));
+        for (int i = 0; i < points.n; ++i)
+            GHP_TRY(ghp_profile_add_op(subset, points.entry[i]));
     } else if (instr->kind == GHP_INSTR_SEND) {
-        struct ghp_pick_comm pick;
+        struct ghp_comm_interpolation points;
 
-        GHP_TRY(ghp_profile_pick_transfer(profile, &instr->transfer, &pick));
-        for (int i = 0; i < pick.n; ++i)
-            GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
+        GHP_TRY(ghp_profile_transfer_points(profile, &instr->transfer, &points));
+        for (int i = 0; i < points.n; ++i)
+            GHP_TRY(ghp_profile_add_comm(subset, points.entry[i]));
     } else if (ghp_instr_sends(instr) && instr->bytes > 0) {
-        struct ghp_pick_comm pick =
-            ghp_profile_pick_comm(profile, instr->comm, instr->bytes, instr->ranks, workers);
+        struct ghp_comm_interpolation points =
+            ghp_profile_comm_points(profile, instr->comm, instr->bytes, instr->ranks, workers);
 
-        for (int i = 0; i < pick.n; ++i)
-            GHP_TRY(ghp_profile_add_comm(subset, pick.entry[i]));
+        for (int i = 0; i < points.n; ++i)
+            GHP_TRY(ghp_profile_add_comm(subset, points.entry[i]));
     }
     return GHP_OK;
 }
@@ -71,9 +71,9 @@ enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
         for (int i = 0; i < programs[k].n_instrs; ++i)
             GHP_TRY_GOTO(
                 status,
-                add_needed(profile, &programs[k].instrs[i], programs[k].extent.workers, subset),
+                add_needed(profile, &programs[k].instrs[i], programs[k].problem.workers, subset),
                 out);
-    status = ghp_profile_seal(subset);
+    status = ghp_profile_finalize(subset);
 
 out:
     if (status != GHP_OK) ghp_profile_release(subset);

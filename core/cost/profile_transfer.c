@@ -1,9 +1,9 @@
-/* core/cost/profile_transfer.c - seconds of a transfer between two stages: the law over its messages, scaled by what was measured.
+/* core/cost/profile_transfer.c - seconds of a transfer between two stages: the analytic model over its messages, scaled by what was measured.
  *
  *     max over workers and nodes of (bytes out, bytes in) / bandwidth + most messages of a worker * latency
  *
  * over the link each message crosses, a node's outer link shared by its workers, all groups at once. Where single
- * messages (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same law
+ * messages (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same analytic model
  * is taken over.
  *
  * Source   docs/stages.md 4
@@ -31,11 +31,11 @@ static void note_worker(struct load *load, struct ghp_traffic traffic)
 /* The messages of one sender. */
 static void add_sender(const struct ghp_transfer *t, int rank, int per_node, struct load *load)
 {
-    struct ghp_seat own = ghp_seat_of(t->staging, t->n_layers, t->whole, rank);
-    struct ghp_partners to = ghp_transfer_receivers(t, &own);
+    struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
+    struct ghp_peers to = ghp_transfer_receivers(t, &own);
 
     for (int r = to.first; r < to.first + to.n; ++r) {
-        struct ghp_seat other = ghp_seat_of(t->staging, t->n_layers, t->whole, r);
+        struct ghp_placement other = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
         struct ghp_piece piece;
         int64_t bytes;
 
@@ -88,7 +88,7 @@ static double link_s(struct ghp_link link, int64_t bytes)
     return bytes > 0 ? (double)bytes / link.bandwidth_Bps : 0;
 }
 
-static double law_of_load(const struct ghp_machine *machine, const struct load *load, int workers)
+static double analytic_of_load(const struct ghp_machine *machine, const struct load *load, int workers)
 {
     int64_t inside = most_of(load->out, workers), outside = most_of(load->node_out, workers);
     struct ghp_link slowest = load->crosses ? machine->inter : machine->intra;
@@ -142,39 +142,39 @@ static struct pair pair_of(const struct ghp_profile *profile, const struct ghp_t
 }
 
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
-                                     const struct ghp_transfer *t, struct ghp_price *price)
+                                     const struct ghp_transfer *t, struct ghp_cost *cost)
 {
     struct load load = {0};
     enum ghp_status status = load_of(profile, t, &load);
     struct pair pair;
-    double law_s;
+    double analytic_s;
 
-    *price = (struct ghp_price){.source = GHP_SOURCE_LAW};
+    *cost = (struct ghp_cost){.source = GHP_SOURCE_ANALYTIC};
     if (status == GHP_OK && load.most_bytes > 0) {
         pair = pair_of(profile, t, &load);
         status =
-            ghp_profile_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers, price);
-        law_s = ghp_machine_comm_s(&profile->machine, pair.op, pair.bytes, pair.ranks,
+            ghp_profile_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers, cost);
+        analytic_s = ghp_machine_comm_s(&profile->machine, pair.op, pair.bytes, pair.ranks,
                                    t->whole.workers);
         if (status == GHP_OK)
-            price->seconds *= law_of_load(&profile->machine, &load, t->whole.workers) / law_s;
-        if (status == GHP_OK && pair.op != GHP_COMM_TRANSFER) price->source = GHP_SOURCE_LAW;
+            cost->seconds *= analytic_of_load(&profile->machine, &load, t->whole.workers) / analytic_s;
+        if (status == GHP_OK && pair.op != GHP_COMM_TRANSFER) cost->source = GHP_SOURCE_ANALYTIC;
     }
     free(load.out);
     return status;
 }
 
-enum ghp_status ghp_profile_pick_transfer(const struct ghp_profile *profile,
-                                          const struct ghp_transfer *t, struct ghp_pick_comm *pick)
+enum ghp_status ghp_profile_transfer_points(const struct ghp_profile *profile,
+                                          const struct ghp_transfer *t, struct ghp_comm_interpolation *points)
 {
     struct load load = {0};
     struct pair pair;
 
-    *pick = (struct ghp_pick_comm){0};
+    *points = (struct ghp_comm_interpolation){0};
     GHP_TRY(load_of(profile, t, &load));
     pair = pair_of(profile, t, &load);
     if (load.most_bytes > 0)
-        *pick = ghp_profile_pick_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers);
+        *points = ghp_profile_comm_points(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers);
     free(load.out);
     return GHP_OK;
 }

@@ -1,7 +1,7 @@
 /* core/cost/simulate.c - fluid event simulation of the streams, step after step, until the period repeats.
  *
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
- * slowdowns; a blocking exchange beside a reduction shares the link, and waits for what is queued there.
+ * slowdowns; a blocking reshard concurrent with a reduction shares the link, and waits for what is queued there.
  * Several workers (one a stage) wait for each other through their sends and receives alone; every rule here only asks that
  * certain other instructions are done, so whether all can go on does not depend on how long anything takes. */
 #include "core/cost/simulate_private.h"
@@ -14,7 +14,7 @@ enum { MAX_STEPS = 64, RECORDED_AFTER = 3, SPARE_STEPS = 8 };
 
 static const double same_period = 1e-13; /* relative: rounding of sums, not physics */
 
-struct lane {        /* one stream, in list order */
+struct stream_state {        /* one stream, in list order */
     const int *list; /* its instructions, program order */
     int n;
     int step, at; /* next or running instruction: list[at] of step `step` */
@@ -36,7 +36,7 @@ struct mail {
 struct actor { /* one worker */
     const struct ghp_program *program;
     struct ghp_instr_time *times;
-    struct lane lanes[2]; /* compute, communication */
+    struct stream_state streams[2]; /* compute, communication */
     struct mail mail;
     double step_end_s[MAX_STEPS + SPARE_STEPS]; /* end of the compute stream of each step */
     double step_start_s;                        /* of the recorded step */
@@ -59,35 +59,35 @@ struct machine_state {
 /* Whether the lane's next instruction may start now. */
 static bool ready(const struct actor *a, enum ghp_stream stream)
 {
-    const struct lane *lane = &a->lanes[stream];
-    const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
-    if (lane->at >= lane->n) return false;
-    int index = lane->list[lane->at];
+    const struct stream_state *stream_state = &a->streams[stream];
+    const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
+    if (stream_state->at >= stream_state->n) return false;
+    int index = stream_state->list[stream_state->at];
     const struct ghp_instr *instr = &a->program->instrs[index];
     if (stream == GHP_STREAM_COMPUTE) {
-        if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < lane->step) return false;
-        return instr->wait < 0 || lane->step == 0 || a->done_step[instr->wait] >= lane->step - 1;
+        if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < stream_state->step) return false;
+        return instr->wait < 0 || stream_state->step == 0 || a->done_step[instr->wait] >= stream_state->step - 1;
     }
-    if (compute->step != lane->step) return compute->step > lane->step;
+    if (compute->step != stream_state->step) return compute->step > stream_state->step;
     return compute->at >= compute->n || compute->list[compute->at] > index;
 }
 
 /* How much the compute stream's running instruction slows a reduction or transfer of so many bytes, and is slowed. */
-struct friction {
+struct slowdown {
     double compute, other;
 };
 
-static struct friction friction_of(const struct machine_state *s, const struct actor *a,
+static struct slowdown slowdown_of(const struct machine_state *s, const struct actor *a,
                                    int64_t bytes)
 {
-    const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
-    if (!compute->running) return (struct friction){1.0, 1.0};
+    const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
+    if (!compute->running) return (struct slowdown){1.0, 1.0};
     int index = compute->list[compute->at];
     if (ghp_instr_sends(&a->program->instrs[index])) {
-        struct ghp_sharing sharing = ghp_overlap_sharing(s->overlap, a->times[index].price.seconds);
-        return (struct friction){sharing.exchange, sharing.reduction};
+        struct ghp_sharing sharing = ghp_overlap_sharing(s->overlap, a->times[index].cost.seconds);
+        return (struct slowdown){sharing.reshard, sharing.reduction};
     }
-    return (struct friction){s->overlap->compute, ghp_overlap_comm(s->overlap, bytes)};
+    return (struct slowdown){s->overlap->compute, ghp_overlap_comm(s->overlap, bytes)};
 }
 
 static bool transfers(const struct actor *a)
@@ -98,10 +98,10 @@ static bool transfers(const struct actor *a)
 /* Slowdown of each lane's running instruction. */
 static void slowdowns(const struct machine_state *s, const struct actor *a, double slow[2])
 {
-    const struct lane *reduction = &a->lanes[GHP_STREAM_COMM];
+    const struct stream_state *reduction = &a->streams[GHP_STREAM_COMM];
     bool comm = reduction->running, mail = transfers(a);
-    struct friction f =
-        friction_of(s, a, comm ? a->program->instrs[reduction->list[reduction->at]].bytes : 0);
+    struct slowdown f =
+        slowdown_of(s, a, comm ? a->program->instrs[reduction->list[reduction->at]].bytes : 0);
     slow[GHP_STREAM_COMPUTE] = comm || mail ? f.compute : 1.0;
     slow[GHP_STREAM_COMM] = mail ? fmax(f.other, s->overlap->link) : f.other;
 }
@@ -113,8 +113,8 @@ static double mail_slowdown(const struct machine_state *s, const struct actor *a
     int64_t bytes = a->program->instrs[a->mail.carried].bytes;
     double slow = 1.0;
     for (int i = 0; i < 2; i++) {
-        slow = fmax(slow, friction_of(s, ends[i], bytes).other);
-        if (ends[i]->lanes[GHP_STREAM_COMM].running) slow = fmax(slow, s->overlap->link);
+        slow = fmax(slow, slowdown_of(s, ends[i], bytes).other);
+        if (ends[i]->streams[GHP_STREAM_COMM].running) slow = fmax(slow, s->overlap->link);
     }
     return slow;
 }
@@ -122,7 +122,7 @@ static double mail_slowdown(const struct machine_state *s, const struct actor *a
 /* Posts what the compute stream has passed. */
 static void post(struct machine_state *s, struct actor *a)
 {
-    const struct lane *compute = &a->lanes[GHP_STREAM_COMPUTE];
+    const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
     int next = compute->at < compute->n ? compute->list[compute->at] : a->program->n_instrs;
     while (a->mail.at < a->mail.n && a->mail.list[a->mail.at] < next) {
         int index = a->mail.list[a->mail.at++];
@@ -153,7 +153,7 @@ static void start_send(struct machine_state *s, struct actor *a)
     struct actor *to = &s->actors[a->match_actor[index]];
     a->mail.carried = index;
     a->mail.start_s = s->now_s;
-    a->mail.left_s = a->times[index].price.seconds + to->times[a->match[index]].price.seconds;
+    a->mail.left_s = a->times[index].cost.seconds + to->times[a->match[index]].cost.seconds;
     to->mail.arriving++;
 }
 
@@ -162,11 +162,11 @@ static void start_ready(struct machine_state *s)
     for (int k = 0; k < s->n_actors; k++) {
         struct actor *a = &s->actors[k];
         for (int i = 0; i < 2; i++) {
-            struct lane *lane = &a->lanes[i];
-            if (lane->running || !ready(a, (enum ghp_stream)i)) continue;
-            lane->running = true;
-            lane->left_s = a->times[lane->list[lane->at]].price.seconds;
-            lane->start_s = s->now_s;
+            struct stream_state *stream_state = &a->streams[i];
+            if (stream_state->running || !ready(a, (enum ghp_stream)i)) continue;
+            stream_state->running = true;
+            stream_state->left_s = a->times[stream_state->list[stream_state->at]].cost.seconds;
+            stream_state->start_s = s->now_s;
         }
     }
     for (int k = 0; k < s->n_actors; k++)
@@ -180,19 +180,19 @@ static void record(struct machine_state *s, struct actor *a, int index, double s
     a->times[index].finish_s = s->now_s;
 }
 
-static void finish(struct machine_state *s, struct actor *a, struct lane *lane)
+static void finish(struct machine_state *s, struct actor *a, struct stream_state *stream_state)
 {
-    int index = lane->list[lane->at];
-    lane->running = false;
-    a->done_step[index] = lane->step;
-    record(s, a, index, lane->start_s);
-    lane->at++;
-    bool compute = lane == &a->lanes[GHP_STREAM_COMPUTE];
+    int index = stream_state->list[stream_state->at];
+    stream_state->running = false;
+    a->done_step[index] = stream_state->step;
+    record(s, a, index, stream_state->start_s);
+    stream_state->at++;
+    bool compute = stream_state == &a->streams[GHP_STREAM_COMPUTE];
     if (compute) post(s, a);
-    if (lane->at < lane->n) return;
-    if (compute && lane->step < MAX_STEPS + SPARE_STEPS) a->step_end_s[lane->step] = s->now_s;
-    lane->at = 0;
-    lane->step++;
+    if (stream_state->at < stream_state->n) return;
+    if (compute && stream_state->step < MAX_STEPS + SPARE_STEPS) a->step_end_s[stream_state->step] = s->now_s;
+    stream_state->at = 0;
+    stream_state->step++;
     if (!compute) return;
     a->mail.at = 0;
     post(s, a);
@@ -218,8 +218,8 @@ static double next_end(const struct machine_state *s)
         const struct actor *a = &s->actors[k];
         slowdowns(s, a, slow);
         for (int i = 0; i < 2; i++)
-            if (a->lanes[i].running && a->lanes[i].left_s * slow[i] < advance)
-                advance = a->lanes[i].left_s * slow[i];
+            if (a->streams[i].running && a->streams[i].left_s * slow[i] < advance)
+                advance = a->streams[i].left_s * slow[i];
         if (a->mail.carried >= 0) advance = fmin(advance, a->mail.left_s * mail_slowdown(s, a));
     }
     return advance;
@@ -239,8 +239,8 @@ static void advance_all(struct machine_state *s, double advance)
         double slow[2];
         slowdowns(s, a, slow);
         for (int i = 0; i < 2; i++)
-            if (a->lanes[i].running)
-                a->lanes[i].left_s = rest_of(a->lanes[i].left_s, slow[i], advance);
+            if (a->streams[i].running)
+                a->streams[i].left_s = rest_of(a->streams[i].left_s, slow[i], advance);
         if (a->mail.carried >= 0)
             a->mail.left_s = rest_of(a->mail.left_s, mail_slowdown(s, a), advance);
     }
@@ -248,7 +248,7 @@ static void advance_all(struct machine_state *s, double advance)
     for (int k = 0; k < s->n_actors; k++) {
         struct actor *a = &s->actors[k];
         for (int i = 0; i < 2; i++)
-            if (a->lanes[i].running && a->lanes[i].left_s <= 0.0) finish(s, a, &a->lanes[i]);
+            if (a->streams[i].running && a->streams[i].left_s <= 0.0) finish(s, a, &a->streams[i]);
         if (a->mail.carried >= 0 && a->mail.left_s <= 0.0) finish_send(s, a);
     }
 }
@@ -257,7 +257,7 @@ static void advance_all(struct machine_state *s, double advance)
 static bool lacks(const struct machine_state *s, int steps)
 {
     for (int k = 0; k < s->n_actors; k++)
-        if (s->actors[k].lanes[GHP_STREAM_COMPUTE].step < steps) return true;
+        if (s->actors[k].streams[GHP_STREAM_COMPUTE].step < steps) return true;
     return false;
 }
 
@@ -311,8 +311,8 @@ static bool record_step(struct machine_state *s, int steps)
 {
     if (s->n_actors == 1) return run_until(s, steps + 1);
     for (int k = 0; k < s->n_actors; k++)
-        if (s->actors[k].lanes[GHP_STREAM_COMPUTE].step >= steps)
-            steps = s->actors[k].lanes[GHP_STREAM_COMPUTE].step + 1;
+        if (s->actors[k].streams[GHP_STREAM_COMPUTE].step >= steps)
+            steps = s->actors[k].streams[GHP_STREAM_COMPUTE].step + 1;
     s->recorded_step = steps;
     if (!run_until(s, steps + 1)) return false;
     for (int k = 0; k < s->n_actors; k++)
@@ -324,20 +324,20 @@ static bool record_step(struct machine_state *s, int steps)
 
 static void actor_close(struct actor *a)
 {
-    free((void *)(uintptr_t)a->lanes[0].list);
+    free((void *)(uintptr_t)a->streams[0].list);
     free(a->turn);
 }
 
 /* Lists of the streams and tables of an actor, in two blocks. */
 static enum ghp_status actor_open(struct actor *a, const struct ghp_program *program,
-                                  const struct ghp_price *prices, struct ghp_timing *timing)
+                                  const struct ghp_cost *costs, struct ghp_timing *timing)
 {
     size_t n = (size_t)program->n_instrs;
     int *block = ghp_alloc(7 * n + 1, sizeof *block), *fill[GHP_STREAM_COUNT], count[3] = {0};
     *a = (struct actor){.program = program, .mail = {.carried = -1}};
     *timing = (struct ghp_timing){.n_instrs = program->n_instrs};
     timing->instrs = ghp_alloc(n + 1, sizeof *timing->instrs);
-    a->lanes[0].list = block;
+    a->streams[0].list = block;
     a->turn = ghp_alloc(n + 1, sizeof *a->turn);
     if (block == NULL || timing->instrs == NULL || a->turn == NULL) return GHP_NO_MEMORY();
     a->times = timing->instrs;
@@ -350,15 +350,15 @@ static enum ghp_status actor_open(struct actor *a, const struct ghp_program *pro
     memset(a->done_step, 0xff, 4 * n * sizeof *a->done_step); /* all -1 */
     for (int i = 0; i < program->n_instrs; i++) {
         enum ghp_stream stream = program->instrs[i].stream;
-        timing->instrs[i].price = prices[i];
+        timing->instrs[i].cost = costs[i];
         fill[stream][count[stream]++] = i;
     }
-    a->lanes[GHP_STREAM_COMM].list = fill[GHP_STREAM_COMM];
+    a->streams[GHP_STREAM_COMM].list = fill[GHP_STREAM_COMM];
     a->mail.list = fill[GHP_STREAM_TRANSFER];
-    a->lanes[GHP_STREAM_COMPUTE].n = count[GHP_STREAM_COMPUTE];
-    a->lanes[GHP_STREAM_COMM].n = count[GHP_STREAM_COMM];
+    a->streams[GHP_STREAM_COMPUTE].n = count[GHP_STREAM_COMPUTE];
+    a->streams[GHP_STREAM_COMM].n = count[GHP_STREAM_COMM];
     a->mail.n = count[GHP_STREAM_TRANSFER];
-    ghp_timing_sum_prices(program, timing);
+    ghp_timing_sum_costs(program, timing);
     return GHP_OK;
 }
 
@@ -397,7 +397,7 @@ static enum ghp_status match_all(struct machine_state *s)
 static enum ghp_status fail_stuck(const struct machine_state *s)
 {
     for (int k = 0; k < s->n_actors; k++) {
-        const struct lane *compute = &s->actors[k].lanes[GHP_STREAM_COMPUTE];
+        const struct stream_state *compute = &s->actors[k].streams[GHP_STREAM_COMPUTE];
         if (compute->n == 0 || compute->running) continue;
         return GHP_FAIL(GHP_ERR_INTERNAL,
                         "the program of stage %d waits for itself at instruction %d; report this",
@@ -411,7 +411,7 @@ static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
     double step_s = 0.0;
     int steps = 0;
     for (int k = 0; k < s->n_actors; k++) {
-        if (s->actors[k].lanes[GHP_STREAM_COMPUTE].n == 0) return GHP_OK;
+        if (s->actors[k].streams[GHP_STREAM_COMPUTE].n == 0) return GHP_OK;
         post(s, &s->actors[k]);
     }
     if (!find_period(s, &step_s, &steps)) return fail_stuck(s);
@@ -425,10 +425,10 @@ static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
     return GHP_OK;
 }
 
-/* `programs` and `prices`: n of them. */
+/* `programs` and `costs`: n of them. */
 static enum ghp_status simulate(int n, const struct ghp_program *programs,
                                 const struct ghp_overlap *overlap,
-                                const struct ghp_price *const *prices, struct ghp_timing *timings)
+                                const struct ghp_cost *const *costs, struct ghp_timing *timings)
 {
     struct actor *actors = ghp_alloc((size_t)n, sizeof *actors);
     struct machine_state s = {.overlap = overlap, .n_actors = n, .actors = actors};
@@ -436,7 +436,7 @@ static enum ghp_status simulate(int n, const struct ghp_program *programs,
     int opened = 0;
 
     for (; opened < n && status == GHP_OK; opened++)
-        status = actor_open(&actors[opened], &programs[opened], prices[opened], &timings[opened]);
+        status = actor_open(&actors[opened], &programs[opened], costs[opened], &timings[opened]);
     if (status == GHP_OK) status = match_all(&s);
     s.recorded_step = -2;
     if (status == GHP_OK) status = play(&s, timings);
@@ -448,35 +448,35 @@ static enum ghp_status simulate(int n, const struct ghp_program *programs,
     return status;
 }
 
-enum ghp_status ghp_simulate_priced(const struct ghp_program *program,
+enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
                                     const struct ghp_overlap *overlap,
-                                    const struct ghp_price *prices, struct ghp_timing *timing)
+                                    const struct ghp_cost *costs, struct ghp_timing *timing)
 {
     *timing = (struct ghp_timing){0};
-    return simulate(1, program, overlap, &prices, timing);
+    return simulate(1, program, overlap, &costs, timing);
 }
 
-enum ghp_status ghp_simulate_all_priced(const struct ghp_programs *programs,
+enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
                                         const struct ghp_overlap *overlap,
-                                        const struct ghp_price *const *prices,
+                                        const struct ghp_cost *const *costs,
                                         struct ghp_timing *timings)
 {
     memset(timings, 0, (size_t)programs->n * sizeof *timings);
-    return simulate(programs->n, programs->of, overlap, prices, timings);
+    return simulate(programs->n, programs->of, overlap, costs, timings);
 }
 
-static enum ghp_status price_program(const struct ghp_program *program,
-                                     const struct ghp_profile *profile, struct ghp_price **prices)
+static enum ghp_status cost_program(const struct ghp_program *program,
+                                     const struct ghp_profile *profile, struct ghp_cost **costs)
 {
-    const struct ghp_company company = ghp_company_of(program);
+    const struct ghp_contention contention = ghp_contention_of(program);
 
-    *prices = ghp_alloc((size_t)program->n_instrs, sizeof **prices);
-    if (*prices == NULL) return GHP_NO_MEMORY();
+    *costs = ghp_alloc((size_t)program->n_instrs, sizeof **costs);
+    if (*costs == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
 
-        GHP_TRY(ghp_profile_price(profile, instr, program->extent.workers, &(*prices)[i]));
-        (*prices)[i].seconds = ghp_price_here(instr, &(*prices)[i], company);
+        GHP_TRY(ghp_profile_cost(profile, instr, program->problem.workers, &(*costs)[i]));
+        (*costs)[i].seconds = ghp_cost_contended(instr, &(*costs)[i], contention);
     }
     return GHP_OK;
 }
@@ -484,28 +484,28 @@ static enum ghp_status price_program(const struct ghp_program *program,
 enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
                              struct ghp_timing *timing)
 {
-    struct ghp_price *prices = NULL;
-    enum ghp_status status = price_program(program, profile, &prices);
+    struct ghp_cost *costs = NULL;
+    enum ghp_status status = cost_program(program, profile, &costs);
     *timing = (struct ghp_timing){0};
-    if (status == GHP_OK) status = ghp_simulate_priced(program, &profile->overlap, prices, timing);
-    free(prices);
+    if (status == GHP_OK) status = ghp_simulate_with_costs(program, &profile->overlap, costs, timing);
+    free(costs);
     return status;
 }
 
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
                                  const struct ghp_profile *profile, struct ghp_timing *timings)
 {
-    struct ghp_price *prices[GHP_MAX_STAGES] = {NULL};
-    const struct ghp_price *borrowed[GHP_MAX_STAGES];
+    struct ghp_cost *costs[GHP_MAX_STAGES] = {NULL};
+    const struct ghp_cost *borrowed[GHP_MAX_STAGES];
     enum ghp_status status = GHP_OK;
     memset(timings, 0, (size_t)programs->n * sizeof *timings);
     for (int k = 0; k < programs->n && status == GHP_OK; k++) {
-        status = price_program(&programs->of[k], profile, &prices[k]);
-        borrowed[k] = prices[k];
+        status = cost_program(&programs->of[k], profile, &costs[k]);
+        borrowed[k] = costs[k];
     }
     if (status == GHP_OK)
-        status = ghp_simulate_all_priced(programs, &profile->overlap, borrowed, timings);
+        status = ghp_simulate_all_with_costs(programs, &profile->overlap, borrowed, timings);
     for (int k = 0; k < programs->n; k++)
-        free(prices[k]);
+        free(costs[k]);
     return status;
 }

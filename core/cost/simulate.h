@@ -9,7 +9,7 @@ enum ghp_phase { /* where a step's seconds go; they sum to the step */
                  GHP_PHASE_FORWARD,
                  GHP_PHASE_BACKWARD_DATA,
                  GHP_PHASE_BACKWARD_WEIGHT,
-                 GHP_PHASE_RESHARD, /* blocking exchanges and their packing, batch_norm sums included */
+                 GHP_PHASE_RESHARD, /* blocking reshards and their packing, batch_norm sums included */
                  GHP_PHASE_UPDATE,
                  GHP_PHASE_LOAD,
                  GHP_PHASE_EXPOSED, /* compute stream waits for reductions, or for other stages */
@@ -18,7 +18,7 @@ enum ghp_phase { /* where a step's seconds go; they sum to the step */
 
 struct ghp_instr_time { /* in one steady step; seconds from that step's start */
     double start_s, finish_s;
-    struct ghp_price price; /* without slowdown */
+    struct ghp_cost cost; /* without slowdown */
 };
 
 struct ghp_timing {
@@ -29,22 +29,22 @@ struct ghp_timing {
     double origin_s;   /* when its step starts, after the first stage's */
     double serial_s;   /* everything after everything: no overlap */
     double phase_s[GHP_PHASE_COUNT];
-    double measured_share; /* part of the priced seconds whose source is `measured` */
+    double measured_share; /* part of the costed seconds whose source is `measured` */
     double error_s;        /* spread of the sum, independent terms: half interquartile */
     int n_instrs;
     struct ghp_instr_time *instrs; /* one per instruction, program order; owned */
 };
 
-/* Prices every instruction and simulates steps until the period repeats.
- * Returns GHP_ERR_MISSING where the profile has no price.
+/* Costs every instruction and simulates steps until the period repeats.
+ * Returns GHP_ERR_MISSING where the profile has no cost.
  * Source docs/time-model.md. Tested tests/core/cost/test_simulate.c */
 enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
                              struct ghp_timing *timing);
 
-/* The same with the prices at hand, one an instruction: for the same program again where only some prices change. */
-enum ghp_status ghp_simulate_priced(const struct ghp_program *program,
+/* The same with the costs at hand, one an instruction: for the same program again where only some costs change. */
+enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
                                     const struct ghp_overlap *overlap,
-                                    const struct ghp_price *prices, struct ghp_timing *timing);
+                                    const struct ghp_cost *costs, struct ghp_timing *timing);
 
 /* All stages together, coupled by their transfers: the period is common to all.
  *
@@ -53,9 +53,9 @@ enum ghp_status ghp_simulate_priced(const struct ghp_program *program,
  * Returns   as ghp_simulate; GHP_ERR_INTERNAL where the programs wait for each other: no timing can end such a step */
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
                                  const struct ghp_profile *profile, struct ghp_timing *timings);
-enum ghp_status ghp_simulate_all_priced(const struct ghp_programs *programs,
+enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
                                         const struct ghp_overlap *overlap,
-                                        const struct ghp_price *const *prices,
+                                        const struct ghp_cost *const *costs,
                                         struct ghp_timing *timings);
 void ghp_timing_release(struct ghp_timing *timing);
 enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr);

@@ -4,8 +4,8 @@
 
 #include "core/cost/simulate.h"
 
-/* The sums of a timing's prices. */
-void ghp_timing_sum_prices(const struct ghp_program *program, struct ghp_timing *timing);
+/* The sums of a timing's costs. */
+void ghp_timing_sum_costs(const struct ghp_program *program, struct ghp_timing *timing);
 
 /* Its times from the start of the recorded step on, and the sums of its phases. */
 void ghp_timing_sum_phases(const struct ghp_program *program, double start_s,

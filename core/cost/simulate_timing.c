@@ -40,19 +40,19 @@ void ghp_timing_release(struct ghp_timing *timing)
     memset(timing, 0, sizeof *timing);
 }
 
-void ghp_timing_sum_prices(const struct ghp_program *program, struct ghp_timing *timing)
+void ghp_timing_sum_costs(const struct ghp_program *program, struct ghp_timing *timing)
 {
     double measured_s = 0.0, all_s = 0.0, square_s = 0.0;
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
-        const struct ghp_price *price = &timing->instrs[i].price;
-        all_s += price->seconds;
-        measured_s += price->source == GHP_SOURCE_MEASURED ? price->seconds : 0.0;
-        double half = price->spread * price->seconds / 2.0;
+        const struct ghp_cost *cost = &timing->instrs[i].cost;
+        all_s += cost->seconds;
+        measured_s += cost->source == GHP_SOURCE_MEASURED ? cost->seconds : 0.0;
+        double half = cost->spread * cost->seconds / 2.0;
         square_s += half * half;
         *(instr->stream == GHP_STREAM_COMPUTE ? &timing->compute_s
           : instr->stream == GHP_STREAM_COMM  ? &timing->comm_s
-                                              : &timing->transfer_s) += price->seconds;
+                                              : &timing->transfer_s) += cost->seconds;
     }
     timing->serial_s = timing->compute_s + timing->comm_s + timing->transfer_s;
     timing->measured_share = all_s > 0.0 ? measured_s / all_s : 0.0;

@@ -36,7 +36,7 @@ static void add_instr(const struct ghp_program *program, const struct ghp_instr 
     term->sent_bytes += (double)ghp_instr_sent_bytes(instr);
     switch (instr->kind) {
     case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: term->exchange_s += seconds; break;
+    case GHP_INSTR_STAT_REDUCE: term->reshard_s += seconds; break;
     case GHP_INSTR_METRIC_REDUCE: term->reduce_s += seconds; break;
     case GHP_INSTR_UPDATE: term->update_s += seconds; break;
     case GHP_INSTR_LOAD: term->forward_s += seconds; break;
@@ -70,7 +70,7 @@ void ghp_terms_of(const struct ghp_program *program, const struct ghp_timing *ti
                   struct ghp_term *terms)
 {
     for (int i = 0; i < program->n_instrs; ++i)
-        add_instr(program, &program->instrs[i], timing->instrs[i].price.seconds, n_layers, terms);
+        add_instr(program, &program->instrs[i], timing->instrs[i].cost.seconds, n_layers, terms);
     add_waiting(program, timing, n_layers, terms);
 }
 
@@ -84,7 +84,7 @@ double ghp_terms_around(const struct ghp_program *program, const struct ghp_timi
 
         if (instr->kind != GHP_INSTR_RESHARD) continue;
         if (model->edges[instr->edge].from == layer || model->edges[instr->edge].to == layer)
-            sum_s += timing->instrs[i].price.seconds;
+            sum_s += timing->instrs[i].cost.seconds;
     }
     return sum_s;
 }

@@ -1,7 +1,7 @@
 /* core/cost/terms.h - what each layer of a simulated program costs, term by term.
  *
- * Terms are priced alone, without waiting and slowdown, so they sum to the two streams' work, not to the step; but for
- * `exposed_s`, which is waiting.  A reduction of several layers together is shared out by their bytes; a layout change
+ * Terms are costed alone, without waiting and slowdown, so they sum to the two streams' work, not to the step; but for
+ * `exposed_s`, which is waiting.  A reduction of several layers together is shared out by their bytes; a reshard
  * belongs to the layer that reads.
  *
  * Tested  tests/planner/alternatives/test_break_even.c (they sum to the streams' work and to the exposed waiting) */
@@ -11,7 +11,7 @@
 #include "core/cost/simulate.h"
 
 struct ghp_term { /* of one layer; seconds a step */
-    double forward_s, backward_s, exchange_s, reduce_s, update_s;
+    double forward_s, backward_s, reshard_s, reduce_s, update_s;
     double exposed_s; /* computation waits before this layer for its reduction; slowdown included */
     double sent_bytes; /* by one worker */
 };
@@ -23,7 +23,7 @@ struct ghp_term { /* of one layer; seconds a step */
 void ghp_terms_of(const struct ghp_program *program, const struct ghp_timing *timing, int n_layers,
                   struct ghp_term *terms);
 
-/* Seconds of the layout changes on all edges of a layer, before it and after it. */
+/* Seconds of the reshards on all edges of a layer, before it and after it. */
 double ghp_terms_around(const struct ghp_program *program, const struct ghp_timing *timing,
                         const struct ghp_model *model, int layer);
 

@@ -114,7 +114,7 @@ static enum ghp_status read_statistics(const struct ghp_node *at, struct ghp_nor
         samples = strtoll(text + 6, &end, 10);
         sound = *end == '\0' && samples <= GHP_MODEL_SIZE;
     }
-    norm->ghost = (int64_t)samples;
+    norm->ghost_batch = (int64_t)samples;
     free(text);
     if (sound) return GHP_OK;
     GHP_TRY(ghp_json_get(at, "statistics", &where));

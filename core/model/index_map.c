@@ -36,7 +36,7 @@ static bool small_enough(struct ghp_shape s)
            s.w <= MAX_SAMPLE / (s.c * s.h);
 }
 
-enum ghp_status ghp_gather_check_view(const struct ghp_layer *layer)
+enum ghp_status ghp_index_map_check_view(const struct ghp_layer *layer)
 {
     const struct ghp_view *view = &layer->view;
     int64_t least, most;
@@ -66,7 +66,7 @@ enum ghp_status ghp_gather_check_view(const struct ghp_layer *layer)
     return GHP_OK;
 }
 
-enum ghp_status ghp_gather_check_pad(struct ghp_layer *layer)
+enum ghp_status ghp_index_map_check_pad(struct ghp_layer *layer)
 {
     const struct ghp_border *b = &layer->border;
     const int64_t in[3] = {layer->in.c, layer->in.h, layer->in.w};
@@ -94,7 +94,7 @@ enum ghp_status ghp_gather_check_pad(struct ghp_layer *layer)
     return GHP_OK;
 }
 
-bool ghp_gather_keeps_channels(const struct ghp_layer *layer)
+bool ghp_index_map_keeps_channels(const struct ghp_layer *layer)
 {
     const struct ghp_view *view = &layer->view;
     int64_t plane = layer->in.h * layer->in.w, least, most;

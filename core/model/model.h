@@ -103,7 +103,7 @@ struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes *
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;
     /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
-    int64_t ghost;
+    int64_t ghost_batch;
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
     double ratio;          /* dropout: probability of zero, [0, 1) */

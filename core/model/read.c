@@ -227,14 +227,14 @@ static enum ghp_status keep_text(const struct ghp_node *at, struct ghp_model *mo
 enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *model)
 {
     static const char *const keys[] = {"format", "name", "input", "layers", NULL};
-    static const char *const formats[] = {FORMAT, NULL};
+    static const char *const memory_formats[] = {FORMAT, NULL};
     struct reader reader = {.model = model, .names = json_object()};
     enum ghp_status status;
     int format;
 
     *model = (struct ghp_model){0};
     GHP_TRY_GOTO(status, ghp_json_only_keys(at, keys), out);
-    GHP_TRY_GOTO(status, ghp_json_choice(at, "format", formats, &format), out);
+    GHP_TRY_GOTO(status, ghp_json_choice(at, "format", memory_formats, &format), out);
     GHP_TRY_GOTO(status, ghp_json_text(at, "name", &model->name), out);
     GHP_TRY_GOTO(status, read_layers(at, &reader), out);
     status = keep_text(at, model);

@@ -198,8 +198,8 @@ static enum ghp_status shape_of(const struct ghp_model *model, struct ghp_layer 
     case GHP_OP_ADD:
     case GHP_OP_MUL:
     case GHP_OP_CONCAT: return join_shape(model, layer);
-    case GHP_OP_VIEW: return ghp_gather_check_view(layer);
-    case GHP_OP_PAD: return ghp_gather_check_pad(layer);
+    case GHP_OP_VIEW: return ghp_index_map_check_view(layer);
+    case GHP_OP_PAD: return ghp_index_map_check_pad(layer);
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: layer->out.c = layer->in.c; return window_shape(layer);
     case GHP_OP_GLOBAL_AVG_POOL: layer->out = (struct ghp_shape){layer->in.c, 1, 1}; return GHP_OK;

@@ -90,9 +90,9 @@ static void put_norm(struct object at, const struct ghp_layer *layer)
         put_real(at, "epsilon", n->epsilon, 1e-5);
         put_real(at, "momentum", n->momentum, 0.1);
         if (n->local_stats) put(at, "statistics", json_string("local"));
-        if (n->ghost > 0)
+        if (n->ghost_batch > 0)
             put(at, "statistics",
-                                json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost));
+                                json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost_batch));
     }
     if (layer->op != GHP_OP_LRN) return;
     put_int(at, "size", n->size, 0);

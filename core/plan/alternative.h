@@ -1,4 +1,4 @@
-/* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its runner-up, and when the choice flips.
+/* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its second best, and when the choice flips.
  *
  * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile.  They are filled by
  * planner/alternatives/alternatives.h and planner/alternatives/break_even.h; nothing here computes.
@@ -30,12 +30,12 @@ enum ghp_quantity {
 
 #define GHP_QUANTITY_FACTOR 1000 /* how far from the nominal value anything is looked for */
 
-/* One split of one layer, all other layers as planned. Seconds a step; terms are priced alone, without slowdown. */
+/* One split of one layer, all other layers as planned. Seconds a step; terms are costed alone, without slowdown. */
 struct ghp_choice_cost {
     struct ghp_split split;
     double step_s; /* the whole simulated step */
     double forward_s, backward_s;
-    double exchange_s; /* layout changes before and after the layer, both ways */
+    double reshard_s; /* reshards before and after the layer, both ways */
     double reduce_s;   /* its share of the gradient reduction */
     double exposed_s;  /* of that: computation waits for it */
     double update_s;
@@ -47,14 +47,14 @@ struct ghp_change { /* what a plan would have instead */
     struct ghp_split split;
 };
 
-/* Where a plan and a rival are equally fast, all else fixed. */
+/* Where a plan and a second best are equally fast, all else fixed. */
 struct ghp_break_even {
     enum ghp_quantity quantity;
     double nominal;   /* what the plan was made for; memory: 0 is no limit */
     double low, high; /* nearest value below and above; NAN: none within GHP_QUANTITY_FACTOR */
 };
 
-/* Runner-up for one layer: the best plan found without the layer's split. */
+/* Second best for one layer: the best plan found without the layer's split. */
 struct ghp_alternative {
     int layer;
     struct ghp_split split;
@@ -71,7 +71,7 @@ const char *ghp_quantity_name(enum ghp_quantity quantity); /* "inter_bandwidth_B
 const char *ghp_quantity_unit(enum ghp_quantity quantity); /* of tables */
 double ghp_quantity_scale(enum ghp_quantity quantity);     /* shown = value * scale */
 
-/* The splits of a runner-up: the plan's own, but for the layer and its changes.
+/* The splits of a second best: the plan's own, but for the layer and its changes.
  *
  * own, splits   one a layer; splits is filled */
 void ghp_alternative_splits(const struct ghp_alternative *alternative, const struct ghp_split *own,

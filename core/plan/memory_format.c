@@ -57,10 +57,10 @@ static bool stays(const struct ghp_lowering *how, int layer)
     return true;
 }
 
-bool ghp_formats_hold(const struct ghp_lowering *how, const bool *blocked)
+bool ghp_memory_format_holds(const struct ghp_lowering *how, const bool *nchw16c)
 {
     for (int v = 0; v < how->model->n_layers; ++v)
-        if (blocked[v] && !stays(how, v)) return false;
+        if (nchw16c[v] && !stays(how, v)) return false;
     return true;
 }
 
@@ -88,24 +88,24 @@ static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
 {
     return instr->local.op == GHP_OP_CONV2D &&
            !ghp_profile_knows(d->profile, &instr->local, instr->pass,
-                              (struct ghp_blocked){.said = true});
+                              (struct ghp_nchw16c){.said = true});
 }
 
 /* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a convolution
- * of one known price has it in all. */
-static enum ghp_status price_in(const struct deciding *d, const struct ghp_instr *instr,
-                                struct ghp_blocked blocked, double *seconds)
+ * of one known cost has it in all. */
+static enum ghp_status cost_in(const struct deciding *d, const struct ghp_instr *instr,
+                                struct ghp_nchw16c nchw16c, double *seconds)
 {
     struct ghp_instr asked = *instr;
-    struct ghp_price price;
+    struct ghp_cost cost;
 
     *seconds = INFINITY;
-    if ((blocked.x || blocked.y) && !is_unknown(d, instr) &&
-        !ghp_profile_knows(d->profile, &instr->local, instr->pass, blocked))
+    if ((nchw16c.x || nchw16c.y) && !is_unknown(d, instr) &&
+        !ghp_profile_knows(d->profile, &instr->local, instr->pass, nchw16c))
         return GHP_OK;
-    asked.blocked = blocked;
-    GHP_TRY(ghp_profile_price(d->profile, &asked, d->workers, &price));
-    *seconds = price.seconds;
+    asked.nchw16c = nchw16c;
+    GHP_TRY(ghp_profile_cost(d->profile, &asked, d->workers, &cost));
+    *seconds = cost.seconds;
     return GHP_OK;
 }
 
@@ -150,10 +150,10 @@ static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *inst
     if (y >= 0) d->whole[y] = d->whole[y] || whole_y;
     d->blind = d->blind || (d->splits[instr->layer].kind == GHP_SPLIT_DATA && is_unknown(d, instr));
     for (int i = 0; i < 4; ++i) {
-        const struct ghp_blocked blocked = {true, i / 2 == 1 && whole_x, i % 2 == 1 && whole_y};
+        const struct ghp_nchw16c nchw16c = {true, i / 2 == 1 && whole_x, i % 2 == 1 && whole_y};
 
-        GHP_TRY(price_in(d, instr, blocked, &cost[i / 2][i % 2]));
-        d->choice = d->choice || ((blocked.x || blocked.y) && !isinf(cost[i / 2][i % 2]));
+        GHP_TRY(cost_in(d, instr, nchw16c, &cost[i / 2][i % 2]));
+        d->choice = d->choice || ((nchw16c.x || nchw16c.y) && !isinf(cost[i / 2][i % 2]));
     }
     for (int label = 0; label < 2 && (x < 0 || y < 0 || x == y); ++label)
         d->graph.own[x >= 0 ? x : y][label] += cost[x >= 0 && label][y >= 0 && label];
@@ -176,7 +176,7 @@ static void forbid(struct deciding *d, const struct ghp_lowering *how)
             d->graph.own[piece_of(d, v)][1] = INFINITY;
 }
 
-static enum ghp_status solve(struct deciding *d, bool *blocked)
+static enum ghp_status solve(struct deciding *d, bool *nchw16c)
 {
     bool *label = ghp_alloc((size_t)d->model->n_layers, sizeof *label);
     double cost = 0;
@@ -184,13 +184,13 @@ static enum ghp_status solve(struct deciding *d, bool *blocked)
         label == NULL ? GHP_NO_MEMORY() : ghp_labelling_solve(&d->graph, label, &cost);
 
     for (int v = 0; v < d->model->n_layers && status == GHP_OK; ++v)
-        blocked[v] = piece_of(d, v) >= 0 && label[piece_of(d, v)];
+        nchw16c[v] = piece_of(d, v) >= 0 && label[piece_of(d, v)];
     free(label);
     return status;
 }
 
-enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                   const struct ghp_profile *profile, bool *blocked, bool *choice)
+enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                   const struct ghp_profile *profile, bool *nchw16c, bool *choice)
 {
     size_t layers = (size_t)how->model->n_layers;
     struct ghp_lowering plain = *how;
@@ -198,7 +198,7 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
         .model = how->model,
         .profile = profile,
         .splits = splits,
-        .workers = how->extent.workers,
+        .workers = how->problem.workers,
         .piece = ghp_alloc(layers, sizeof *d.piece),
         .whole = ghp_alloc(layers, sizeof *d.whole),
         .graph = {.n = how->model->n_layers, .own = ghp_alloc(layers, sizeof *d.graph.own)}};
@@ -206,16 +206,16 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     enum ghp_status status =
         d.piece == NULL || d.whole == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
-    memset(blocked, 0, layers * sizeof *blocked);
+    memset(nchw16c, 0, layers * sizeof *nchw16c);
     *choice = false;
-    plain.blocked = NULL;
-    if (status != GHP_OK || !ghp_profile_has_formats(profile)) goto done;
+    plain.nchw16c = NULL;
+    if (status != GHP_OK || !ghp_profile_has_memory_formats(profile)) goto done;
     GHP_TRY_GOTO(status, ghp_lower_all(&plain, splits, &programs), done);
     make_pieces(&d);
     GHP_TRY_GOTO(status, add_programs(&d, &programs), done);
     *choice = d.choice && !d.blind;
     forbid(&d, how);
-    if (*choice) status = solve(&d, blocked);
+    if (*choice) status = solve(&d, nchw16c);
 done:
     ghp_programs_release(&programs);
     free(d.graph.pairs);

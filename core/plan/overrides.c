@@ -5,49 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum ghp_status ghp_edits_add(struct ghp_edits *edits, const char *key, const char *from,
+enum ghp_status ghp_overrides_add(struct ghp_overrides *overrides, const char *key, const char *from,
                               const char *to)
 {
-    struct ghp_edit *grown = realloc(edits->edit, ((size_t)edits->n + 1) * sizeof *grown);
-    struct ghp_edit *last;
+    struct ghp_override *grown = realloc(overrides->override, ((size_t)overrides->n + 1) * sizeof *grown);
+    struct ghp_override *last;
 
     if (grown == NULL) return GHP_NO_MEMORY();
-    edits->edit = grown;
-    last = &edits->edit[edits->n++];
-    *last = (struct ghp_edit){strdup(key), strdup(from), strdup(to)};
+    overrides->override = grown;
+    last = &overrides->override[overrides->n++];
+    *last = (struct ghp_override){strdup(key), strdup(from), strdup(to)};
     return last->key == NULL || last->from == NULL || last->to == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-enum ghp_status ghp_edits_copy(const struct ghp_edits *from, struct ghp_edits *to)
+enum ghp_status ghp_overrides_copy(const struct ghp_overrides *from, struct ghp_overrides *to)
 {
     enum ghp_status status = GHP_OK;
 
-    *to = (struct ghp_edits){0};
+    *to = (struct ghp_overrides){0};
     for (int i = 0; i < from->n && status == GHP_OK; ++i)
-        status = ghp_edits_add(to, from->edit[i].key, from->edit[i].from, from->edit[i].to);
-    if (status != GHP_OK) ghp_edits_release(to);
+        status = ghp_overrides_add(to, from->override[i].key, from->override[i].from, from->override[i].to);
+    if (status != GHP_OK) ghp_overrides_release(to);
     return status;
 }
 
-void ghp_edits_release(struct ghp_edits *edits)
+void ghp_overrides_release(struct ghp_overrides *overrides)
 {
-    if (edits == NULL) return;
-    for (int i = 0; i < edits->n; ++i) {
-        free(edits->edit[i].key);
-        free(edits->edit[i].from);
-        free(edits->edit[i].to);
+    if (overrides == NULL) return;
+    for (int i = 0; i < overrides->n; ++i) {
+        free(overrides->override[i].key);
+        free(overrides->override[i].from);
+        free(overrides->override[i].to);
     }
-    free(edits->edit);
-    *edits = (struct ghp_edits){0};
+    free(overrides->override);
+    *overrides = (struct ghp_overrides){0};
 }
 
-char *ghp_edits_text(const struct ghp_edits *edits, char *out, size_t n)
+char *ghp_overrides_format(const struct ghp_overrides *overrides, char *out, size_t n)
 {
     size_t used = 0;
 
     out[0] = '\0';
-    for (int i = 0; i < edits->n && used < n; ++i) {
-        const struct ghp_edit *e = &edits->edit[i];
+    for (int i = 0; i < overrides->n && used < n; ++i) {
+        const struct ghp_override *e = &overrides->override[i];
         int wrote = snprintf(out + used, n - used, "%s%s %s -> %s", i > 0 ? ", " : "", e->key,
                              e->from, e->to);
 
@@ -58,12 +58,12 @@ char *ghp_edits_text(const struct ghp_edits *edits, char *out, size_t n)
     return out;
 }
 
-json_t *ghp_edits_json(const struct ghp_edits *edits)
+json_t *ghp_overrides_json(const struct ghp_overrides *overrides)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < edits->n; ++i) {
-        const struct ghp_edit *e = &edits->edit[i];
+    for (int i = 0; i < overrides->n; ++i) {
+        const struct ghp_override *e = &overrides->override[i];
 
         if (json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "key", e->key, "from",
                                                    e->from, "to", e->to)) == 0)
@@ -74,7 +74,7 @@ json_t *ghp_edits_json(const struct ghp_edits *edits)
     return array;
 }
 
-static enum ghp_status read_items(const struct ghp_node *array, size_t n, struct ghp_edits *edits)
+static enum ghp_status read_items(const struct ghp_node *array, size_t n, struct ghp_overrides *overrides)
 {
     static const char *const keys[] = {"key", "from", "to", NULL};
 
@@ -87,22 +87,22 @@ static enum ghp_status read_items(const struct ghp_node *array, size_t n, struct
         GHP_TRY(ghp_json_text_n(&item, "key", key, sizeof key));
         GHP_TRY(ghp_json_text_n(&item, "from", from, sizeof from));
         GHP_TRY(ghp_json_text_n(&item, "to", to, sizeof to));
-        GHP_TRY(ghp_edits_add(edits, key, from, to));
+        GHP_TRY(ghp_overrides_add(overrides, key, from, to));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_edits_read(const struct ghp_node *object, const char *key,
-                               struct ghp_edits *edits)
+enum ghp_status ghp_overrides_read(const struct ghp_node *object, const char *key,
+                               struct ghp_overrides *overrides)
 {
     struct ghp_node array;
     enum ghp_status status;
     size_t n;
 
-    *edits = (struct ghp_edits){0};
+    *overrides = (struct ghp_overrides){0};
     if (!ghp_json_has(object, key)) return GHP_OK;
     GHP_TRY(ghp_json_array(object, key, &array, &n));
-    status = read_items(&array, n, edits);
-    if (status != GHP_OK) ghp_edits_release(edits);
+    status = read_items(&array, n, overrides);
+    if (status != GHP_OK) ghp_overrides_release(overrides);
     return status;
 }

@@ -20,7 +20,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     if (plan == NULL) return;
     ghp_model_release(&plan->model);
     ghp_profile_release(&plan->profile);
-    ghp_edits_release(&plan->what_if);
+    ghp_overrides_release(&plan->what_if);
     for (int i = 0; i < plan->n_baselines; ++i) {
         free(plan->baselines[i].strategy);
         free(plan->baselines[i].reason);
@@ -33,7 +33,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->splits);
     free(plan->shares);
     free(plan->recompute);
-    free(plan->blocked);
+    free(plan->nchw16c);
     free(plan->strategy);
     free(plan->model_path);
     free(plan->profile_path);
@@ -45,53 +45,53 @@ void ghp_plan_release(struct ghp_plan *plan)
 }
 
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
-                              struct ghp_extent extent)
+                              struct ghp_problem problem)
 {
-    int multiple = 1; /* least common multiple of the degrees; divides N as they do */
+    int multiple = 1; /* least common multiple of the TP sizes; divides N as they do */
 
     for (int i = 0; i < model->n_layers; ++i)
-        multiple = multiple / (int)ghp_gcd(multiple, splits[i].degree) * splits[i].degree;
-    return extent.workers / multiple;
+        multiple = multiple / (int)ghp_gcd(multiple, splits[i].tp_size) * splits[i].tp_size;
+    return problem.workers / multiple;
 }
 
 enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, struct ghp_split split)
 {
     const struct ghp_staging *s = &plan->staging;
     int stage = ghp_stage_of(s, layer);
-    int rank = ghp_stage_representative(s, stage, plan->extent);
-    struct ghp_seat seat = ghp_seat_of(s, plan->model.n_layers, plan->extent, rank);
+    int rank = ghp_stage_representative(s, stage, plan->problem);
+    struct ghp_placement placement = ghp_placement_of(s, plan->model.n_layers, plan->problem, rank);
 
-    GHP_TRY(ghp_split_check(&plan->model.layers[layer], split, seat.extent));
-    if (ghp_stage_takes_degree(s, stage, plan->extent, split.degree)) return GHP_OK;
+    GHP_TRY(ghp_split_check(&plan->model.layers[layer], split, placement.problem));
+    if (ghp_stage_takes_tp_size(s, stage, plan->problem, split.tp_size)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' is split over %d workers, which do not divide its stage into "
                     "blocks of equal shares; use a degree that does",
-                    plan->model.layers[layer].name, split.degree);
+                    plan->model.layers[layer].name, split.tp_size);
 }
 
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
 {
-    int workers = plan->extent.workers;
+    int workers = plan->problem.workers;
 
-    if (plan->staging.n < 2 && plan->shares == NULL) GHP_TRY(ghp_extent_check(plan->extent));
+    if (plan->staging.n < 2 && plan->shares == NULL) GHP_TRY(ghp_problem_check(plan->problem));
     if (plan->groups < 1 || plan->group_size < 1 || workers % plan->groups != 0 ||
         workers / plan->groups != plan->group_size)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "%d groups of %d workers are not %d workers; make groups x group_size the workers",
             plan->groups, plan->group_size, workers);
-    GHP_TRY(ghp_staging_check(&plan->staging, &plan->model, plan->extent));
+    GHP_TRY(ghp_staging_check(&plan->staging, &plan->model, plan->problem));
     if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the stages have %d workers together, but a group has %d; make them equal",
                         ghp_staging_group(&plan->staging, workers), plan->group_size);
     for (int i = 0; i < plan->model.n_layers; ++i) {
         GHP_TRY(ghp_plan_check_split(plan, i, plan->splits[i]));
-        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].degree != 0)
+        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].tp_size != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' is split over %d workers, but its group has %d; use a "
                             "degree that divides %d, or larger groups",
-                            plan->model.layers[i].name, plan->splits[i].degree, plan->group_size,
+                            plan->model.layers[i].name, plan->splits[i].tp_size, plan->group_size,
                             plan->group_size);
     }
     return GHP_OK;
@@ -108,17 +108,17 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
 {
     return (struct ghp_lowering){
         .model = &plan->model,
-        .extent = plan->extent,
+        .problem = plan->problem,
         .element_bytes = profile->element_bytes,
         .bucket_bytes = plan->bucket_bytes,
-        .samples_ahead = profile->samples_ahead,
+        .prefetch = profile->prefetch,
         .staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging,
-        .blocked = plan->blocked,
+        .nchw16c = plan->nchw16c,
         .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
     };
 }
 
-/* Of all stages' priced seconds, the part that was measured. */
+/* Of all stages' costed seconds, the part that was measured. */
 static double measured_share(const struct ghp_timing *timings, int n)
 {
     double measured_s = 0, all_s = 0;
@@ -219,7 +219,7 @@ static enum ghp_status compare(const struct ghp_prediction *said,
 }
 
 /* Whether the plan has what no search is about, so that it may be faster than the best plan searched for: a bucket size,
- * unequal shares, layers made again. */
+ * unequal shares, layers recomputed. */
 static bool found_by_trial(const struct ghp_plan *plan)
 {
     return plan->bucket_bytes > 0 || plan->shares != NULL || plan->recompute != NULL;
@@ -285,7 +285,7 @@ static enum ghp_status check_cost(const struct ghp_plan *plan, const struct ghp_
     return compare(&plan->predicted, &found);
 }
 
-/* The runners-up by the whole profile: the plan does not carry their prices. */
+/* The second-best choices by the whole profile: the plan does not carry their costs. */
 static enum ghp_status check_alternatives(const struct ghp_plan *plan,
                                           const struct ghp_profile *profile)
 {
@@ -323,11 +323,11 @@ enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_pr
                         profile->numerics, ghp_precision_name(ghp_profile_precision(profile)));
     GHP_TRY(check_cost(plan, profile));
     if (profile != &plan->profile) {
-        /* the prices that ghp-run will compare with are the same */
+        /* the costs that ghp-run will compare with are the same */
         enum ghp_status status = check_cost(plan, &plan->profile);
 
         if (status != GHP_OK) {
-            ghp_status_prefix("by the prices inside the plan");
+            ghp_status_prefix("by the costs inside the plan");
             return status;
         }
         GHP_TRY(check_alternatives(plan, profile));

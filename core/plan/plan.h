@@ -39,7 +39,7 @@ struct ghp_certificate {
 
 struct ghp_plan {
     struct ghp_model model;
-    struct ghp_extent extent;
+    struct ghp_problem problem;
     int groups, group_size;   /* G, K: N = G K; canonical unless asked for */
     char *strategy;           /* "auto", "data", "model", "owt", "given" */
     struct ghp_split *splits; /* one a layer */
@@ -48,11 +48,11 @@ struct ghp_plan {
     int64_t *shares; /* one a worker, or NULL; owned */
     bool *recompute; /* one a layer, or NULL; owned */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
-    bool *blocked;
+    bool *nchw16c;
     int64_t bucket_bytes;
     int64_t memory_limit_bytes; /* 0: none */
     struct ghp_profile profile; /* subset, with the machine */
-    struct ghp_edits what_if;   /* what was edited in it; none: as measured */
+    struct ghp_overrides what_if;   /* what was overridden in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
     char *model_path, *profile_path; /* as given, for messages and --verify */
     struct ghp_prediction predicted;
@@ -68,11 +68,11 @@ enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan);
 enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan);
 void ghp_plan_release(struct ghp_plan *plan);
 
-/* The largest G whose K all degrees divide. */
+/* The largest G whose K all TP sizes divide. */
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
-                              struct ghp_extent extent);
+                              struct ghp_problem problem);
 
-/* Structural soundness: N = G K, stages and micro-batches, degrees divide K (or their stage's workers), every split fits
+/* Structural soundness: N = G K, stages and micro-batches, TP sizes divide K (or their stage's workers), every split fits
  * its layer. */
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan);
 

@@ -11,7 +11,7 @@
 #define NONE "none"
 #define MAX_VALUE 1e300
 
-enum { MAX_DEGREE = 1 << 20, N_SPLIT_KINDS = GHP_SPLIT_FULL + 1, NAME_BYTES = 128 };
+enum { MAX_TP_SIZE = 1 << 20, N_SPLIT_KINDS = GHP_SPLIT_FULL + 1, NAME_BYTES = 128 };
 
 static const char *const quantity_names[] = {
 #define QUANTITY_TEXT(id, text, unit, scale) text,
@@ -24,7 +24,7 @@ static const char *const quantity_names[] = {
 json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split)
 {
     return json_pack("{s:s, s:s, s:i}", "layer", plan->model.layers[layer].name, "split",
-                     ghp_split_kind_name(split.kind), "degree", split.degree);
+                     ghp_split_kind_name(split.kind), "degree", split.tp_size);
 }
 
 static json_t *value_json(double value)
@@ -39,9 +39,9 @@ static json_t *choices_json(const struct ghp_alternative *a, int *failed)
     for (int i = 0; i < a->n_choices; ++i) {
         const struct ghp_choice_cost *c = &a->choices[i];
         json_t *item = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "split",
-                                 ghp_split_kind_name(c->split.kind), "degree", c->split.degree,
+                                 ghp_split_kind_name(c->split.kind), "degree", c->split.tp_size,
                                  "predicted_step_s", c->step_s, "forward_s", c->forward_s,
-                                 "backward_s", c->backward_s, "exchange_s", c->exchange_s,
+                                 "backward_s", c->backward_s, "exchange_s", c->reshard_s,
                                  "reduce_s", c->reduce_s, "exposed_s", c->exposed_s, "update_s",
                                  c->update_s, "peak_bytes", (json_int_t)c->peak_bytes);
 
@@ -119,14 +119,14 @@ double ghp_plan_alternatives_sum(const struct ghp_plan *plan)
 enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split *split)
 {
     const char *kinds[N_SPLIT_KINDS + 1] = {NULL};
-    int64_t degree = 0;
+    int64_t tp_size = 0;
     int kind = 0;
 
     for (int i = 0; i < N_SPLIT_KINDS; ++i)
         kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
     GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
-    GHP_TRY(ghp_json_int(at, "degree", 1, MAX_DEGREE, &degree));
-    *split = (struct ghp_split){(enum ghp_split_kind)kind, (int)degree};
+    GHP_TRY(ghp_json_int(at, "degree", 1, MAX_TP_SIZE, &tp_size));
+    *split = (struct ghp_split){(enum ghp_split_kind)kind, (int)tp_size};
     return GHP_OK;
 }
 
@@ -191,7 +191,7 @@ static enum ghp_status read_choice(const struct ghp_node *at, struct ghp_choice_
     GHP_TRY(ghp_json_real(at, "predicted_step_s", 0, GHP_PLAN_MAX_SECONDS, &c->step_s));
     GHP_TRY(ghp_json_real(at, "forward_s", 0, GHP_PLAN_MAX_SECONDS, &c->forward_s));
     GHP_TRY(ghp_json_real(at, "backward_s", 0, GHP_PLAN_MAX_SECONDS, &c->backward_s));
-    GHP_TRY(ghp_json_real(at, "exchange_s", 0, GHP_PLAN_MAX_SECONDS, &c->exchange_s));
+    GHP_TRY(ghp_json_real(at, "exchange_s", 0, GHP_PLAN_MAX_SECONDS, &c->reshard_s));
     GHP_TRY(ghp_json_real(at, "reduce_s", 0, GHP_PLAN_MAX_SECONDS, &c->reduce_s));
     GHP_TRY(ghp_json_real(at, "exposed_s", 0, GHP_PLAN_MAX_SECONDS, &c->exposed_s));
     GHP_TRY(ghp_json_real(at, "update_s", 0, GHP_PLAN_MAX_SECONDS, &c->update_s));

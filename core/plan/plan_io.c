@@ -1,4 +1,4 @@
-/* core/plan/plan_io.c - the plan file: the decision first, then its predictions and proof, then the model and the prices.
+/* core/plan/plan_io.c - the plan file: the decision first, then its predictions and proof, then the model and the costs.
  *
  * Self-contained: the model and the needed part of the profile are embedded whole.  The hashes of the model and the
  * machine are made from what is embedded and checked when loading; the profile's is that of the whole file. */
@@ -97,14 +97,14 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
 {
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
-        plan->strategy != NULL ? plan->strategy : "given", "workers", plan->extent.workers,
-        "global_batch", (json_int_t)plan->extent.global_batch, "groups", plan->groups, "group_size",
+        plan->strategy != NULL ? plan->strategy : "given", "workers", plan->problem.workers,
+        "global_batch", (json_int_t)plan->problem.global_batch, "groups", plan->groups, "group_size",
         plan->group_size, "bucket_bytes", (json_int_t)plan->bucket_bytes, "memory_limit_bytes",
         (json_int_t)plan->memory_limit_bytes);
     int failed = root == NULL;
 
     ghp_plan_put_staging(root, plan, &failed);
-    ghp_plan_put_formats(root, plan, &failed);
+    ghp_plan_put_memory_format(root, plan, &failed);
     put(root, "splits", splits_json(plan, &failed), &failed);
     put(root, "predicted", prediction_json(&plan->predicted), &failed);
     put(root, "baselines", baselines_json(plan, &failed), &failed);
@@ -113,7 +113,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     put_text(root, "break_even_search", plan->break_even_search, &failed);
     put_text(root, "model_path", plan->model_path, &failed);
     put_text(root, "profile_path", plan->profile_path, &failed);
-    if (plan->what_if.n > 0) put(root, "what_if", ghp_edits_json(&plan->what_if), &failed);
+    if (plan->what_if.n > 0) put(root, "what_if", ghp_overrides_json(&plan->what_if), &failed);
     put(root, "model_hash", hash_json(plan->model.hash), &failed);
     put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
     put(root, "machine_hash", hash_json(machine_hash), &failed);
@@ -193,10 +193,10 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
                 "this is the place of layer '%s'; list the layers in the model's order",
                 layer->name);
         GHP_TRY(ghp_plan_read_split(&item, &plan->splits[i]));
-        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].degree != 0)
+        if (plan->staging.n < 2 && plan->group_size % plan->splits[i].tp_size != 0)
             return ghp_json_fail(&item, GHP_ERR_INPUT,
                                  "the degree %d does not divide the group of %d; use one that does",
-                                 plan->splits[i].degree, plan->group_size);
+                                 plan->splits[i].tp_size, plan->group_size);
         if (ghp_plan_check_split(plan, (int)i, plan->splits[i]) != GHP_OK)
             return ghp_json_fail(&item, GHP_ERR_INPUT, "%s", ghp_status_message());
     }
@@ -250,16 +250,16 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
 }
 
 /* Workers, batch and groups, and what must hold among them. */
-static enum ghp_status read_extent(const struct ghp_node *root, struct ghp_plan *plan)
+static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan *plan)
 {
     int64_t workers = 0, groups = 0, group_size = 0;
     struct ghp_node at;
 
     GHP_TRY(ghp_json_int(root, "workers", 1, MAX_WORKERS, &workers));
-    GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_C(1) << 40, &plan->extent.global_batch));
+    GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_C(1) << 40, &plan->problem.global_batch));
     GHP_TRY(ghp_json_int(root, "groups", 1, MAX_WORKERS, &groups));
     GHP_TRY(ghp_json_int(root, "group_size", 1, MAX_WORKERS, &group_size));
-    plan->extent.workers = (int)workers;
+    plan->problem.workers = (int)workers;
     plan->groups = (int)groups;
     plan->group_size = (int)group_size;
     if (groups * group_size != workers) {
@@ -267,10 +267,10 @@ static enum ghp_status read_extent(const struct ghp_node *root, struct ghp_plan 
         return ghp_json_fail(
             &at, GHP_ERR_INPUT,
             "%d groups of %d are not %d workers; make groups x group_size the workers",
-            plan->groups, plan->group_size, plan->extent.workers);
+            plan->groups, plan->group_size, plan->problem.workers);
     }
     GHP_TRY(ghp_plan_read_staging(root, plan));
-    if (plan->staging.n < 2 && plan->shares == NULL && ghp_extent_check(plan->extent) != GHP_OK) {
+    if (plan->staging.n < 2 && plan->shares == NULL && ghp_problem_check(plan->problem) != GHP_OK) {
         GHP_TRY(ghp_json_get(root, "global_batch", &at));
         return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
     }
@@ -309,7 +309,7 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
     GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
     GHP_TRY(check_hash(root, "model_hash", plan->model_hash, plan->model.hash));
     GHP_TRY(check_hash(root, "machine_hash", plan->machine_hash, machine_hash));
-    GHP_TRY(ghp_edits_read(root, "what_if", &plan->what_if));
+    GHP_TRY(ghp_overrides_read(root, "what_if", &plan->what_if));
     GHP_TRY(ghp_json_opt_text(root, "model_path", &plan->model_path));
     return ghp_json_opt_text(root, "profile_path", &plan->profile_path);
 }
@@ -339,9 +339,9 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     plan->strategy = strdup(strategies[strategy]);
     if (plan->strategy == NULL) return GHP_NO_MEMORY();
     GHP_TRY(read_parts(root, plan));
-    GHP_TRY(read_extent(root, plan));
+    GHP_TRY(read_problem(root, plan));
     GHP_TRY(read_splits(root, plan));
-    GHP_TRY(ghp_plan_read_formats(root, plan));
+    GHP_TRY(ghp_plan_read_memory_format(root, plan));
     GHP_TRY(ghp_json_get(root, "predicted", &at));
     GHP_TRY(read_prediction(&at, &plan->predicted));
     GHP_TRY(read_baselines(root, plan));

@@ -12,8 +12,8 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
 enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
 
 /* The key blocked; left out where nobody says. Read after the splits, which it must suit. */
-void ghp_plan_put_formats(json_t *root, const struct ghp_plan *plan, int *failed);
-enum ghp_status ghp_plan_read_formats(const struct ghp_node *root, struct ghp_plan *plan);
+void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed);
+enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct ghp_plan *plan);
 
 /* Whether the layer can take the split in its stage, or in the plan's group. */
 enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
@@ -21,7 +21,7 @@ enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
 
 /* {"layer", "split", "degree"}. */
 json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split);
-/* The keys split and degree. */
+/* The keys of a split. */
 enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split *split);
 
 /* Values of the keys; *failed is set where memory is short. */

@@ -1,4 +1,4 @@
-/* core/plan/plan_staging.c - stages, micro-batches, shares, what is made again and what lies blocked, in the plan file. A plan without any of them
+/* core/plan/plan_staging.c - stages, micro-batches, shares, what is recomputed and what lies blocked, in the plan file. A plan without any of them
  * has none of the keys. */
 #include "core/plan/plan_private.h"
 
@@ -45,7 +45,7 @@ static json_t *shares_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < plan->extent.workers; ++i)
+    for (int i = 0; i < plan->problem.workers; ++i)
         *failed |= json_array_append_new(array, json_integer((json_int_t)plan->shares[i]));
     return array;
 }
@@ -62,10 +62,10 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
         put(root, "recompute", marked_json(plan, plan->recompute, failed), failed);
 }
 
-void ghp_plan_put_formats(json_t *root, const struct ghp_plan *plan, int *failed)
+void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed)
 {
-    if (plan->blocked != NULL)
-        put(root, "blocked", marked_json(plan, plan->blocked, failed), failed);
+    if (plan->nchw16c != NULL)
+        put(root, "blocked", marked_json(plan, plan->nchw16c, failed), failed);
 }
 
 /* ---- loading ---- */
@@ -90,8 +90,8 @@ static enum ghp_status read_stage(const struct ghp_node *item, struct ghp_plan *
     GHP_TRY(ghp_json_only_keys(item, keys));
     GHP_TRY(ghp_json_get(item, "first_layer", &name));
     GHP_TRY(find_layer(&name, &plan->model, &stage->first_layer));
-    GHP_TRY(ghp_json_int(item, "workers", 1, plan->extent.workers, &workers));
-    GHP_TRY(ghp_json_opt_int(item, "grain", 0, plan->extent.workers, &grain));
+    GHP_TRY(ghp_json_int(item, "workers", 1, plan->problem.workers, &workers));
+    GHP_TRY(ghp_json_opt_int(item, "grain", 0, plan->problem.workers, &grain));
     stage->workers = (int)workers;
     stage->grain = (int)grain;
     return GHP_OK;
@@ -123,10 +123,10 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
 
     if (json_object_get(root->value, "shares") == NULL) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "shares", &array, &n));
-    if (n != (size_t)plan->extent.workers)
+    if (n != (size_t)plan->problem.workers)
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are %zu shares for %d workers; give each one", n,
-                             plan->extent.workers);
+                             plan->problem.workers);
     plan->shares = ghp_alloc(n, sizeof *plan->shares);
     if (plan->shares == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; ++i) {
@@ -137,7 +137,7 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
         plan->shares[i] = (int64_t)json_integer_value(item.value);
     }
     plan->staging.shares = plan->shares;
-    plan->staging.speeds = ghp_speeds_of(&plan->profile.speeds, plan->extent.workers);
+    plan->staging.speeds = ghp_speeds_of(&plan->profile.speeds, plan->problem.workers);
     return GHP_OK;
 }
 
@@ -168,14 +168,14 @@ static enum ghp_status read_recompute(const struct ghp_node *root, struct ghp_pl
     return GHP_OK;
 }
 
-enum ghp_status ghp_plan_read_formats(const struct ghp_node *root, struct ghp_plan *plan)
+enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct ghp_plan *plan)
 {
     const struct ghp_lowering how = {.model = &plan->model, .staging = &plan->staging};
     struct ghp_node array;
     size_t n;
 
-    GHP_TRY(read_marked(root, "blocked", &plan->model, &plan->blocked));
-    if (plan->blocked == NULL || ghp_formats_hold(&how, plan->blocked)) return GHP_OK;
+    GHP_TRY(read_marked(root, "blocked", &plan->model, &plan->nchw16c));
+    if (plan->nchw16c == NULL || ghp_memory_format_holds(&how, plan->nchw16c)) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "blocked", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,
                          "a layer whose output is loaded or passes between stages cannot lie "
@@ -194,7 +194,7 @@ enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_pl
     plan->staging.pipeline = (enum ghp_pipeline)pipeline;
     GHP_TRY(read_shares(root, plan));
     GHP_TRY(read_recompute(root, plan));
-    if (ghp_staging_check(&plan->staging, &plan->model, plan->extent) != GHP_OK)
+    if (ghp_staging_check(&plan->staging, &plan->model, plan->problem) != GHP_OK)
         return ghp_json_fail(root, GHP_ERR_INPUT, "%s", ghp_status_message());
     return GHP_OK;
 }

@@ -1,7 +1,7 @@
 /* core/plan/space.c - what plans can ask for: pieces of every layer and edge, each distinct one visited once.
  *
  * Pieces are lowered for rank 0: the program is the same on all ranks but for which samples and channels it holds,
- * and those enter no price. */
+ * and those enter no cost. */
 #include "core/plan/space.h"
 #include "core/base/hash.h"
 
@@ -162,7 +162,7 @@ static enum ghp_status take_layers(struct space *space)
     const struct ghp_model *model = space->how.model;
 
     for (int layer = 0; layer < model->n_layers; ++layer) {
-        int n = ghp_split_choices(&model->layers[layer], space->how.extent, space->from,
+        int n = ghp_split_choices(&model->layers[layer], space->how.problem, space->from,
                                   GHP_MAX_CHOICES);
 
         for (int i = 0; i < n; ++i) {
@@ -178,7 +178,7 @@ static enum ghp_status take_metrics(struct space *space)
 {
     const struct ghp_model *model = space->how.model;
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
-    int n = ghp_split_choices(loss, space->how.extent, space->from, GHP_MAX_CHOICES);
+    int n = ghp_split_choices(loss, space->how.problem, space->from, GHP_MAX_CHOICES);
 
     for (int i = 0; i < n; ++i) {
         struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
@@ -186,7 +186,7 @@ static enum ghp_status take_metrics(struct space *space)
                                   .comm = GHP_COMM_ALL_REDUCE,
                                   .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
 
-        instr.ranks = ghp_ranks_replica(0, space->from[i].degree, space->how.extent.workers);
+        instr.ranks = ghp_ranks_replica(0, space->from[i].tp_size, space->how.problem.workers);
         GHP_TRY(space->take(space, &instr, space->from[i]));
     }
     return GHP_OK;
@@ -199,8 +199,8 @@ static enum ghp_status take_edges(struct space *space)
     for (int edge = 0; edge < model->n_edges; ++edge) {
         const struct ghp_layer *producer = &model->layers[model->edges[edge].from];
         const struct ghp_layer *consumer = &model->layers[model->edges[edge].to];
-        int n = ghp_split_choices(producer, space->how.extent, space->from, GHP_MAX_CHOICES);
-        int m = ghp_split_choices(consumer, space->how.extent, space->to, GHP_MAX_CHOICES);
+        int n = ghp_split_choices(producer, space->how.problem, space->from, GHP_MAX_CHOICES);
+        int m = ghp_split_choices(consumer, space->how.problem, space->to, GHP_MAX_CHOICES);
 
         for (int i = 0; i < n; ++i) {
             for (int j = 0; j < m; ++j) {
@@ -214,11 +214,11 @@ static enum ghp_status take_edges(struct space *space)
 }
 
 static enum ghp_status space_open(struct space *space, const struct ghp_model *model,
-                                  struct ghp_extent extent, int element_bytes)
+                                  struct ghp_problem problem, int element_bytes)
 {
-    GHP_TRY(ghp_extent_check(extent));
+    GHP_TRY(ghp_problem_check(problem));
     space->how.model = model;
-    space->how.extent = extent;
+    space->how.problem = problem;
     space->how.element_bytes = element_bytes;
     space->from = ghp_alloc(GHP_MAX_CHOICES, sizeof *space->from);
     space->to = ghp_alloc(GHP_MAX_CHOICES, sizeof *space->to);
@@ -234,13 +234,13 @@ static void space_close(struct space *space)
     free(space->from);
 }
 
-enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_extent extent,
+enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_problem problem,
                                  ghp_space_local_fn *visit, void *context)
 {
     struct space space = {.take = take_local, .set = {.item_bytes = sizeof(struct keyed)}};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY_GOTO(status, space_open(&space, model, extent, 4), done);
+    GHP_TRY_GOTO(status, space_open(&space, model, problem, 4), done);
     GHP_TRY_GOTO(status, take_layers(&space), done);
     for (size_t i = 0; i < space.set.n_items && status == GHP_OK; ++i)
         status = visit(context, &((const struct keyed *)(const void *)space.set.items)[i].item);
@@ -249,13 +249,13 @@ done:
     return status;
 }
 
-enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_extent extent,
+enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_problem problem,
                                 int element_bytes, ghp_space_comm_fn *visit, void *context)
 {
     struct space space = {.take = take_comm, .set = {.item_bytes = sizeof(struct ghp_space_comm)}};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY_GOTO(status, space_open(&space, model, extent, element_bytes), done);
+    GHP_TRY_GOTO(status, space_open(&space, model, problem, element_bytes), done);
     GHP_TRY_GOTO(status, take_layers(&space), done);
     GHP_TRY_GOTO(status, take_edges(&space), done);
     GHP_TRY_GOTO(status, take_metrics(&space), done);

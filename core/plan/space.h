@@ -34,19 +34,19 @@ typedef enum ghp_status ghp_space_comm_fn(void *context, const struct ghp_space_
 
 /* Calls visit once for each distinct (local operation, pass) of training the model by any plan.
  *
- * model, extent   the extent must pass ghp_extent_check
+ * model, problem   the problem must pass ghp_problem_check
  * visit, context  called in the order of layers, then splits, then the program's order
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (extent); GHP_ERR_NO_MEMORY; what visit returns
+ * Returns   GHP_OK; GHP_ERR_INPUT (problem); GHP_ERR_NO_MEMORY; what visit returns
  * Local */
-enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_extent extent,
+enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_problem problem,
                                  ghp_space_local_fn *visit, void *context);
 
 /* The same for each distinct (operation, count, stride, bytes).  Gradient reductions are visited layer by layer: a
  * plan that gathers several into a bucket asks for the sum of their bytes.
  *
  * element_bytes   2, 4 or 8 */
-enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_extent extent,
+enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_problem problem,
                                 int element_bytes, ghp_space_comm_fn *visit, void *context);
 
 #endif

@@ -67,7 +67,7 @@ enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *mode
     return status;
 }
 
-const char *ghp_staging_text(const struct ghp_staging *s, const struct ghp_model *model, char *text,
+const char *ghp_staging_format(const struct ghp_staging *s, const struct ghp_model *model, char *text,
                              size_t n)
 {
     size_t used = 0;
@@ -86,7 +86,7 @@ const char *ghp_staging_text(const struct ghp_staging *s, const struct ghp_model
     if (used < n && s->shares != NULL)
         used += (size_t)snprintf(text + used, n - used, "%sunequal shares", used > 0 ? ", " : "");
     if (used < n && s->recompute != NULL)
-        snprintf(text + used, n - used, "%ssome layers made again", used > 0 ? ", " : "");
+        snprintf(text + used, n - used, "%ssome layers recomputed", used > 0 ? ", " : "");
     return text;
 }
 
@@ -114,9 +114,9 @@ static void put_shares(const int64_t *shares, const double *speed, int workers, 
     }
 }
 
-const char *ghp_shares_text(const struct ghp_plan *plan, char *text, size_t n)
+const char *ghp_shares_format(const struct ghp_plan *plan, char *text, size_t n)
 {
-    int workers = plan->extent.workers;
+    int workers = plan->problem.workers;
     const double *speed = ghp_speeds_of(&plan->profile.speeds, workers);
     double most = 1;
 

@@ -1,8 +1,8 @@
-/* core/plan/what_if.c - the table of keys, and how each edit reaches the prices; the rules are in what_if.h. */
+/* core/plan/what_if.c - the table of keys, and how each override reaches the costs; the rules are in what_if.h. */
 #include "core/plan/what_if.h"
 
 #include "core/base/embed.h"
-#include "core/plan/profile_edit.h"
+#include "core/plan/profile_scale.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -20,13 +20,13 @@ enum key {
     KEY_INTRA_BANDWIDTH,
     KEY_INTER_LATENCY,
     KEY_INTER_BANDWIDTH,
-    KEY_LAW_FLOPS,
-    KEY_LAW_MEMORY,
-    KEY_LAW_BATCH,
+    KEY_ANALYTIC_FLOPS,
+    KEY_ANALYTIC_MEMORY,
+    KEY_ANALYTIC_BATCH,
     KEY_OVERLAP_COMPUTE,
     KEY_OVERLAP_COMM,
     KEY_OVERLAP_LINK,
-    KEY_OVERLAP_QUEUE,
+    KEY_OVERLAP_QUEUEING_DELAY,
     KEY_SPEED_COMPUTE,
     KEY_SPEED_MEMORY,
     KEY_SLOW_WORKER,
@@ -49,15 +49,15 @@ static const struct {
     {"intra.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "between two workers of a node"},
     {"inter.latency_s", "s", 0, 1e6, REAL, "of a message between two nodes"},
     {"inter.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "of one node's link, shared by its workers"},
-    {"law.flops_per_s", "FLOP/s", 1, 1e24, REAL, "of one worker, in a profile by law"},
-    {"law.memory_Bps", "bytes/s", 0, 1e18, REAL, "of one worker, in a profile by law; 0: free"},
+    {"law.flops_per_s", "FLOP/s", 1, 1e24, REAL, "of one worker, in a profile by the analytic model"},
+    {"law.memory_Bps", "bytes/s", 0, 1e18, REAL, "of one worker, in a profile by the analytic model; 0: free"},
     {"law.batch_half", "samples", 0, 1e9, REAL,
      "of a worker, at which it reaches half of law.flops_per_s; 0: all of it at any"},
-    {"overlap.compute", "", 1, 1e3, REAL, "slowdown of computation beside a reduction"},
+    {"overlap.compute", "", 1, 1e3, REAL, "slowdown of computation concurrent with a reduction"},
     {"overlap.comm", "", 1, 1e3, REAL, "slowdown of a reduction beside computation"},
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and an exchange side by side"},
     {"overlap.queue_s", "s", 0, 1e6, REAL,
-     "what an exchange waits beside a reduction, however short"},
+     "what an exchange waits concurrent with a reduction, however short"},
     {"speed.compute", "", 1e-6, 1e6, REAL, "operations run this many times as fast"},
     {"speed.memory", "", 1e-6, 1e6, REAL, "copies, updates and loads run this many times as fast"},
     {"slow.worker", "", 0, 1 << 20, WHOLE, "the rank of a worker that is slower, by slow.factor"},
@@ -97,13 +97,13 @@ static void read_values(const struct ghp_profile *p, int workers, double *v)
     v[KEY_INTRA_BANDWIDTH] = m->intra.bandwidth_Bps;
     v[KEY_INTER_LATENCY] = m->inter.latency_s;
     v[KEY_INTER_BANDWIDTH] = m->inter.bandwidth_Bps;
-    v[KEY_LAW_FLOPS] = p->law.flops_per_s;
-    v[KEY_LAW_MEMORY] = p->law.memory_Bps;
-    v[KEY_LAW_BATCH] = p->law.batch_half;
+    v[KEY_ANALYTIC_FLOPS] = p->analytic.flops_per_s;
+    v[KEY_ANALYTIC_MEMORY] = p->analytic.memory_Bps;
+    v[KEY_ANALYTIC_BATCH] = p->analytic.batch_half;
     v[KEY_OVERLAP_COMPUTE] = p->overlap.compute;
     v[KEY_OVERLAP_COMM] = p->overlap.comm;
     v[KEY_OVERLAP_LINK] = p->overlap.link;
-    v[KEY_OVERLAP_QUEUE] = p->overlap.queue_s;
+    v[KEY_OVERLAP_QUEUEING_DELAY] = p->overlap.queueing_delay_s;
     v[KEY_SPEED_COMPUTE] = v[KEY_SPEED_MEMORY] = v[KEY_SLOW_FACTOR] = 1;
     v[KEY_SLOW_WORKER] = -1; /* none */
 }
@@ -169,19 +169,19 @@ static enum ghp_status read_set(const char *text, struct values *to)
     return read_value(k, equals + 1, &to->v[k]);
 }
 
-/* Refuses edits that would say nothing or say two things. */
+/* Refuses overrides that would say nothing or say two things. */
 static enum ghp_status check_sets(const struct ghp_profile *profile, const struct values *to)
 {
     if (to->set[KEY_NODES] && to->set[KEY_WORKERS_PER_NODE])
         return GHP_FAIL(GHP_ERR_USAGE, "--set nodes and --set workers_per_node both say how the "
                                        "workers lie; give one of them");
-    for (int k = KEY_LAW_FLOPS; k <= KEY_LAW_BATCH; ++k)
+    for (int k = KEY_ANALYTIC_FLOPS; k <= KEY_ANALYTIC_BATCH; ++k)
         if (to->set[k] && profile->n_ops > 0)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "--set %s would not reach the %d operations that this profile has "
                             "entries of; use --set %s=FACTOR",
                             keys[k].name, profile->n_ops,
-                            keys[k == KEY_LAW_FLOPS ? KEY_SPEED_COMPUTE : KEY_SPEED_MEMORY].name);
+                            keys[k == KEY_ANALYTIC_FLOPS ? KEY_SPEED_COMPUTE : KEY_SPEED_MEMORY].name);
     if (to->set[KEY_SLOW_WORKER] != to->set[KEY_SLOW_FACTOR])
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--set slow.worker and --set slow.factor say together who is "
@@ -231,7 +231,7 @@ static enum ghp_status set_machine(const struct ghp_what_if *w, struct values *t
     return (int)to->v[KEY_CORES] != m->cores ? set_cores(m, (int)to->v[KEY_CORES]) : GHP_OK;
 }
 
-/* The machine that edits start from: the one given, with the profile's links where it has none. */
+/* The machine that overrides start from: the one given, with the profile's links where it has none. */
 static enum ghp_status start_machine(const struct ghp_what_if *w, const struct ghp_machine *old,
                                      struct ghp_machine *m)
 {
@@ -241,7 +241,7 @@ static enum ghp_status start_machine(const struct ghp_what_if *w, const struct g
     return GHP_OK;
 }
 
-/* ---- prices ---- */
+/* ---- costs ---- */
 
 /* What the change makes of a worker. */
 struct change {
@@ -252,16 +252,16 @@ struct change {
     double compute, memory;            /* times as fast */
 };
 
-static double law_s(const struct ghp_machine *machine, const struct ghp_comm_entry *e, int workers)
+static double analytic_s(const struct ghp_machine *machine, const struct ghp_comm_entry *e, int workers)
 {
     struct ghp_ranks ranks = {.count = e->count, .stride = e->stride};
 
     return ghp_machine_comm_s(machine, e->op, e->bytes, ranks, workers);
 }
 
-/* Reprices one measured collective; the workers that ran beside it are those of the profile, or where it was measured
+/* Re-costs one measured collective; the workers that ran beside it are those of the profile, or where it was measured
  * with fewer than its span, those of the plan (as core/cost/profile_comm.c takes it). */
-static void reprice_comm(const struct change *c, struct ghp_comm_entry *e)
+static void update_comm_cost(const struct change *c, struct ghp_comm_entry *e)
 {
     int64_t span = (int64_t)e->count * e->stride;
     int before = c->profile->workers >= span ? c->profile->workers : c->workers;
@@ -271,26 +271,26 @@ static void reprice_comm(const struct change *c, struct ghp_comm_entry *e)
     /* a link without figures before is only given some: the ratio is one */
     if (!(old.intra.bandwidth_Bps > 0)) old.intra = c->machine->intra;
     if (!(old.inter.bandwidth_Bps > 0)) old.inter = c->machine->inter;
-    ratio = law_s(c->machine, e, c->moved ? c->workers : before) / law_s(&old, e, before);
+    ratio = analytic_s(c->machine, e, c->moved ? c->workers : before) / analytic_s(&old, e, before);
     if (!isfinite(ratio) || same(ratio, 1)) return; /* not finite: neither machine has the link */
     e->seconds *= ratio;
-    e->source = GHP_SOURCE_LAW;
+    e->source = GHP_SOURCE_ANALYTIC;
 }
 
 static void speed_rate(struct ghp_rate *rate, double factor)
 {
     if (same(factor, 1) || !(rate->bandwidth_Bps > 0)) return;
     rate->bandwidth_Bps *= factor;
-    rate->source = GHP_SOURCE_LAW;
+    rate->source = GHP_SOURCE_ANALYTIC;
 }
 
-static void reprice(const struct change *c, struct ghp_profile *p)
+static void update_cost(const struct change *c, struct ghp_profile *p)
 {
     for (int i = 0; i < p->n_comms; ++i)
-        reprice_comm(c, &p->comms[i]);
+        update_comm_cost(c, &p->comms[i]);
     for (int i = 0; i < p->n_ops && !same(c->compute, 1); ++i) {
         ghp_op_entry_scale(&p->ops[i], 1 / c->compute);
-        p->ops[i].source = GHP_SOURCE_LAW;
+        p->ops[i].source = GHP_SOURCE_ANALYTIC;
     }
     speed_rate(&p->copy, c->memory);
     speed_rate(&p->update, c->memory);
@@ -328,7 +328,7 @@ static bool is_recorded(const struct ghp_what_if *w, const struct values *from,
     if (k == KEY_SLOW_FACTOR) return to->set[k];
     if (k == KEY_WORKERS_PER_NODE && to->set[k] && !same(from->v[KEY_NODES], to->v[KEY_NODES]))
         return true;
-    if (k == KEY_OVERLAP_QUEUE && to->set[k] &&
+    if (k == KEY_OVERLAP_QUEUEING_DELAY && to->set[k] &&
         !same(from->v[KEY_INTER_BANDWIDTH], to->v[KEY_INTER_BANDWIDTH]))
         return true; /* it would follow the link */
     return to->set[k] && differs;
@@ -336,7 +336,7 @@ static bool is_recorded(const struct ghp_what_if *w, const struct values *from,
 
 static enum ghp_status record(const struct ghp_what_if *w, const struct ghp_profile *profile,
                               const struct values *from, const struct values *to,
-                              struct ghp_edits *edits)
+                              struct ghp_overrides *overrides)
 {
     uint64_t old_hash = 0, new_hash = 0;
 
@@ -344,13 +344,13 @@ static enum ghp_status record(const struct ghp_what_if *w, const struct ghp_prof
         GHP_TRY(ghp_machine_hash(&profile->machine, &old_hash));
         GHP_TRY(ghp_machine_hash(w->machine, &new_hash));
         if (old_hash != new_hash)
-            GHP_TRY(ghp_edits_add(edits, "machine", profile->machine.name, w->machine_name));
+            GHP_TRY(ghp_overrides_add(overrides, "machine", profile->machine.name, w->machine_name));
     }
     for (int k = 0; k < KEY_COUNT; ++k) {
         char before[32], after[32];
 
         if (!is_recorded(w, from, to, k)) continue;
-        GHP_TRY(ghp_edits_add(edits, keys[k].name,
+        GHP_TRY(ghp_overrides_add(overrides, keys[k].name,
                               ghp_text_number(from->v[k], before, sizeof before),
                               ghp_text_number(to->v[k], after, sizeof after)));
     }
@@ -385,14 +385,14 @@ static double queue_after(const struct values *from, const struct values *to)
     double before = from->v[KEY_INTER_BANDWIDTH], after = to->v[KEY_INTER_BANDWIDTH];
     bool crossed = from->v[KEY_NODES] > 1; /* else it is not that link's queue */
 
-    if (to->set[KEY_OVERLAP_QUEUE] || !crossed || !(before > 0) || !(after > 0))
-        return to->v[KEY_OVERLAP_QUEUE];
-    return from->v[KEY_OVERLAP_QUEUE] * before / after;
+    if (to->set[KEY_OVERLAP_QUEUEING_DELAY] || !crossed || !(before > 0) || !(after > 0))
+        return to->v[KEY_OVERLAP_QUEUEING_DELAY];
+    return from->v[KEY_OVERLAP_QUEUEING_DELAY] * before / after;
 }
 
 /* ---- the whole ---- */
 
-/* Prices, laws and machine of the profile as the values say; takes the machine over. */
+/* Costs, analytic models and machine of the profile as the values say; takes the machine over. */
 static enum ghp_status change_profile(const struct ghp_what_if *w, const struct values *from,
                                       const struct values *to, struct ghp_machine *machine,
                                       struct ghp_profile *profile)
@@ -405,63 +405,63 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
                        .memory = to->v[KEY_SPEED_MEMORY]};
 
     share_node(w, from, to, &c);
-    reprice(&c, profile);
-    profile->law.flops_per_s =
-        to->set[KEY_LAW_FLOPS] ? to->v[KEY_LAW_FLOPS] : profile->law.flops_per_s * c.compute;
-    profile->law.memory_Bps =
-        to->set[KEY_LAW_MEMORY] ? to->v[KEY_LAW_MEMORY] : profile->law.memory_Bps * c.memory;
-    profile->law.batch_half = to->v[KEY_LAW_BATCH];
+    update_cost(&c, profile);
+    profile->analytic.flops_per_s =
+        to->set[KEY_ANALYTIC_FLOPS] ? to->v[KEY_ANALYTIC_FLOPS] : profile->analytic.flops_per_s * c.compute;
+    profile->analytic.memory_Bps =
+        to->set[KEY_ANALYTIC_MEMORY] ? to->v[KEY_ANALYTIC_MEMORY] : profile->analytic.memory_Bps * c.memory;
+    profile->analytic.batch_half = to->v[KEY_ANALYTIC_BATCH];
     profile->overlap = (struct ghp_overlap){
         .compute = to->v[KEY_OVERLAP_COMPUTE],
         .comm = to->v[KEY_OVERLAP_COMM],
         .link = to->v[KEY_OVERLAP_LINK],
         .comm_long = to->set[KEY_OVERLAP_COMM] ? 0 : profile->overlap.comm_long,
-        .queue_s = queue_after(from, to)};
+        .queueing_delay_s = queue_after(from, to)};
     ghp_machine_release(&profile->machine);
     profile->machine = *machine;
     *machine = (struct ghp_machine){0};
     GHP_TRY(slow_worker(to, w->workers, profile));
-    return ghp_profile_seal(profile);
+    return ghp_profile_finalize(profile);
 }
 
 enum ghp_status ghp_what_if_apply(const struct ghp_what_if *what_if, struct ghp_profile *profile,
-                                  struct ghp_edits *edits)
+                                  struct ghp_overrides *overrides)
 {
     struct values from = {0}, to = {0};
     struct ghp_machine machine = {0}, measured;
     enum ghp_status status;
 
-    if (edits != NULL) *edits = (struct ghp_edits){0};
+    if (overrides != NULL) *overrides = (struct ghp_overrides){0};
     read_values(profile, what_if->workers, from.v);
     GHP_TRY_GOTO(status, start_machine(what_if, &profile->machine, &machine), done);
     measured = profile->machine;
-    profile->machine = machine; /* for a moment: the values that edits start from */
+    profile->machine = machine; /* for a moment: the values that overrides start from */
     read_values(profile, what_if->workers, to.v);
     profile->machine = measured;
     GHP_TRY_GOTO(status, read_sets(what_if, profile, &to), done);
     GHP_TRY_GOTO(status, set_machine(what_if, &to, &machine), done);
-    if (edits != NULL) GHP_TRY_GOTO(status, record(what_if, profile, &from, &to, edits), done);
+    if (overrides != NULL) GHP_TRY_GOTO(status, record(what_if, profile, &from, &to, overrides), done);
     status = change_profile(what_if, &from, &to, &machine, profile);
 done:
     ghp_machine_release(&machine);
-    if (status != GHP_OK) ghp_edits_release(edits);
+    if (status != GHP_OK) ghp_overrides_release(overrides);
     return status;
 }
 
 enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profile *profile)
 {
-    struct ghp_what_if w = {.machine = &plan->profile.machine, .workers = plan->extent.workers};
+    struct ghp_what_if w = {.machine = &plan->profile.machine, .workers = plan->problem.workers};
     char texts[KEY_COUNT][64];
     const char *set[KEY_COUNT];
 
     for (int i = 0; i < plan->what_if.n; ++i) {
-        const struct ghp_edit *e = &plan->what_if.edit[i];
+        const struct ghp_override *e = &plan->what_if.override[i];
 
         /* the machine, with its nodes, is the plan's */
         if (strcmp(e->key, "machine") == 0 || strcmp(e->key, keys[KEY_NODES].name) == 0) continue;
         if (w.n_set >= KEY_COUNT)
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "the plan names more edits than there are keys; make it again");
+                            "the plan names more overrides than there are keys; make it again");
         snprintf(texts[w.n_set], sizeof texts[0], "%s=%s", e->key, e->to);
         set[w.n_set] = texts[w.n_set];
         ++w.n_set;

@@ -1,19 +1,19 @@
-/* core/plan/what_if.h - edits of a profile for planning ahead: more nodes, other links, faster workers.
+/* core/plan/what_if.h - overrides of a profile for planning ahead: more nodes, other links, faster workers.
  *
- * An edit never keeps a measurement that it makes untrue.  With the profile's machine as measured M and the machine
+ * An override never keeps a measurement that it makes untrue.  With the profile's machine as measured M and the machine
  * asked for M':
  *
- *     collectives   each entry's seconds times law(M', kind) / law(M, kind), the ring law over the link that the groups
- *                   of that kind cross, with the share of it that each gets; source `law`.  Where the ratio is one - the
- *                   link is not edited, and the groups lie as they lay - the entry stays as measured.
- *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `law`
- *     rates         bandwidths times (speed.memory * workers a node in M / workers a node in M'); source `law`
+ *     collectives   each entry's seconds times analytic(M', kind) / analytic(M, kind), the ring model over the link that the groups
+ *                   of that kind cross, with the share of it that each gets; source `analytic`.  Where the ratio is one - the
+ *                   link is not overridden, and the groups lie as they lay - the entry stays as measured.
+ *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `analytic`
+ *     rates         bandwidths times (speed.memory * workers a node in M / workers a node in M'); source `analytic`
  *     slow.worker   its speed over slow.factor; where it becomes the slowest, operations and the rates of updates, loads and
- *                   sums become its own (core/cost/speeds.h); source `law`
+ *                   sums become its own (core/cost/speeds.h); source `analytic`
  *
  * The cores and the share of a node's memory traffic change only where `nodes`, `workers_per_node` or `cores` do, and
- * only in profiles that were measured: a profile by law states the rate of one worker, wherever that runs.
- * An edit that sets what is there changes nothing and is not recorded.
+ * only in profiles that were measured: a profile by the analytic model states the rate of one worker, wherever that runs.
+ * An override that sets what is there changes nothing and is not recorded.
  *
  * To add a key: a row in what_if.c's table; --help and the messages come from it.
  *
@@ -31,26 +31,26 @@ struct ghp_what_if {
     const char *const *set;   /* n_set texts KEY=VALUE */
     int n_set;
     int workers;          /* N of the plan, >= 1 */
-    int workers_per_node; /* nodes follow N, unless an edit sets them; 0: nodes stay */
+    int workers_per_node; /* nodes follow N, unless an override sets them; 0: nodes stay */
 };
 
-/* Edits the profile and seals it.
+/* Overrides the profile and finalizes it.
  *
- * profile   sealed; left in an unspecified but releasable state on failure
- * edits     receives the record (zeroed before), released by the caller; may be NULL
+ * profile   finalized; left in an unspecified but releasable state on failure
+ * overrides     receives the record (zeroed before), released by the caller; may be NULL
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (unknown key with the nearest, malformed, out of range, twice, keys that exclude each
- *           other, a law that no price comes from); GHP_ERR_NO_MEMORY */
+ *           other, an analytic model that no cost comes from); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_what_if_apply(const struct ghp_what_if *what_if, struct ghp_profile *profile,
-                                  struct ghp_edits *edits);
+                                  struct ghp_overrides *overrides);
 
 /* Applies what a plan was made with: its record and its machine, on the profile as it was measured. */
 enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profile *profile);
 
-/* Workers a node of the machine that the profile was measured on; 0 for a profile by law, which does not know. */
+/* Workers a node of the machine that the profile was measured on; 0 for a profile by the analytic model, which does not know. */
 int ghp_what_if_workers_per_node(const struct ghp_profile *profile);
 
-/* A worker's share of a node's memory where `memory_bytes` is among the edits, else 0 [bytes].
+/* A worker's share of a node's memory where `memory_bytes` is among the overrides, else 0 [bytes].
  *
  * profile   after ghp_what_if_apply */
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile);

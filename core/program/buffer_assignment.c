@@ -8,48 +8,48 @@
 
 /* ---- operands ---- */
 
-static enum ghp_status scratch_for(struct ghp_linker *k, struct ghp_instr *instr, int64_t bytes,
+static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_instr *instr, int64_t bytes,
                                    int *operand)
 {
     if (bytes <= 0) return GHP_OK;
     int id = -1;
-    struct ghp_buffer buffer = ghp_describe_bytes(GHP_ROLE_SCRATCH, instr->layer, bytes);
+    struct ghp_buffer buffer = ghp_describe_bytes(GHP_BUFFER_SCRATCH, instr->layer, bytes);
     buffer.edge = instr->edge;
-    GHP_TRY(ghp_linker_demand(k, &id, buffer));
+    GHP_TRY(ghp_buffer_assignment_demand(k, &id, buffer));
     *operand = id;
     return GHP_OK;
 }
 
-static enum ghp_status link_norm(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     struct ghp_operands *at = &instr->at;
-    bool drifts = ghp_layer_drifts(&k->how->model->layers[instr->layer]) &&
+    bool stats_deltas = ghp_layer_has_stats_delta(&k->how->model->layers[instr->layer]) &&
                   instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
     if (!k->how->forward_only) { /* evaluation runs on running statistics */
         int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-        GHP_TRY(ghp_linker_demand(
+        GHP_TRY(ghp_buffer_assignment_demand(
             k, slot,
-            ghp_describe_bytes(GHP_ROLE_STATS, instr->layer,
+            ghp_describe_bytes(GHP_BUFFER_STATS, instr->layer,
                                2 * instr->local.c * ghp_local_repeat(&instr->local) *
                                    (int64_t)sizeof(double))));
         at->stats = *slot;
     }
     for (int s = 0; s < GHP_MAX_STATES; s++) {
         at->state[s] = instr->backward ? -1 : k->states[instr->layer * GHP_MAX_STATES + s];
-        if (drifts) at->drift[s] = k->drifts[instr->layer * GHP_MAX_STATES + s];
+        if (stats_deltas) at->stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
     return GHP_OK;
 }
 
-static enum ghp_status link_forward(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_forward(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
     for (int i = 0; i < l->n_inputs; i++)
-        at->x[i] = ghp_linker_input(k, l->first_edge + i);
+        at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_STATS) return GHP_OK;
-    GHP_TRY(ghp_linker_make_output(k, instr->layer));
-    at->y = k->again ? k->now->y2[instr->layer] : k->now->y[instr->layer];
+    GHP_TRY(ghp_buffer_assignment_make_output(k, instr->layer));
+    at->y = k->recompute ? k->now->recompute_y[instr->layer] : k->now->y[instr->layer];
     for (int p = 0; p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
     if (l->op == GHP_OP_SOFTMAX_CE) {
@@ -60,7 +60,7 @@ static enum ghp_status link_forward(struct ghp_linker *k, struct ghp_instr *inst
 }
 
 /* A layer's weight gradients go where they are reduced; of further micro-batches beside it, to be added. */
-static enum ghp_status link_weight_gradients(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_weight_gradients(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     for (int p = 0; p < l->n_params; p++) {
@@ -68,9 +68,9 @@ static enum ghp_status link_weight_gradients(struct ghp_linker *k, struct ghp_in
         if (instr->micro > 0) {
             int64_t elements = k->program->buffers[own].elements;
             own = -1;
-            GHP_TRY(ghp_linker_demand(
+            GHP_TRY(ghp_buffer_assignment_demand(
                 k, &own,
-                ghp_linker_describe_parameter(k, GHP_ROLE_SCRATCH, instr->layer, elements)));
+                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_SCRATCH, instr->layer, elements)));
             k->partial[p] = own;
         }
         instr->at.dw[p] = own;
@@ -78,16 +78,16 @@ static enum ghp_status link_weight_gradients(struct ghp_linker *k, struct ghp_in
     return GHP_OK;
 }
 
-static enum ghp_status link_backward(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_backward(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
-    at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_linker_output_gradient(k, instr->layer);
+    at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_buffer_assignment_output_gradient(k, instr->layer);
     for (int i = 0; ghp_pass_reads_input(l->op, instr->pass) && i < l->n_inputs; i++)
-        at->x[i] = ghp_linker_input(k, l->first_edge + i);
+        at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
         if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
-        GHP_TRY(link_weight_gradients(k, instr));
+        GHP_TRY(assign_weight_gradients(k, instr));
         return GHP_OK;
     }
     for (int p = 0; p < l->n_params; p++)
@@ -95,46 +95,46 @@ static enum ghp_status link_backward(struct ghp_linker *k, struct ghp_instr *ins
     if (instr->pass != GHP_PASS_BACKWARD_DATA) return GHP_OK;
     for (int i = 0; i < l->n_inputs; i++)
         at->dx[i] = k->now->dx[l->first_edge + i];
-    if (ghp_op_needs_output(l->op)) at->y = ghp_linker_output(k, instr->layer);
+    if (ghp_op_needs_output(l->op)) at->y = ghp_buffer_assignment_output(k, instr->layer);
     if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->now->labels;
     return GHP_OK;
 }
 
 /* What a pass keeps for later passes, beside its tensors. */
-static enum ghp_status link_saved(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_saved(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int64_t saved = ghp_local_saved_bytes(&instr->local, k->how->element_bytes);
     bool uses_saved = instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_BACKWARD_DATA ||
                       instr->pass == GHP_PASS_BACKWARD_STATS;
-    struct ghp_linked_tensors *t = k->now;
-    int *slot = k->again ? &t->saved2[instr->layer] : &t->saved[instr->layer];
+    struct ghp_assigned_tensors *t = k->now;
+    int *slot = k->recompute ? &t->recompute_saved[instr->layer] : &t->saved[instr->layer];
     if (saved <= 0 || !uses_saved) return GHP_OK;
-    if (instr->backward && t->saved2[instr->layer] >= 0) slot = &t->saved2[instr->layer];
-    GHP_TRY(ghp_linker_demand(k, slot, ghp_describe_bytes(GHP_ROLE_SAVED, instr->layer, saved)));
+    if (instr->backward && t->recompute_saved[instr->layer] >= 0) slot = &t->recompute_saved[instr->layer];
+    GHP_TRY(ghp_buffer_assignment_demand(k, slot, ghp_describe_bytes(GHP_BUFFER_SAVED, instr->layer, saved)));
     instr->at.saved = *slot;
     return GHP_OK;
 }
 
-static enum ghp_status link_compute(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_local *local = &instr->local;
     int64_t scratch = 0;
-    GHP_TRY(instr->backward ? link_backward(k, instr) : link_forward(k, instr));
-    if (local->op == GHP_OP_BATCH_NORM) GHP_TRY(link_norm(k, instr));
-    GHP_TRY(link_saved(k, instr));
+    GHP_TRY(instr->backward ? assign_backward(k, instr) : assign_forward(k, instr));
+    if (local->op == GHP_OP_BATCH_NORM) GHP_TRY(assign_norm(k, instr));
+    GHP_TRY(assign_saved(k, instr));
     if (k->how->scratch.bytes != NULL)
         GHP_TRY(k->how->scratch.bytes(k->how->scratch.context, local, instr->pass, &scratch));
     return scratch_for(k, instr, scratch + ghp_instr_sums_bytes(instr), &instr->at.scratch);
 }
 
-static int64_t layout_elements_of_step(const struct ghp_linker *k, const struct ghp_instr *instr)
+static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr)
 {
     struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
-    return ghp_linker_elements(k, instr->step.to, shape);
+    return ghp_buffer_assignment_elements(k, instr->step.to, shape);
 }
 
 /* Scratch through which a step packs or unpacks, and receives. */
-static enum ghp_status link_step_scratch(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_step_scratch(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     switch (instr->step.op) {
     case GHP_RESHARD_GATHER_CHANNEL:
@@ -153,49 +153,49 @@ static enum ghp_status link_step_scratch(struct ghp_linker *k, struct ghp_instr 
     }
 }
 
-static enum ghp_status link_reshard(struct ghp_linker *k, struct ghp_instr *instr, bool first,
+static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct ghp_instr *instr, bool first,
                                     bool last)
 {
     int edge = instr->edge;
-    struct ghp_linked_tensors *t = k->now;
+    struct ghp_assigned_tensors *t = k->now;
     int source =
-        instr->backward ? t->dx[edge] : ghp_linker_output(k, k->how->model->edges[edge].from);
-    int *result = instr->backward ? &t->dxr[edge] : k->again ? &t->x2[edge] : &t->x[edge];
-    enum ghp_role role = instr->backward ? GHP_ROLE_EDGE_GRADIENT_OUT : GHP_ROLE_EDGE_INPUT;
+        instr->backward ? t->dx[edge] : ghp_buffer_assignment_output(k, k->how->model->edges[edge].from);
+    int *result = instr->backward ? &t->dxr[edge] : k->recompute ? &t->recompute_x[edge] : &t->x[edge];
+    enum ghp_buffer_kind buffer_kind = instr->backward ? GHP_BUFFER_EDGE_GRADIENT_OUT : GHP_BUFFER_EDGE_INPUT;
     instr->at.x[0] = first ? source : k->between;
     if (!last) {
         k->between = -1;
         result = &k->between;
-        role = GHP_ROLE_SCRATCH;
+        buffer_kind = GHP_BUFFER_SCRATCH;
     }
-    struct ghp_buffer buffer = ghp_linker_describe(k, role, k->how->model->edges[edge].from,
+    struct ghp_buffer buffer = ghp_buffer_assignment_describe(k, buffer_kind, k->how->model->edges[edge].from,
                                                    layout_elements_of_step(k, instr));
     buffer.edge = edge;
-    GHP_TRY(ghp_linker_demand(k, result, buffer));
+    GHP_TRY(ghp_buffer_assignment_demand(k, result, buffer));
     instr->at.y = *result;
-    return link_step_scratch(k, instr);
+    return assign_step_scratch(k, instr);
 }
 
 /* Samples in the first stage, labels in the last. */
-static enum ghp_status link_load(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_load(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int loss = k->how->model->n_layers - 1;
     if (instr->layer == 0) {
-        GHP_TRY(ghp_linker_make_output(k, 0));
+        GHP_TRY(ghp_buffer_assignment_make_output(k, 0));
         instr->at.y = k->now->y[0];
-        instr->at.scratch = k->ahead;
+        instr->at.scratch = k->prefetch;
     }
-    if (!ghp_linker_owns(k, loss)) return GHP_OK;
+    if (!ghp_buffer_assignment_owns(k, loss)) return GHP_OK;
     struct ghp_layout layout = ghp_split_layouts(k->splits[loss]).x;
-    GHP_TRY(ghp_linker_demand(
+    GHP_TRY(ghp_buffer_assignment_demand(
         k, &k->now->labels,
-        ghp_describe_bytes(GHP_ROLE_LABELS, loss,
-                           ghp_layout_samples(layout, k->seat.extent) * (int64_t)sizeof(int32_t))));
+        ghp_describe_bytes(GHP_BUFFER_LABELS, loss,
+                           ghp_layout_samples(layout, k->placement.problem) * (int64_t)sizeof(int32_t))));
     instr->at.labels = k->now->labels;
     return GHP_OK;
 }
 
-static enum ghp_status link_update(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     for (int p = 0; p < l->n_params; p++) {
@@ -204,21 +204,21 @@ static enum ghp_status link_update(struct ghp_linker *k, struct ghp_instr *instr
         instr->at.dw[p] = k->gradients[at];
         instr->at.momentum[p] = k->momenta[at];
     }
-    for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++) {
+    for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++) {
         instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
-        instr->at.drift[s] = k->drifts[instr->layer * GHP_MAX_STATES + s];
+        instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
     instr->bucket = k->buckets->of_layer[instr->layer];
     return GHP_OK;
 }
 
 /* A gradient into an output's, or (without an edge) a micro-batch's weight gradients into the sum. */
-static enum ghp_status link_accumulate(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_accumulate(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int n = k->how->model->layers[instr->layer].n_params;
     if (instr->edge >= 0) {
-        instr->at.dy = ghp_linker_output_gradient(k, instr->layer);
-        instr->at.x[0] = ghp_linker_edge_gradient(k, instr->edge);
+        instr->at.dy = ghp_buffer_assignment_output_gradient(k, instr->layer);
+        instr->at.x[0] = ghp_buffer_assignment_edge_gradient(k, instr->edge);
         return GHP_OK;
     }
     for (int p = 0; p < n; p++) {
@@ -228,36 +228,36 @@ static enum ghp_status link_accumulate(struct ghp_linker *k, struct ghp_instr *i
     return GHP_OK;
 }
 
-static enum ghp_status link_send(struct ghp_linker *k, struct ghp_instr *instr)
+static enum ghp_status assign_send(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int layer = k->how->model->edges[instr->edge].from;
     instr->at.x[0] =
-        instr->backward ? ghp_linker_output_gradient(k, layer) : ghp_linker_output(k, layer);
+        instr->backward ? ghp_buffer_assignment_output_gradient(k, layer) : ghp_buffer_assignment_output(k, layer);
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
 }
 
-/* Into the image of a tensor, or the gradient of one that was sent. */
-static enum ghp_status link_receive(struct ghp_linker *k, struct ghp_instr *instr)
+/* Into the remote activation of a tensor, or the gradient of one that was sent. */
+static enum ghp_status assign_receive(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int layer = k->how->model->edges[instr->edge].from;
     const struct ghp_layer *l = &k->how->model->layers[layer];
-    int64_t elements = ghp_linker_elements(k, instr->transfer.to, l->out);
+    int64_t elements = ghp_buffer_assignment_elements(k, instr->transfer.to, l->out);
     if (instr->backward) {
         struct ghp_buffer buffer =
-            ghp_linker_describe(k, GHP_ROLE_EDGE_GRADIENT_OUT, layer, elements);
+            ghp_buffer_assignment_describe(k, GHP_BUFFER_EDGE_GRADIENT_OUT, layer, elements);
         buffer.edge = instr->edge;
-        GHP_TRY(ghp_linker_demand(k, &k->now->dxr[instr->edge], buffer));
+        GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dxr[instr->edge], buffer));
         instr->at.y = k->now->dxr[instr->edge];
     } else {
-        GHP_TRY(ghp_linker_demand(k, &k->now->y[layer],
-                                  ghp_linker_describe(k, GHP_ROLE_OUTPUT, layer, elements)));
+        GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->y[layer],
+                                  ghp_buffer_assignment_describe(k, GHP_BUFFER_OUTPUT, layer, elements)));
         instr->at.y = k->now->y[layer];
     }
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
 }
 
 /* What a transfer touches lives until it is waited for. */
-static void link_wait(struct ghp_linker *k, struct ghp_instr *instr)
+static void assign_wait(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_instr *what = &k->program->instrs[instr->after];
     instr->at.x[0] = what->at.x[0];
@@ -266,23 +266,23 @@ static void link_wait(struct ghp_linker *k, struct ghp_instr *instr)
 }
 
 /* The layer down to which gradients have to have names, at an instruction of the backward part. */
-static int named_layer(const struct ghp_linker *k, const struct ghp_instr *instr)
+static int named_layer(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr)
 {
     return instr->edge < 0 ? instr->layer : k->how->model->edges[instr->edge].to;
 }
 
-static enum ghp_status link_instr(struct ghp_linker *k, int index)
+static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
 {
     struct ghp_program *program = k->program;
     struct ghp_instr *instr = &program->instrs[index];
     k->now = &k->micro[instr->micro];
-    k->again = instr->again;
+    k->recompute = instr->recompute;
     if (instr->backward && instr->stream != GHP_STREAM_COMM)
-        GHP_TRY(ghp_linker_name_gradients(k, named_layer(k, instr)));
+        GHP_TRY(ghp_buffer_assignment_gradients(k, named_layer(k, instr)));
     switch (instr->kind) {
-    case GHP_INSTR_LOAD: return link_load(k, instr);
-    case GHP_INSTR_COMPUTE: return link_compute(k, instr);
-    case GHP_INSTR_ACCUMULATE: return link_accumulate(k, instr);
+    case GHP_INSTR_LOAD: return assign_load(k, instr);
+    case GHP_INSTR_COMPUTE: return assign_compute(k, instr);
+    case GHP_INSTR_ACCUMULATE: return assign_accumulate(k, instr);
     case GHP_INSTR_RESHARD: {
         const struct ghp_instr *before = index > 0 ? instr - 1 : NULL;
         const struct ghp_instr *after = index + 1 < program->n_instrs ? instr + 1 : NULL;
@@ -290,7 +290,7 @@ static enum ghp_status link_instr(struct ghp_linker *k, int index)
                      before->edge != instr->edge || before->backward != instr->backward;
         bool last = after == NULL || after->kind != GHP_INSTR_RESHARD ||
                     after->edge != instr->edge || after->backward != instr->backward;
-        return link_reshard(k, instr, first, last);
+        return assign_reshard(k, instr, first, last);
     }
     case GHP_INSTR_STAT_REDUCE:
         instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
@@ -304,10 +304,10 @@ static enum ghp_status link_instr(struct ghp_linker *k, int index)
         instr->at.metrics = k->metrics;
         instr->at.scratch = k->receive;
         return GHP_OK;
-    case GHP_INSTR_UPDATE: return link_update(k, instr);
-    case GHP_INSTR_SEND: return link_send(k, instr);
-    case GHP_INSTR_RECEIVE: return link_receive(k, instr);
-    case GHP_INSTR_WAIT: link_wait(k, instr); return GHP_OK;
+    case GHP_INSTR_UPDATE: return assign_update(k, instr);
+    case GHP_INSTR_SEND: return assign_send(k, instr);
+    case GHP_INSTR_RECEIVE: return assign_receive(k, instr);
+    case GHP_INSTR_WAIT: assign_wait(k, instr); return GHP_OK;
     case GHP_INSTR_COUNT: break;
     }
     return GHP_OK;
@@ -342,7 +342,7 @@ static void touch_all(struct ghp_program *program)
  * stages without the loss at the end of the next step, where nobody has to wait for it. */
 static void set_waits(struct ghp_program *program, int loss_layer)
 {
-    bool has_loss = program->seat.end_layer > loss_layer;
+    bool has_loss = program->placement.end_layer > loss_layer;
     int end = program->n_instrs - 1;
     while (end > 0 && program->instrs[end].stream != GHP_STREAM_COMPUTE)
         end--;
@@ -363,16 +363,16 @@ static void set_waits(struct ghp_program *program, int loss_layer)
 
 /* ---- the whole ---- */
 
-enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
                          const struct ghp_bucket_plan *buckets, struct ghp_program *program)
 {
-    struct ghp_linker k;
+    struct ghp_buffer_assignment k;
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_linker_open(how, splits, buckets, program, &k));
+    GHP_TRY(ghp_buffer_assignment_open(how, splits, buckets, program, &k));
     for (int i = 0; i < program->n_instrs && status == GHP_OK; i++)
-        status = link_instr(&k, i);
-    ghp_linker_close(&k);
+        status = assign_instr(&k, i);
+    ghp_buffer_assignment_close(&k);
     if (status != GHP_OK) return status;
     touch_all(program);
     set_waits(program, how->model->n_layers - 1);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_buffer(struct ghp_linker *k, struct ghp_buffer buffer)
+static int add_buffer(struct ghp_buffer_assignment *k, struct ghp_buffer buffer)
 {
     struct ghp_program *program = k->program;
     if (program->n_buffers == program->max_buffers) {
@@ -24,16 +24,16 @@ static int add_buffer(struct ghp_linker *k, struct ghp_buffer buffer)
     return id;
 }
 
-enum ghp_status ghp_linker_demand(struct ghp_linker *k, int *slot, struct ghp_buffer buffer)
+enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer)
 {
     if (*slot < 0) *slot = add_buffer(k, buffer);
     return *slot < 0 ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-struct ghp_buffer ghp_linker_describe(const struct ghp_linker *k, enum ghp_role role, int layer,
+struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind, int layer,
                                       int64_t elements)
 {
-    return (struct ghp_buffer){.role = role,
+    return (struct ghp_buffer){.buffer_kind = buffer_kind,
                                .layer = layer,
                                .edge = -1,
                                .slot = -1,
@@ -42,35 +42,35 @@ struct ghp_buffer ghp_linker_describe(const struct ghp_linker *k, enum ghp_role 
 }
 
 /* Of a weight, its gradient, a momentum or a statistic. */
-struct ghp_buffer ghp_linker_describe_parameter(const struct ghp_linker *k, enum ghp_role role,
+struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind,
                                                 int layer, int64_t elements)
 {
-    struct ghp_buffer buffer = ghp_linker_describe(k, role, layer, elements);
+    struct ghp_buffer buffer = ghp_buffer_assignment_describe(k, buffer_kind, layer, elements);
     buffer.bytes = elements * ghp_parameter_bytes(k->how->element_bytes);
     return buffer;
 }
 
-struct ghp_buffer ghp_describe_bytes(enum ghp_role role, int layer, int64_t bytes)
+struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer, int64_t bytes)
 {
     return (struct ghp_buffer){
-        .role = role, .layer = layer, .edge = -1, .slot = -1, .elements = bytes, .bytes = bytes};
+        .buffer_kind = buffer_kind, .layer = layer, .edge = -1, .slot = -1, .elements = bytes, .bytes = bytes};
 }
 
-int64_t ghp_linker_elements(const struct ghp_linker *k, struct ghp_layout layout,
+int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k, struct ghp_layout layout,
                             struct ghp_shape shape)
 {
-    return ghp_layout_samples(layout, k->seat.extent) * ghp_layout_channels(layout, shape.c) *
+    return ghp_layout_samples(layout, k->placement.problem) * ghp_layout_channels(layout, shape.c) *
            shape.h * shape.w;
 }
 
-static struct ghp_local local_of(const struct ghp_linker *k, int layer)
+static struct ghp_local local_of(const struct ghp_buffer_assignment *k, int layer)
 {
-    return ghp_local_of(k->how->model, layer, k->splits[layer], k->seat.extent);
+    return ghp_local_of(k->how->model, layer, k->splits[layer], k->placement.problem);
 }
 
-bool ghp_linker_owns(const struct ghp_linker *k, int layer)
+bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer)
 {
-    return layer >= k->seat.first_layer && layer < k->seat.end_layer;
+    return layer >= k->placement.first_layer && layer < k->placement.end_layer;
 }
 
 /* ---- where tensors are ---- */
@@ -81,71 +81,71 @@ static int latest(const int *first, const int *second, int index)
     return second[index] >= 0 ? second[index] : first[index];
 }
 
-int ghp_linker_output(const struct ghp_linker *k, int layer)
+int ghp_buffer_assignment_output(const struct ghp_buffer_assignment *k, int layer)
 {
-    return latest(k->now->y, k->now->y2, layer);
+    return latest(k->now->y, k->now->recompute_y, layer);
 }
 
-int ghp_linker_input(const struct ghp_linker *k, int edge)
+int ghp_buffer_assignment_input(const struct ghp_buffer_assignment *k, int edge)
 {
-    return k->x_changed[edge] ? latest(k->now->x, k->now->x2, edge)
-                              : ghp_linker_output(k, k->how->model->edges[edge].from);
+    return k->x_changed[edge] ? latest(k->now->x, k->now->recompute_x, edge)
+                              : ghp_buffer_assignment_output(k, k->how->model->edges[edge].from);
 }
 
-int ghp_linker_edge_gradient(const struct ghp_linker *k, int edge)
+int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, int edge)
 {
     return k->dx_changed[edge] ? k->now->dxr[edge] : k->now->dx[edge];
 }
 
-int ghp_linker_output_gradient(const struct ghp_linker *k, int layer)
+int ghp_buffer_assignment_output_gradient(const struct ghp_buffer_assignment *k, int layer)
 {
-    int first = ghp_seat_first_gradient(k->how, &k->seat, layer);
-    return first < 0 ? -1 : ghp_linker_edge_gradient(k, first);
+    int first = ghp_placement_first_gradient(k->how, &k->placement, layer);
+    return first < 0 ? -1 : ghp_buffer_assignment_edge_gradient(k, first);
 }
 
-static bool may_overwrite_input(const struct ghp_linker *k, int layer)
+static bool may_overwrite_input(const struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     return ghp_lower_overwrites_input(k->how->model, layer) ||
            (ghp_op_in_place(l) && k->x_changed[l->first_edge]);
 }
 
-enum ghp_status ghp_linker_make_output(struct ghp_linker *k, int layer)
+enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
-    int *slot = k->again ? &k->now->y2[layer] : &k->now->y[layer];
-    if (*slot < 0 && may_overwrite_input(k, layer)) *slot = ghp_linker_input(k, l->first_edge);
-    return ghp_linker_demand(
+    int *slot = k->recompute ? &k->now->recompute_y[layer] : &k->now->y[layer];
+    if (*slot < 0 && may_overwrite_input(k, layer)) *slot = ghp_buffer_assignment_input(k, l->first_edge);
+    return ghp_buffer_assignment_demand(
         k, slot,
-        ghp_linker_describe(k, GHP_ROLE_OUTPUT, layer,
-                            ghp_linker_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
+        ghp_buffer_assignment_describe(k, GHP_BUFFER_OUTPUT, layer,
+                            ghp_buffer_assignment_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
 }
 
 /* dx of every in-edge that wants one. */
-static enum ghp_status make_input_gradients(struct ghp_linker *k, int layer)
+static enum ghp_status make_input_gradients(struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_model *model = k->how->model;
     const struct ghp_layer *l = &model->layers[layer];
     for (int i = 0; i < l->n_inputs; i++) {
         int edge = l->first_edge + i;
         if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->how, l->inputs[i])) continue;
-        if (ghp_lower_hands_on(k->how, layer, i)) {
-            k->now->dx[edge] = ghp_linker_output_gradient(k, layer);
+        if (ghp_lower_gradient_alias(k->how, layer, i)) {
+            k->now->dx[edge] = ghp_buffer_assignment_output_gradient(k, layer);
             continue;
         }
         struct ghp_layout layout = ghp_split_layouts(k->splits[layer]).dx;
         struct ghp_buffer buffer =
-            ghp_linker_describe(k, GHP_ROLE_EDGE_GRADIENT, l->inputs[i],
-                                ghp_linker_elements(k, layout, model->layers[l->inputs[i]].out));
+            ghp_buffer_assignment_describe(k, GHP_BUFFER_EDGE_GRADIENT, l->inputs[i],
+                                ghp_buffer_assignment_elements(k, layout, model->layers[l->inputs[i]].out));
         buffer.edge = edge;
-        GHP_TRY(ghp_linker_demand(k, &k->now->dx[edge], buffer));
+        GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dx[edge], buffer));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_linker_name_gradients(struct ghp_linker *k, int layer)
+enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k, int layer)
 {
-    struct ghp_linked_tensors *t = k->now;
+    struct ghp_assigned_tensors *t = k->now;
     while (t->named > layer) {
         t->named--;
         if (ghp_lower_needs_gradient(k->how, t->named)) GHP_TRY(make_input_gradients(k, t->named));
@@ -155,15 +155,15 @@ enum ghp_status ghp_linker_name_gradients(struct ghp_linker *k, int layer)
 
 /* ---- persistent buffers ---- */
 
-static enum ghp_status demand_persistent(struct ghp_linker *k, int *slot, struct ghp_buffer buffer,
+static enum ghp_status demand_persistent(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer,
                                          int index)
 {
     buffer.persistent = true;
     buffer.slot = index;
-    return ghp_linker_demand(k, slot, buffer);
+    return ghp_buffer_assignment_demand(k, slot, buffer);
 }
 
-static enum ghp_status make_parameters(struct ghp_linker *k, int layer)
+static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
@@ -171,22 +171,22 @@ static enum ghp_status make_parameters(struct ghp_linker *k, int layer)
     for (int p = 0; p < l->n_params; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         GHP_TRY(demand_persistent(
-            k, &k->weights[at], ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT, layer, elements),
+            k, &k->weights[at], ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements),
             p));
         if (!k->how->forward_only)
             GHP_TRY(demand_persistent(
                 k, &k->momenta[at],
-                ghp_linker_describe_parameter(k, GHP_ROLE_MOMENTUM, layer, elements), p));
+                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_MOMENTUM, layer, elements), p));
     }
     for (int s = 0; s < l->n_states; s++)
         GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
-                                  ghp_linker_describe_parameter(k, GHP_ROLE_STATE, layer, local.c),
+                                  ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATE, layer, local.c),
                                   s));
     return GHP_OK;
 }
 
 /* A part of the layer's bucket, behind what it holds so far. */
-static enum ghp_status carve(struct ghp_linker *k, int *slot, struct ghp_buffer buffer, int index,
+static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer, int index,
                              int64_t *filled)
 {
     struct ghp_program *program = k->program;
@@ -199,23 +199,23 @@ static enum ghp_status carve(struct ghp_linker *k, int *slot, struct ghp_buffer 
 }
 
 /* A layer's gradients, and what moves its statistics. */
-static enum ghp_status carve_layer(struct ghp_linker *k, int layer, int64_t *filled)
+static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, int64_t *filled)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     for (int p = 0; p < l->n_params; p++)
         GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
-                      ghp_linker_describe_parameter(k, GHP_ROLE_WEIGHT_GRADIENT, layer,
+                      ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT_GRADIENT, layer,
                                                     ghp_param_local_elements(&local, l->n_params)),
                       p, filled));
-    for (int s = 0; ghp_layer_drifts(l) && s < l->n_states; s++)
-        GHP_TRY(carve(k, &k->drifts[layer * GHP_MAX_STATES + s],
-                      ghp_linker_describe_parameter(k, GHP_ROLE_DRIFT, layer, local.c), s, filled));
+    for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++)
+        GHP_TRY(carve(k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
+                      ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s, filled));
     return GHP_OK;
 }
 
 /* Bucket buffers, and each layer's gradients inside them in backward order. */
-static enum ghp_status make_buckets(struct ghp_linker *k)
+static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
 {
     struct ghp_program *program = k->program;
     const struct ghp_model *model = k->how->model;
@@ -226,25 +226,25 @@ static enum ghp_status make_buckets(struct ghp_linker *k)
     for (int b = 0; b < n; b++) {
         const struct ghp_bucket_range *range = &k->buckets->ranges[b];
         struct ghp_buffer buffer =
-            ghp_describe_bytes(GHP_ROLE_BUCKET, range->ready_layer, range->bytes);
+            ghp_describe_bytes(GHP_BUFFER_BUCKET, range->ready_layer, range->bytes);
         buffer.elements = range->bytes / ghp_parameter_bytes(k->how->element_bytes);
         int id = -1;
         GHP_TRY(demand_persistent(k, &id, buffer, b));
         struct ghp_ranks alone = {.first = program->rank, .count = 1, .stride = 1};
         program->buckets[b] = (struct ghp_bucket){
-            .degree = range->degree,
+            .tp_size = range->tp_size,
             .bytes = range->bytes,
             .buffer = id,
             .ready_point = ghp_point_backward(model, range->ready_layer),
-            .ranks = range->degree > 0
-                         ? ghp_seat_ranks(&k->seat, ghp_ranks_replica(k->seat.number, range->degree,
-                                                                      k->seat.extent.workers))
+            .ranks = range->tp_size > 0
+                         ? ghp_placement_ranks(&k->placement, ghp_ranks_replica(k->placement.number, range->tp_size,
+                                                                      k->placement.problem.workers))
                          : alone};
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();
     enum ghp_status status = GHP_OK;
-    for (int layer = k->seat.end_layer - 1; layer >= k->seat.first_layer && status == GHP_OK;
+    for (int layer = k->placement.end_layer - 1; layer >= k->placement.first_layer && status == GHP_OK;
          layer--)
         if (model->layers[layer].n_params > 0) status = carve_layer(k, layer, filled);
     free(filled);
@@ -253,7 +253,7 @@ static enum ghp_status make_buckets(struct ghp_linker *k)
 
 /* ---- opening and closing ---- */
 
-static void note_changes(struct ghp_linker *k)
+static void note_changes(struct ghp_buffer_assignment *k)
 {
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
@@ -263,8 +263,8 @@ static void note_changes(struct ghp_linker *k)
     }
 }
 
-/* One block of ids for every table of the linker, all -1. */
-static int *carve_tables(struct ghp_linker *k, int micro_batches)
+/* One block of ids for every table of the buffer assignment, all -1. */
+static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 {
     size_t layers = (size_t)k->how->model->n_layers, edges = (size_t)k->how->model->n_edges;
     size_t shared = layers * (3 * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
@@ -277,25 +277,25 @@ static int *carve_tables(struct ghp_linker *k, int micro_batches)
     k->gradients = at, at += layers * GHP_MAX_PARAMS;
     k->momenta = at, at += layers * GHP_MAX_PARAMS;
     k->states = at, at += layers * GHP_MAX_STATES;
-    k->drifts = at, at += layers * GHP_MAX_STATES;
+    k->stats_deltas = at, at += layers * GHP_MAX_STATES;
     for (int t = 0; t < micro_batches; t++) {
-        struct ghp_linked_tensors *m = &k->micro[t];
+        struct ghp_assigned_tensors *m = &k->micro[t];
         m->y = at, at += layers;
-        m->y2 = at, at += layers;
+        m->recompute_y = at, at += layers;
         m->saved = at, at += layers;
-        m->saved2 = at, at += layers;
+        m->recompute_saved = at, at += layers;
         m->stats = at, at += 2 * layers;
         m->x = at, at += edges;
-        m->x2 = at, at += edges;
+        m->recompute_x = at, at += edges;
         m->dx = at, at += edges;
         m->dxr = at, at += edges;
         m->labels = -1;
-        m->named = k->seat.end_layer;
+        m->named = k->placement.end_layer;
     }
     return block;
 }
 
-static enum ghp_status make_shared(struct ghp_linker *k)
+static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
 {
     int64_t receive = 0;
     for (int i = 0; i < k->program->n_instrs; i++) {
@@ -306,36 +306,36 @@ static enum ghp_status make_shared(struct ghp_linker *k)
     }
     if (receive > 0)
         GHP_TRY(
-            demand_persistent(k, &k->receive, ghp_describe_bytes(GHP_ROLE_COMM, -1, receive), -1));
+            demand_persistent(k, &k->receive, ghp_describe_bytes(GHP_BUFFER_COMM, -1, receive), -1));
     GHP_TRY(demand_persistent(
         k, &k->metrics,
-        ghp_describe_bytes(GHP_ROLE_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)), -1));
-    if (k->how->samples_ahead && !k->how->forward_only && ghp_linker_owns(k, 0)) {
+        ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)), -1));
+    if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
-        int64_t elements = ghp_linker_elements(k, layout, k->how->model->layers[0].out);
-        GHP_TRY(demand_persistent(k, &k->ahead, ghp_linker_describe(k, GHP_ROLE_AHEAD, 0, elements),
+        int64_t elements = ghp_buffer_assignment_elements(k, layout, k->how->model->layers[0].out);
+        GHP_TRY(demand_persistent(k, &k->prefetch, ghp_buffer_assignment_describe(k, GHP_BUFFER_PREFETCH, 0, elements),
                                   -1));
     }
-    for (int layer = k->seat.first_layer; layer < k->seat.end_layer; layer++)
+    for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++)
         GHP_TRY(make_parameters(k, layer));
     return k->how->forward_only ? GHP_OK : make_buckets(k);
 }
 
-enum ghp_status ghp_linker_open(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how, const struct ghp_split *splits,
                                 const struct ghp_bucket_plan *buckets, struct ghp_program *program,
-                                struct ghp_linker *k)
+                                struct ghp_buffer_assignment *k)
 {
     int micro_batches = ghp_staging_micro_batches(how->staging);
     enum ghp_status status = GHP_OK;
 
-    *k = (struct ghp_linker){.how = how,
+    *k = (struct ghp_buffer_assignment){.how = how,
                              .splits = splits,
                              .buckets = buckets,
                              .program = program,
-                             .seat = program->seat,
+                             .placement = program->placement,
                              .metrics = -1,
                              .receive = -1,
-                             .ahead = -1,
+                             .prefetch = -1,
                              .between = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);
     if (k->micro != NULL) k->tables = carve_tables(k, micro_batches);
@@ -347,15 +347,15 @@ enum ghp_status ghp_linker_open(const struct ghp_lowering *how, const struct ghp
         note_changes(k);
         status = make_shared(k);
     }
-    if (status != GHP_OK) ghp_linker_close(k);
+    if (status != GHP_OK) ghp_buffer_assignment_close(k);
     return status;
 }
 
-void ghp_linker_close(struct ghp_linker *k)
+void ghp_buffer_assignment_close(struct ghp_buffer_assignment *k)
 {
     free(k->tables);
     free(k->micro);
     free(k->x_changed);
     free(k->dx_changed);
-    *k = (struct ghp_linker){0};
+    *k = (struct ghp_buffer_assignment){0};
 }

@@ -1,6 +1,6 @@
 /* core/program/buffer_assignment_private.h - private to core/program/buffer_assignment*.c: the buffers of a program while its instructions get their operands.
  *
- * A buffer is made when it is first asked for; the linker knows which tensor lies in which. What an instruction reads and
+ * A buffer is made when it is first asked for; the buffer assignment knows which tensor lies in which. What an instruction reads and
  * writes is program/buffer_assignment.c's matter. Call order: open -> for each instruction now, again, then its operands -> close.
  * Functions that make buffers return GHP_OK or GHP_ERR_NO_MEMORY; those that look one up return its id, -1 for none. */
 #ifndef GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
@@ -8,33 +8,33 @@
 
 #include "core/program/lower_private.h"
 
-struct ghp_linked_tensors { /* buffers of one micro-batch, -1 until made */
-    int *y;                 /* per layer: its output, or its image from another stage */
+struct ghp_assigned_tensors { /* buffers of one micro-batch, -1 until made */
+    int *y;                 /* per layer: its output, or its remote activation from another stage */
     int *x, *dx,
-        *dxr; /* per edge: changed input, gradient as made, gradient after its layout change (or as received) */
+        *dxr; /* per edge: changed input, gradient as made, gradient after its reshard (or as received) */
     int *saved; /* per layer */
     int *stats; /* per layer, 2: forward, backward */
-    int *y2, *x2,
-        *saved2; /* made again for the backward part, and then read in place of the first */
+    int *recompute_y, *recompute_x,
+        *recompute_saved; /* recomputed for the backward part, and then read in place of the first */
     int labels;
     int named; /* layers from here on have names for their input gradients */
 };
 
-struct ghp_linker {
+struct ghp_buffer_assignment {
     const struct ghp_lowering *how;
     const struct ghp_split *splits;
     const struct ghp_bucket_plan *buckets;
     struct ghp_program *program;
-    struct ghp_seat seat;
+    struct ghp_placement placement;
     int *tables;                        /* the block that all ids below lie in */
-    struct ghp_linked_tensors *micro;   /* one a micro-batch */
-    struct ghp_linked_tensors *now;     /* of the present instruction's */
-    bool again;                         /* the present instruction makes something again */
+    struct ghp_assigned_tensors *micro;   /* one a micro-batch */
+    struct ghp_assigned_tensors *now;     /* of the present instruction's */
+    bool recompute;                         /* the present instruction makes something again */
     int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
-    int *states, *drifts;               /* per layer, GHP_MAX_STATES */
-    bool *x_changed, *dx_changed; /* per edge: has a layout change, or comes from another stage */
-    int metrics, receive, ahead;
-    int between; /* buffer between two steps of one layout change */
+    int *states, *stats_deltas;               /* per layer, GHP_MAX_STATES */
+    bool *x_changed, *dx_changed; /* per edge: has a reshard, or comes from another stage */
+    int metrics, receive, prefetch;
+    int between; /* buffer between two steps of one reshard */
     /* a further micro-batch's weight gradients, until they are added */
     int partial[GHP_MAX_PARAMS];
 };
@@ -45,35 +45,35 @@ struct ghp_linker {
  * how, splits, buckets, program   borrowed until close; the program's instructions are complete
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY, and then there is nothing to close */
-enum ghp_status ghp_linker_open(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how, const struct ghp_split *splits,
                                 const struct ghp_bucket_plan *buckets, struct ghp_program *program,
-                                struct ghp_linker *linker);
-void ghp_linker_close(struct ghp_linker *linker); /* the buffers stay the program's */
+                                struct ghp_buffer_assignment *assignment);
+void ghp_buffer_assignment_close(struct ghp_buffer_assignment *assignment); /* the buffers stay the program's */
 
 /* The buffer in *slot, made if it is not there. */
-enum ghp_status ghp_linker_demand(struct ghp_linker *k, int *slot, struct ghp_buffer buffer);
-struct ghp_buffer ghp_linker_describe(const struct ghp_linker *k, enum ghp_role role, int layer,
+enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer);
+struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind, int layer,
                                       int64_t elements);
 /* Of weights, their gradients or statistics, whose numbers may be wider. */
-struct ghp_buffer ghp_linker_describe_parameter(const struct ghp_linker *k, enum ghp_role role,
+struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind,
                                                 int layer, int64_t elements);
-struct ghp_buffer ghp_describe_bytes(enum ghp_role role, int layer, int64_t bytes);
+struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer, int64_t bytes);
 
 /* Of a tensor of one sample's `shape`, on this worker. */
-int64_t ghp_linker_elements(const struct ghp_linker *k, struct ghp_layout layout,
+int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k, struct ghp_layout layout,
                             struct ghp_shape shape);
-bool ghp_linker_owns(const struct ghp_linker *k, int layer);
+bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer);
 
 /* Where tensors are: the second making where there is one, else the first. */
-int ghp_linker_output(const struct ghp_linker *k, int layer);
-int ghp_linker_input(const struct ghp_linker *k, int edge);
-int ghp_linker_edge_gradient(const struct ghp_linker *k, int edge);
+int ghp_buffer_assignment_output(const struct ghp_buffer_assignment *k, int layer);
+int ghp_buffer_assignment_input(const struct ghp_buffer_assignment *k, int edge);
+int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, int edge);
 /* dy of a layer: the gradient of the consumer that comes first in backward order (others are added to it). */
-int ghp_linker_output_gradient(const struct ghp_linker *k, int layer);
+int ghp_buffer_assignment_output_gradient(const struct ghp_buffer_assignment *k, int layer);
 
 /* A layer's output; in place where it may be. */
-enum ghp_status ghp_linker_make_output(struct ghp_linker *k, int layer);
+enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *k, int layer);
 /* Some operations hand gradients on without an instruction, so names are given layer by layer from the end. */
-enum ghp_status ghp_linker_name_gradients(struct ghp_linker *k, int layer);
+enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k, int layer);
 
 #endif

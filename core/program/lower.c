@@ -1,63 +1,63 @@
-/* core/program/lower.c - emits the instructions of layers and edges in point order, slot by slot of the worker's schedule.
+/* core/program/lower.c - emits the instructions of layers and edges in point order, schedule step by schedule step of the worker's schedule.
  *
- * Forward, per layer: in-edge layout changes, then UPDATE (of the previous step), then the layer, then sends to later
+ * Forward, per layer: in-edge reshards, then UPDATE (of the previous step), then the layer, then sends to later
  * stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became ready,
- * data gradient, then in-edge layout changes and sends to earlier stages. Receives of a slot are posted at the start of
- * the slot before, sends waited for at the end of a later slot. */
+ * data gradient, then in-edge reshards and sends to earlier stages. Receives of a schedule step are posted at the start of
+ * the schedule step before, sends waited for at the end of a later schedule step. */
 #include "core/program/lower_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- made again ---- */
+/* ---- recomputed ---- */
 
 static struct ghp_layouts layouts_in(const struct ghp_emitter *e, int layer)
 {
-    return ghp_seat_layouts(e->how, &e->seat, e->splits, layer);
+    return ghp_placement_layouts(e->how, &e->placement, e->splits, layer);
 }
 
-static bool is_image(const struct ghp_emitter *e, int layer)
+static bool is_remote_activation(const struct ghp_emitter *e, int layer)
 {
-    return layer < e->seat.first_layer;
+    return layer < e->placement.first_layer;
 }
 
-static enum ghp_status remake(const struct ghp_emitter *e, int layer)
+static enum ghp_status recompute(const struct ghp_emitter *e, int layer)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    if (e->remade[layer]) return GHP_OK;
-    e->remade[layer] = true;
+    if (e->recomputed[layer]) return GHP_OK;
+    e->recomputed[layer] = true;
     for (int i = 0; i < l->n_inputs; i++) {
         int from = l->inputs[i];
-        if (!is_image(e, from) && ghp_lower_remakes(e->how, from)) GHP_TRY(remake(e, from));
+        if (!is_remote_activation(e, from) && ghp_lower_recomputes(e->how, from)) GHP_TRY(recompute(e, from));
         GHP_TRY(ghp_emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]));
     }
     return ghp_emit_layer_forward(e, layer, e->splits[layer]);
 }
 
 /* What the backward passes of a layer read and was not kept. */
-static enum ghp_status remake_for(struct ghp_emitter *e, int layer)
+static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    struct ghp_local local = ghp_local_of(e->how->model, layer, e->splits[layer], e->seat.extent);
+    struct ghp_local local = ghp_local_of(e->how->model, layer, e->splits[layer], e->placement.problem);
     bool reads = false, own;
     enum ghp_status status = GHP_OK;
-    if (e->remade == NULL || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
+    if (e->recomputed == NULL || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
         if (pass != GHP_PASS_FORWARD && pass != GHP_PASS_STATS &&
             ghp_local_has_pass(&local, (enum ghp_pass)pass))
             reads = reads || ghp_pass_reads_input(l->op, (enum ghp_pass)pass);
     own = ghp_op_needs_output(l->op) || ghp_local_saved_bytes(&local, e->how->element_bytes) > 0;
-    e->again_at = e->backward_base + ghp_point_backward(e->how->model, layer) - e->half;
-    if (own && ghp_lower_remakes(e->how, layer)) status = remake(e, layer);
+    e->recompute_at = e->backward_base + ghp_point_backward(e->how->model, layer) - e->half;
+    if (own && ghp_lower_recomputes(e->how, layer)) status = recompute(e, layer);
     for (int i = 0; reads && i < l->n_inputs && status == GHP_OK; i++) {
         int from = l->inputs[i];
-        if (e->remade[layer] || is_image(e, from) || !ghp_lower_remakes(e->how, from)) continue;
-        status = remake(e, from);
+        if (e->recomputed[layer] || is_remote_activation(e, from) || !ghp_lower_recomputes(e->how, from)) continue;
+        status = recompute(e, from);
         if (status == GHP_OK)
             status =
                 ghp_emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]);
     }
-    e->again_at = -1;
+    e->recompute_at = -1;
     return status;
 }
 
@@ -77,25 +77,25 @@ static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct gh
 {
     const struct ghp_lowering *how = e->how;
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
-    struct ghp_layouts reader = ghp_split_layouts(to), image = {batch, batch, batch, batch};
+    struct ghp_layouts reader = ghp_split_layouts(to), remote_activation = {batch, batch, batch, batch};
     int a, b, carrier, rank = e->rank;
     bool brings = ghp_edge_carries(how, edge, &a, &b),
          back = ghp_edge_needs_gradient(how->model, edge);
     struct ghp_transfer t;
-    if (ghp_image_readers(how->model, how->staging, how->model->edges[edge].from, b, &carrier) == 1)
-        image = (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
+    if (ghp_remote_activation_readers(how->model, how->staging, how->model->edges[edge].from, b, &carrier) == 1)
+        remote_activation = (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
     if (brings) {
-        t = ghp_edge_transfer_of(how, edge, false, ghp_split_layouts(from), image);
-        e->rank = ghp_stage_representative(how->staging, a, how->extent);
+        t = ghp_edge_transfer_of(how, edge, false, ghp_split_layouts(from), remote_activation);
+        e->rank = ghp_stage_representative(how->staging, a, how->problem);
         GHP_TRY(
             ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, false)));
         e->rank = rank;
     }
-    GHP_TRY(ghp_emit_edge_forward(e, edge, image, to));
+    GHP_TRY(ghp_emit_edge_forward(e, edge, remote_activation, to));
     if (how->forward_only || !back) return GHP_OK;
-    GHP_TRY(ghp_emit_edge_backward(e, edge, image, to));
+    GHP_TRY(ghp_emit_edge_backward(e, edge, remote_activation, to));
     if (!brings) return GHP_OK;
-    t = ghp_edge_transfer_of(how, edge, true, ghp_split_layouts(from), image);
+    t = ghp_edge_transfer_of(how, edge, true, ghp_split_layouts(from), remote_activation);
     return ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, true));
 }
 
@@ -103,7 +103,7 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
                                struct ghp_split to, int rank, struct ghp_program *piece)
 {
     struct ghp_emitter e = ghp_emitter_of(how, rank, piece);
-    if (how->model->edges[edge].from < e.seat.first_layer)
+    if (how->model->edges[edge].from < e.placement.first_layer)
         return lower_crossing(&e, edge, from, to);
     GHP_TRY(ghp_emit_edge_forward(&e, edge, ghp_split_layouts(from), to));
     return how->forward_only ? GHP_OK
@@ -113,9 +113,9 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
 /* All workers take part where there are stages: those without the loss add nothing. */
 static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_split split)
 {
-    struct ghp_ranks ranks = ghp_emitter_holders(e, split.degree);
-    if (e->seat.n_stages > 1)
-        ranks = (struct ghp_ranks){.count = e->how->extent.workers, .stride = 1};
+    struct ghp_ranks ranks = ghp_emitter_holders(e, split.tp_size);
+    if (e->placement.n_stages > 1)
+        ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
     if (e->how->no_metrics || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -131,7 +131,7 @@ static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
     int from, to;
-    if (e->seat.n_stages == 1 || (backward && !l->learns)) return GHP_OK;
+    if (e->placement.n_stages == 1 || (backward && !l->learns)) return GHP_OK;
     for (int i = 0; i < l->n_consumers; i++) {
         int edge = l->out_edges[backward ? l->n_consumers - 1 - i : i];
         if (!ghp_edge_carries(e->how, edge, &from, &to)) continue;
@@ -141,19 +141,19 @@ static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool
             continue;
         }
         GHP_TRY(ghp_emit_arrival(e, edge, true, ghp_emitter_point(e, layer, true)));
-        if (ghp_seat_first_gradient(e->how, &e->seat, layer) == edge) continue;
+        if (ghp_placement_first_gradient(e->how, &e->placement, layer) == edge) continue;
         GHP_TRY(ghp_emit_addition(e, edge, ghp_split_layouts(e->splits[layer]).dy,
                                   ghp_emitter_point(e, layer, true)));
     }
     return GHP_OK;
 }
 
-static enum ghp_status emit_forward_slot(const struct ghp_emitter *e)
+static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
 {
     const struct ghp_model *model = e->how->model;
     int from, to;
-    if (e->seat.n_stages > 1 && e->seat.end_layer == model->n_layers) GHP_TRY(ghp_emit_labels(e));
-    for (int layer = e->seat.first_layer; layer < e->seat.end_layer; layer++) {
+    if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers) GHP_TRY(ghp_emit_labels(e));
+    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
         const struct ghp_layer *l = &model->layers[layer];
         for (int i = 0; i < l->n_inputs; i++) {
             int edge = l->first_edge + i;
@@ -167,15 +167,15 @@ static enum ghp_status emit_forward_slot(const struct ghp_emitter *e)
     return GHP_OK;
 }
 
-static enum ghp_status emit_backward_slot(struct ghp_emitter *e)
+static enum ghp_status emit_backward_step(struct ghp_emitter *e)
 {
     const struct ghp_model *model = e->how->model;
     int from, to;
-    if (e->remade != NULL) memset(e->remade, 0, (size_t)model->n_layers * sizeof *e->remade);
-    for (int layer = e->seat.end_layer - 1; layer >= e->seat.first_layer; layer--) {
+    if (e->recomputed != NULL) memset(e->recomputed, 0, (size_t)model->n_layers * sizeof *e->recomputed);
+    for (int layer = e->placement.end_layer - 1; layer >= e->placement.first_layer; layer--) {
         const struct ghp_layer *l = &model->layers[layer];
         GHP_TRY(emit_exports(e, layer, true));
-        GHP_TRY(remake_for(e, layer));
+        GHP_TRY(recompute_for(e, layer));
         GHP_TRY(ghp_emit_layer_backward(e, layer, e->splits[layer]));
         for (int i = 0; i < l->n_inputs; i++) {
             int edge = l->first_edge + i;
@@ -192,20 +192,20 @@ static enum ghp_status emit_backward_slot(struct ghp_emitter *e)
 
 static enum ghp_status emit_all(struct ghp_emitter *e)
 {
-    struct ghp_slot slots[2 * GHP_MAX_MICRO_BATCHES];
+    struct ghp_schedule_step schedule[2 * GHP_MAX_MICRO_BATCHES];
     int begins[2 * GHP_MAX_MICRO_BATCHES + 1];
-    int n = ghp_stage_slots(e->how->staging, e->seat.stage, e->how->forward_only, slots);
+    int n = ghp_stage_schedule(e->how->staging, e->placement.stage, e->how->forward_only, schedule);
     int u = ghp_staging_micro_batches(e->how->staging);
     for (int s = 0; s < n; s++) {
         int start = s * e->half;
         begins[s] = e->program->n_instrs;
-        e->micro = slots[s].micro;
+        e->micro = schedule[s].micro;
         e->first = e->micro == 0;
         e->last = e->micro == u - 1;
         e->forward_base = e->backward_base = start;
-        if (s == 0) GHP_TRY(ghp_emit_receives(e, slots[0], start));
-        if (s + 1 < n) GHP_TRY(ghp_emit_receives(e, slots[s + 1], start));
-        GHP_TRY(slots[s].backward ? emit_backward_slot(e) : emit_forward_slot(e));
+        if (s == 0) GHP_TRY(ghp_emit_receives(e, schedule[0], start));
+        if (s + 1 < n) GHP_TRY(ghp_emit_receives(e, schedule[s + 1], start));
+        GHP_TRY(schedule[s].backward ? emit_backward_step(e) : emit_forward_step(e));
         begins[s + 1] = e->program->n_instrs;
         GHP_TRY(ghp_emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
     }
@@ -213,7 +213,7 @@ static enum ghp_status emit_all(struct ghp_emitter *e)
     return emit_metrics(e, e->splits[e->how->model->n_layers - 1]);
 }
 
-/* Where layers are made again, places in the list tell lifetimes apart that points cannot. */
+/* Where layers are recomputed, places in the list tell lifetimes apart that points cannot. */
 static void renumber_points(struct ghp_program *program)
 {
     for (int i = 0; i < program->n_instrs; i++)
@@ -224,16 +224,16 @@ static void renumber_points(struct ghp_program *program)
 static enum ghp_status lower_with(struct ghp_emitter *e, struct ghp_bucket_plan *buckets)
 {
     const struct ghp_lowering *how = e->how;
-    bool remakes = how->staging != NULL && how->staging->recompute != NULL && !how->forward_only;
-    GHP_TRY(ghp_extent_check(e->seat.extent));
-    GHP_TRY(ghp_bucket_plan_init(how, &e->seat, e->splits, buckets));
-    if (remakes) {
-        e->remade = ghp_alloc((size_t)how->model->n_layers, sizeof *e->remade);
-        if (e->remade == NULL) return GHP_NO_MEMORY();
+    bool recomputes = how->staging != NULL && how->staging->recompute != NULL && !how->forward_only;
+    GHP_TRY(ghp_problem_check(e->placement.problem));
+    GHP_TRY(ghp_bucket_plan_init(how, &e->placement, e->splits, buckets));
+    if (recomputes) {
+        e->recomputed = ghp_alloc((size_t)how->model->n_layers, sizeof *e->recomputed);
+        if (e->recomputed == NULL) return GHP_NO_MEMORY();
     }
     GHP_TRY(emit_all(e));
-    if (remakes) renumber_points(e->program);
-    GHP_TRY(ghp_link(how, e->splits, buckets, e->program));
+    if (recomputes) renumber_points(e->program);
+    GHP_TRY(ghp_buffers_assign(how, e->splits, buckets, e->program));
     return ghp_program_place(e->program);
 }
 
@@ -245,20 +245,20 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     enum ghp_status status = GHP_OK;
 
     *program = (struct ghp_program){0};
-    if (ghp_staging_trivial(how->staging)) status = ghp_extent_check(how->extent);
-    if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->extent);
+    if (ghp_staging_trivial(how->staging)) status = ghp_problem_check(how->problem);
+    if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);
     e.splits = splits;
     e.buckets = &buckets;
     *program = (struct ghp_program){.rank = rank,
-                                    .extent = how->extent,
-                                    .seat = e.seat,
+                                    .problem = how->problem,
+                                    .placement = e.placement,
                                     .element_bytes = how->element_bytes,
                                     .n_points = ghp_staging_micro_batches(how->staging) *
                                                 ghp_point_count(how->model)};
     status = lower_with(&e, &buckets);
-    free(e.remade);
+    free(e.recomputed);
     ghp_bucket_plan_release(&buckets);
     if (status != GHP_OK) ghp_program_release(program);
     return status;
@@ -271,7 +271,7 @@ static enum ghp_status size_fullest(const struct ghp_lowering *how, const struct
                                     int stage, struct ghp_programs *programs)
 {
     const struct ghp_staging *s = how->staging;
-    int rank = ghp_stage_fullest(s, stage, how->extent);
+    int rank = ghp_stage_fullest(s, stage, how->problem);
     struct ghp_program fullest = {0};
 
     if (s == NULL || s->shares == NULL || s->speeds == NULL ||
@@ -292,9 +292,9 @@ enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_s
     programs->n = 0;
     programs->fullest_bytes = 0;
     if (!ghp_staging_trivial(how->staging))
-        GHP_TRY(ghp_staging_check(how->staging, how->model, how->extent));
+        GHP_TRY(ghp_staging_check(how->staging, how->model, how->problem));
     for (int i = 0; i < n && status == GHP_OK; i++) {
-        int rank = ghp_stage_representative(how->staging, i, how->extent);
+        int rank = ghp_stage_representative(how->staging, i, how->problem);
 
         status = ghp_lower(how, splits, rank, &programs->of[i]);
         if (status == GHP_OK) programs->n = i + 1;

@@ -1,7 +1,7 @@
 /* core/program/lower.h - (model, splits, worker) -> program.
  *
  * The program is made of pieces: one per layer under its split, one per edge under the splits at its two ends. The
- * planner prices pieces alone; ghp_lower strings all pieces together, resolves which buffers share memory, forms
+ * planner costs pieces alone; ghp_lower strings all pieces together, resolves which buffers share memory, forms
  * buckets and places the arena. */
 #ifndef GHP_CORE_PROGRAM_LOWER_H
 #define GHP_CORE_PROGRAM_LOWER_H
@@ -17,9 +17,9 @@ struct ghp_scratch_source {
 
 struct ghp_lowering {
     const struct ghp_model *model;
-    struct ghp_extent extent;
+    struct ghp_problem problem;
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
-    /* gradients of one degree are reduced together up to this size; 0: each layer alone */
+    /* gradients of one TP size are reduced together up to this size; 0: each layer alone */
     int64_t bucket_bytes;
     struct ghp_scratch_source scratch;
     /* count the gradient with respect to the input too (closed forms' premise) */
@@ -27,11 +27,11 @@ struct ghp_lowering {
     bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
     /* workers that load samples have a buffer for the next load's; not with forward_only */
-    bool samples_ahead;
+    bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the program */
-    const bool *blocked;
+    const bool *nchw16c;
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
@@ -64,7 +64,7 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
                                struct ghp_split to, int rank, struct ghp_program *piece);
 
 /* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
-bool ghp_layer_drifts(const struct ghp_layer *layer);
+bool ghp_layer_has_stats_delta(const struct ghp_layer *layer);
 
 /* Whether a gradient flows into a layer's output (it or something before it has parameters). */
 bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);
@@ -79,7 +79,7 @@ bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
 
 /* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's inputs
  * those that only read it, and one that others add to after those have read it. Further inputs get copies. */
-bool ghp_lower_hands_on(const struct ghp_lowering *how, int layer, int input);
+bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int input);
 
 /* Points (program.h). */
 int ghp_point_forward(const struct ghp_model *model, int layer);
@@ -88,8 +88,8 @@ int ghp_point_backward(const struct ghp_model *model, int layer);
 int ghp_point_backward_edge(const struct ghp_model *model, int edge);
 int ghp_point_count(const struct ghp_model *model);
 
-struct ghp_ranks ghp_ranks_subgroup(int rank, int degree); /* degree consecutive ranks */
-struct ghp_ranks ghp_ranks_replica(int rank, int degree,
-                                   int workers); /* the N / degree holders of the same shard */
+struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size); /* TP size consecutive ranks */
+struct ghp_ranks ghp_ranks_replica(int rank, int tp_size,
+                                   int workers); /* the N / TP size holders of the same shard */
 
 #endif

@@ -13,19 +13,19 @@ int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params)
 int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
-    struct ghp_local local = ghp_local_of(how->model, layer, split, how->extent);
-    int64_t drifts = ghp_layer_drifts(l) ? l->n_states : 0;
+    struct ghp_local local = ghp_local_of(how->model, layer, split, how->problem);
+    int64_t stats_deltas = ghp_layer_has_stats_delta(l) ? l->n_states : 0;
     int bytes = ghp_parameter_bytes(how->element_bytes);
     return l->n_params * ghp_align(ghp_param_local_elements(&local, l->n_params) * bytes) +
-           drifts * ghp_align(local.c * bytes);
+           stats_deltas * ghp_align(local.c * bytes);
 }
 
-int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split)
+int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split)
 {
     if (layer->n_params == 0 ||
-        (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats && layer->norm.ghost == 0))
+        (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats && layer->norm.ghost_batch == 0))
         return 0;
-    return split.degree;
+    return split.tp_size;
 }
 
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan)
@@ -35,7 +35,7 @@ void ghp_bucket_plan_release(struct ghp_bucket_plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_seat *seat,
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_placement *placement,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan)
 {
     int n_layers = how->model->n_layers;
@@ -49,15 +49,15 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struc
     for (int layer = n_layers - 1; layer >= 0; layer--) {
         const struct ghp_layer *l = &how->model->layers[layer];
         plan->of_layer[layer] = -1;
-        if (l->n_params == 0 || layer < seat->first_layer || layer >= seat->end_layer) continue;
-        int degree = ghp_layer_reduce_degree(l, splits[layer]);
+        if (l->n_params == 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
+        int tp_size = ghp_layer_reduce_tp_size(l, splits[layer]);
         int64_t bytes = ghp_layer_gradient_bytes(how, layer, splits[layer]);
         int open = plan->n;
         for (int b = 0; b < plan->n; b++)
-            if (plan->ranges[b].degree == degree && degree > 0 &&
+            if (plan->ranges[b].tp_size == tp_size && tp_size > 0 &&
                 plan->ranges[b].bytes < how->bucket_bytes)
                 open = b;
-        if (open == plan->n) plan->ranges[plan->n++].degree = degree;
+        if (open == plan->n) plan->ranges[plan->n++].tp_size = tp_size;
         plan->ranges[open].bytes += bytes;
         plan->ranges[open].ready_layer = layer;
         plan->of_layer[layer] = open;

@@ -1,17 +1,17 @@
-/* core/program/lower_edge.c - the instructions of one edge: layout changes both ways, and the addition of further gradients. */
+/* core/program/lower_edge.c - the instructions of one edge: reshards both ways, and the addition of further gradients. */
 #include "core/program/lower_private.h"
 
 /* Bytes exchanged and copied by one step; docs/time-model.md has the table. */
 static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struct ghp_instr *instr)
 {
     const struct ghp_reshard_step *step = &instr->step;
-    struct ghp_layout widest = {GHP_LAYOUT_FULL, step->degree};
-    int64_t samples = ghp_layout_samples(widest, e->seat.extent);
+    struct ghp_layout widest = {GHP_LAYOUT_FULL, step->tp_size};
+    int64_t samples = ghp_layout_samples(widest, e->placement.problem);
     int64_t whole = samples * ghp_shape_elements(shape) * e->how->element_bytes;
-    int64_t part = whole / step->degree;
+    int64_t part = whole / step->tp_size;
     instr->local = (struct ghp_local){.n = samples, .c = shape.c, .h = shape.h, .w = shape.w};
     switch (step->op) {
-    case GHP_RESHARD_SLICE_BATCH: instr->copy_bytes = part * step->to.degree; break;
+    case GHP_RESHARD_SLICE_BATCH: instr->copy_bytes = part * step->to.tp_size; break;
     case GHP_RESHARD_SLICE_CHANNEL: instr->copy_bytes = part; break;
     case GHP_RESHARD_GATHER_BATCH:
     case GHP_RESHARD_SUM_TO_BATCH: instr->bytes = whole; break;
@@ -36,7 +36,7 @@ static enum ghp_status emit_reshard(const struct ghp_emitter *e, int edge, struc
     const struct ghp_model *model = e->how->model;
     struct ghp_reshard reshard;
     if (!ghp_reshard_find(from, to, &reshard))
-        return GHP_FAIL(GHP_ERR_INTERNAL, "no layout change into '%s' exists; report this",
+        return GHP_FAIL(GHP_ERR_INTERNAL, "no reshard into '%s' exists; report this",
                         model->layers[model->edges[edge].to].name);
     int point = ghp_emitter_edge_point(e, edge, backward);
     for (int s = 0; s < reshard.n_steps; s++) {
@@ -49,7 +49,7 @@ static enum ghp_status emit_reshard(const struct ghp_emitter *e, int edge, struc
         instr->comm = ghp_reshard_comm(instr->step.op);
         if (instr->comm != GHP_COMM_NONE)
             instr->ranks =
-                ghp_seat_ranks(&e->seat, ghp_ranks_subgroup(e->seat.number, instr->step.degree));
+                ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(e->placement.number, instr->step.tp_size));
         size_step(e, model->layers[model->edges[edge].from].out, instr);
     }
     return GHP_OK;
@@ -65,7 +65,7 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
     instr->layer = model->edges[edge].from;
     instr->edge = edge;
     instr->backward = true;
-    instr->local = (struct ghp_local){.n = ghp_layout_samples(dy, e->seat.extent),
+    instr->local = (struct ghp_local){.n = ghp_layout_samples(dy, e->placement.problem),
                                       .c = ghp_layout_channels(dy, l->out.c),
                                       .h = l->out.h,
                                       .w = l->out.w};
@@ -79,7 +79,7 @@ enum ghp_status ghp_emit_edge_backward(const struct ghp_emitter *e, int edge,
     const struct ghp_model *model = e->how->model;
     if (!ghp_edge_needs_gradient(model, edge)) return GHP_OK;
     GHP_TRY(emit_reshard(e, edge, ghp_split_layouts(to).dx, from.dy, true));
-    if (ghp_seat_first_gradient(e->how, &e->seat, model->edges[edge].from) == edge) return GHP_OK;
+    if (ghp_placement_first_gradient(e->how, &e->placement, model->edges[edge].from) == edge) return GHP_OK;
     return ghp_emit_addition(e, edge, from.dy, ghp_emitter_edge_point(e, edge, true));
 }
 

@@ -35,18 +35,18 @@ struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
         .how = how,
         .program = piece,
         .rank = rank,
-        .seat = ghp_seat_of(how->staging, how->model->n_layers, how->extent, rank),
+        .placement = ghp_placement_of(how->staging, how->model->n_layers, how->problem, rank),
         .half = half,
         .backward_base = half,
         .first = true,
         .last = true,
-        .again_at = -1};
+        .recompute_at = -1};
 }
 
 int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward)
 {
     const struct ghp_model *model = e->how->model;
-    if (e->again_at >= 0) return e->again_at;
+    if (e->recompute_at >= 0) return e->recompute_at;
     return backward ? e->backward_base + ghp_point_backward(model, layer) - e->half
                     : e->forward_base + ghp_point_forward(model, layer);
 }
@@ -54,7 +54,7 @@ int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward)
 int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward)
 {
     const struct ghp_model *model = e->how->model;
-    if (e->again_at >= 0) return e->again_at;
+    if (e->recompute_at >= 0) return e->recompute_at;
     return backward ? e->backward_base + ghp_point_backward_edge(model, edge) - e->half
                     : e->forward_base + ghp_point_forward_edge(model, edge);
 }
@@ -64,12 +64,12 @@ struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_ki
     struct ghp_instr *instr = append(e->program, kind, point, e->rank);
     if (instr == NULL) return NULL;
     instr->micro = e->micro;
-    instr->again = e->again_at >= 0;
+    instr->recompute = e->recompute_at >= 0;
     return instr;
 }
 
-struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int degree)
+struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size)
 {
-    return ghp_seat_ranks(&e->seat,
-                          ghp_ranks_replica(e->seat.number, degree, e->seat.extent.workers));
+    return ghp_placement_ranks(&e->placement,
+                          ghp_ranks_replica(e->placement.number, tp_size, e->placement.problem.workers));
 }

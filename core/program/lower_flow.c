@@ -1,4 +1,4 @@
-/* core/program/lower_flow.c - which gradients flow where and in which layouts, what is overwritten in place or made again: asked by
+/* core/program/lower_flow.c - which gradients flow where and in which layouts, what is overwritten in place or recomputed: asked by
  * those who emit instructions and those who give them buffers. */
 #include "core/program/lower_private.h"
 
@@ -25,18 +25,18 @@ int ghp_lower_first_gradient(const struct ghp_model *model, int layer)
     return best;
 }
 
-int ghp_seat_first_gradient(const struct ghp_lowering *how, const struct ghp_seat *seat, int layer)
+int ghp_placement_first_gradient(const struct ghp_lowering *how, const struct ghp_placement *placement, int layer)
 {
     const struct ghp_model *model = how->model;
     const struct ghp_layer *l = &model->layers[layer];
     int best = -1, own = ghp_stage_of(how->staging, layer);
-    if (seat->n_stages == 1) return ghp_lower_first_gradient(model, layer);
+    if (placement->n_stages == 1) return ghp_lower_first_gradient(model, layer);
     for (int i = 0; i < l->n_consumers; i++) {
         const struct ghp_edge *e = &model->edges[l->out_edges[i]];
         const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
         int carrier, stage = ghp_stage_of(how->staging, e->to);
-        ghp_image_readers(model, how->staging, layer, stage, &carrier);
-        bool arrives = stage == seat->stage || (own == seat->stage && carrier == l->out_edges[i]);
+        ghp_remote_activation_readers(model, how->staging, layer, stage, &carrier);
+        bool arrives = stage == placement->stage || (own == placement->stage && carrier == l->out_edges[i]);
         if (!arrives) continue;
         if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
             best = l->out_edges[i];
@@ -44,19 +44,19 @@ int ghp_seat_first_gradient(const struct ghp_lowering *how, const struct ghp_sea
     return best;
 }
 
-struct ghp_layouts ghp_seat_layouts(const struct ghp_lowering *how, const struct ghp_seat *seat,
+struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how, const struct ghp_placement *placement,
                                     const struct ghp_split *splits, int layer)
 {
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
     int carrier, readers;
-    if (layer >= seat->first_layer) return ghp_split_layouts(splits[layer]);
-    readers = ghp_image_readers(how->model, how->staging, layer, seat->stage, &carrier);
+    if (layer >= placement->first_layer) return ghp_split_layouts(splits[layer]);
+    readers = ghp_remote_activation_readers(how->model, how->staging, layer, placement->stage, &carrier);
     if (readers != 1) return (struct ghp_layouts){batch, batch, batch, batch};
     struct ghp_layouts reader = ghp_split_layouts(splits[how->model->edges[carrier].to]);
     return (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
 }
 
-bool ghp_lower_remakes(const struct ghp_lowering *how, int layer)
+bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer)
 {
     if (how->staging == NULL || how->staging->recompute == NULL) return false;
     while (ghp_op_in_place(&how->model->layers[layer]) && layer > 0)
@@ -131,7 +131,7 @@ static bool shares(const struct ghp_lowering *how, int layer)
     return true;
 }
 
-bool ghp_lower_hands_on(const struct ghp_lowering *how, int layer, int input)
+bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int input)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     if (!ghp_lower_needs_gradient(how, l->inputs[input])) return false;
@@ -141,7 +141,7 @@ bool ghp_lower_hands_on(const struct ghp_lowering *how, int layer, int input)
     return last_reader(how->model, l->inputs[input]) >= 0 || input == writer_of(how, l);
 }
 
-bool ghp_layer_drifts(const struct ghp_layer *layer)
+bool ghp_layer_has_stats_delta(const struct ghp_layer *layer)
 {
-    return layer->op == GHP_OP_BATCH_NORM && layer->norm.ghost > 0;
+    return layer->op == GHP_OP_BATCH_NORM && layer->norm.ghost_batch > 0;
 }

@@ -3,21 +3,21 @@
 #include "core/model/precision.h"
 
 /* What a plan says of a layer holds wherever the tensor lies in whole blocks, whatever its layout. */
-static struct ghp_blocked blocked_of(const struct ghp_emitter *e, const struct ghp_layer *l,
+static struct ghp_nchw16c nchw16c_of(const struct ghp_emitter *e, const struct ghp_layer *l,
                                      const struct ghp_local *local)
 {
-    const bool *blocked = e->how->blocked;
-    if (blocked == NULL) return (struct ghp_blocked){0};
-    return (struct ghp_blocked){
+    const bool *nchw16c = e->how->nchw16c;
+    if (nchw16c == NULL) return (struct ghp_nchw16c){0};
+    return (struct ghp_nchw16c){
         .said = true,
-        .x = l->n_inputs > 0 && blocked[l->inputs[0]] && ghp_whole_blocks(local->c),
-        .y = blocked[l - e->how->model->layers] && ghp_whole_blocks(local->k)};
+        .x = l->n_inputs > 0 && nchw16c[l->inputs[0]] && ghp_whole_blocks(local->c),
+        .y = nchw16c[l - e->how->model->layers] && ghp_whole_blocks(local->k)};
 }
 
 static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                     enum ghp_pass pass)
 {
-    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
+    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     bool backward = pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_WEIGHT ||
                     pass == GHP_PASS_BACKWARD_STATS;
     struct ghp_instr *instr =
@@ -27,11 +27,11 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->backward = backward;
     instr->pass = pass;
     instr->local = local;
-    instr->blocked = blocked_of(e, &e->how->model->layers[layer], &local);
+    instr->nchw16c = nchw16c_of(e, &e->how->model->layers[layer], &local);
     if (local.op == GHP_OP_BATCH_NORM) {
         int64_t samples = local.norm.local_stats ? local.n
-                          : local.norm.ghost > 0 ? local.norm.ghost
-                                                 : e->seat.micro_batch;
+                          : local.norm.ghost_batch > 0 ? local.norm.ghost_batch
+                                                 : e->placement.micro_batch;
         instr->stat_count = samples * local.h * local.w;
     }
     return GHP_OK;
@@ -39,24 +39,24 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
 
 /* Who shares the statistics: all that hold other samples; or those that hold the same ghost batch. */
 static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp_local *local,
-                                   int degree)
+                                   int tp_size)
 {
-    int number = e->seat.number, q = 1;
-    if (local->norm.local_stats) return ghp_emitter_holders(e, e->seat.extent.workers);
-    if (local->norm.ghost == 0) return ghp_emitter_holders(e, degree);
-    if (local->n < local->norm.ghost) q = (int)(local->norm.ghost / local->n);
-    return ghp_seat_ranks(
-        &e->seat, (struct ghp_ranks){.first = number / degree / q * q * degree + number % degree,
+    int number = e->placement.number, q = 1;
+    if (local->norm.local_stats) return ghp_emitter_holders(e, e->placement.problem.workers);
+    if (local->norm.ghost_batch == 0) return ghp_emitter_holders(e, tp_size);
+    if (local->n < local->norm.ghost_batch) q = (int)(local->norm.ghost_batch / local->n);
+    return ghp_placement_ranks(
+        &e->placement, (struct ghp_ranks){.first = number / tp_size / q * q * tp_size + number % tp_size,
                                      .count = q,
-                                     .stride = degree});
+                                     .stride = tp_size});
 }
 
 /* The sum of a batch_norm pass's statistics over the ranks that share them. */
 static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split, bool backward)
 {
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
-    struct ghp_ranks ranks = stat_ranks(e, &local, split.degree);
+    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    struct ghp_ranks ranks = stat_ranks(e, &local, split.tp_size);
     if (local.norm.local_stats || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_STAT_REDUCE, ghp_emitter_point(e, layer, backward));
@@ -83,8 +83,8 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = 0;
     instr->local = *local;
-    int64_t samples = ghp_layout_samples(ghp_split_layouts(split).y, e->seat.extent);
-    int64_t labels = e->seat.n_stages == 1 ? samples * (int64_t)sizeof(int32_t) : 0;
+    int64_t samples = ghp_layout_samples(ghp_split_layouts(split).y, e->placement.problem);
+    int64_t labels = e->placement.n_stages == 1 ? samples * (int64_t)sizeof(int32_t) : 0;
     instr->bytes = ghp_local_out_elements(local) * e->how->element_bytes + labels;
     return GHP_OK;
 }
@@ -95,7 +95,7 @@ enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_LOAD, e->forward_base);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = loss;
-    instr->bytes = ghp_layout_samples(ghp_split_layouts(e->splits[loss]).x, e->seat.extent) *
+    instr->bytes = ghp_layout_samples(ghp_split_layouts(e->splits[loss]).x, e->placement.problem) *
                    (int64_t)sizeof(int32_t);
     return GHP_OK;
 }
@@ -103,13 +103,13 @@ enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
 static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    GHP_TRY(ghp_split_check(l, split, e->seat.extent));
-    if (ghp_stage_takes_degree(e->how->staging, e->seat.stage, e->how->extent, split.degree))
+    GHP_TRY(ghp_split_check(l, split, e->placement.problem));
+    if (ghp_stage_takes_tp_size(e->how->staging, e->placement.stage, e->how->problem, split.tp_size))
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' is split over %d workers of stage %d, whose shares differ among "
                     "them; use a degree that divides the stage's grain",
-                    l->name, split.degree, e->seat.stage);
+                    l->name, split.tp_size, e->placement.stage);
 }
 
 enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
@@ -117,9 +117,9 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
     GHP_TRY(check_split(e, layer, split));
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
+    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     if (l->op == GHP_OP_INPUT) return emit_load(e, split, &local);
-    if (l->n_params > 0 && !e->how->forward_only && e->first && e->again_at < 0) {
+    if (l->n_params > 0 && !e->how->forward_only && e->first && e->recompute_at < 0) {
         struct ghp_instr *instr =
             ghp_emitter_add(e, GHP_INSTR_UPDATE, ghp_emitter_point(e, layer, false));
         if (instr == NULL) return GHP_NO_MEMORY();
@@ -138,8 +138,8 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
 static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
                                       struct ghp_bucket_range range, int bucket)
 {
-    struct ghp_ranks ranks = ghp_emitter_holders(e, range.degree > 0 ? range.degree : 1);
-    if (range.degree == 0 || ranks.count == 1) return GHP_OK;
+    struct ghp_ranks ranks = ghp_emitter_holders(e, range.tp_size > 0 ? range.tp_size : 1);
+    if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_ALL_REDUCE, ghp_emitter_point(e, layer, true));
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -160,7 +160,7 @@ static enum ghp_status emit_reductions(const struct ghp_emitter *e, int layer,
     if (!e->last) return GHP_OK;
     if (e->buckets == NULL) {
         struct ghp_bucket_range own = {
-            .degree = ghp_layer_reduce_degree(&e->how->model->layers[layer], split),
+            .tp_size = ghp_layer_reduce_tp_size(&e->how->model->layers[layer], split),
             .bytes = ghp_layer_gradient_bytes(e->how, layer, split)};
         return emit_reduction(e, layer, own, -1);
     }
@@ -193,7 +193,7 @@ static bool makes_gradient(const struct ghp_lowering *how, int layer)
     bool makes = false;
     for (int i = 0; i < l->n_inputs; i++)
         makes = makes || (ghp_lower_needs_gradient(how, l->inputs[i]) &&
-                          (l->op != GHP_OP_ADD || !ghp_lower_hands_on(how, layer, i)));
+                          (l->op != GHP_OP_ADD || !ghp_lower_gradient_alias(how, layer, i)));
     return makes;
 }
 
@@ -202,8 +202,8 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
     if (l->op == GHP_OP_INPUT || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->seat.extent);
-    bool own_sums = ghp_layer_drifts(l); /* its weight gradients are of its own samples */
+    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    bool own_sums = ghp_layer_has_stats_delta(l); /* its weight gradients are of its own samples */
     if (l->op == GHP_OP_BATCH_NORM) GHP_TRY(emit_stats(e, layer, split, true));
     if (l->op == GHP_OP_BATCH_NORM && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (ghp_local_has_pass(&local, GHP_PASS_BACKWARD_WEIGHT)) {

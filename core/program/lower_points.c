@@ -1,14 +1,14 @@
-/* core/program/lower_points.c - where in a step things happen (program.h's points), and the ranks that a degree puts together. */
+/* core/program/lower_points.c - where in a step things happen (program.h's points), and the ranks that a TP size puts together. */
 #include "core/program/lower.h"
 
-struct ghp_ranks ghp_ranks_subgroup(int rank, int degree)
+struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size)
 {
-    return (struct ghp_ranks){.first = rank / degree * degree, .count = degree, .stride = 1};
+    return (struct ghp_ranks){.first = rank / tp_size * tp_size, .count = tp_size, .stride = 1};
 }
 
-struct ghp_ranks ghp_ranks_replica(int rank, int degree, int workers)
+struct ghp_ranks ghp_ranks_replica(int rank, int tp_size, int workers)
 {
-    return (struct ghp_ranks){.first = rank % degree, .count = workers / degree, .stride = degree};
+    return (struct ghp_ranks){.first = rank % tp_size, .count = workers / tp_size, .stride = tp_size};
 }
 
 /* Forward: in-edges of a layer directly before it. Edges are numbered by consumer, so both count up together. */

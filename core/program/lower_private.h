@@ -1,7 +1,7 @@
 /* core/program/lower_private.h - private to core/program/lower*.c: what the emitting and the linking half share.
  *
  * The emitter appends instructions to a program, for a whole one or for a piece. It knows where it is: which slot and
- * micro-batch of the worker's schedule, and whether something is being made again. What a layer, an edge and a transfer
+ * micro-batch of the worker's schedule, and whether something is being recomputed. What a layer, an edge and a transfer
  * consist of is in lower_layer.c, lower_edge.c and lower_transfer.c; lower.c strings them together. Every function that
  * emits returns GHP_OK, GHP_ERR_NO_MEMORY, or what its comment says. */
 #ifndef GHP_CORE_PROGRAM_LOWER_PRIVATE_H
@@ -14,38 +14,38 @@ struct ghp_bucket_plan {
     int n;
     int *of_layer; /* bucket of a layer's gradients, -1: no parameters */
     struct ghp_bucket_range {
-        int degree;      /* 0: gradients come out global (batch_norm over the global batch) */
+        int tp_size;      /* 0: gradients come out global (batch_norm over the global batch) */
         int ready_layer; /* its last member in backward order */
         int64_t bytes;
     } * ranges;
 };
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_seat *seat,
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_placement *placement,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan);
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 
 /* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
 int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split);
-/* 0: nothing to reduce, else the degree whose replicas sum. */
-int ghp_layer_reduce_degree(const struct ghp_layer *layer, struct ghp_split split);
+/* 0: nothing to reduce, else the TP size whose replicas sum. */
+int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split);
 int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 
-/* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the seat's; the edge whose
- * gradient comes first into a layer's output, or image. */
-int ghp_seat_first_gradient(const struct ghp_lowering *how, const struct ghp_seat *seat, int layer);
+/* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge whose
+ * gradient comes first into a layer's output, or remote activation. */
+int ghp_placement_first_gradient(const struct ghp_lowering *how, const struct ghp_placement *placement, int layer);
 
-/* Layouts of a layer's output as a stage sees it: its own, or its image's (`x`, `dx` mean nothing then). */
-struct ghp_layouts ghp_seat_layouts(const struct ghp_lowering *how, const struct ghp_seat *seat,
+/* Layouts of a layer's output as a stage sees it: its own, or its remote activation's (`x`, `dx` mean nothing then). */
+struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how, const struct ghp_placement *placement,
                                     const struct ghp_split *splits, int layer);
 
-/* Whether the layer's output is made again going backward: its own mark, or that of the tensor's maker it works on. */
-bool ghp_lower_remakes(const struct ghp_lowering *how, int layer);
+/* Whether the layer's output is recomputed in the backward pass: its own mark, or that of the tensor's maker it works on. */
+bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer);
 
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
-enum ghp_status ghp_link(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
                          const struct ghp_bucket_plan *buckets, struct ghp_program *program);
 
 /* ---- the emitter ---- */
@@ -56,13 +56,13 @@ struct ghp_emitter {
     const struct ghp_bucket_plan *buckets; /* NULL: a piece, whose bucket is its own layer */
     struct ghp_program *program;
     int rank;
-    struct ghp_seat seat;
+    struct ghp_placement placement;
     int half;                        /* points of a slot */
     int forward_base, backward_base; /* points before the slot's */
     int micro;
     bool first, last; /* micro-batch of the step */
-    bool *remade;     /* a layer: made again in this slot; NULL: no layer ever is */
-    int again_at;     /* point of what is made again, -1: nothing is now */
+    bool *recomputed;     /* a layer: recomputed in this slot; NULL: no layer ever is */
+    int recompute_at;     /* point of what is recomputed, -1: nothing is now */
 };
 
 /* At the first forward and the last backward slot, as pieces are emitted. */
@@ -76,8 +76,8 @@ int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward)
 /* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
 struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_kind kind, int point);
 
-/* The holders of this worker's shard, over `degree`. */
-struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int degree);
+/* The holders of this worker's shard, over `tp_size`. */
+struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size);
 
 /* ---- a layer ---- */
 
@@ -105,9 +105,9 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
 /* Whether the edge brings a tensor from another stage, for itself and all later readers in its own. */
 bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage, int *to_stage);
 
-/* The transfer of the edge's tensor, or gradient. `producer` and `image`: layouts on both sides. */
+/* The transfer of the edge's tensor, or gradient. `producer` and `remote_activation`: layouts on both sides. */
 struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
-                                         struct ghp_layouts producer, struct ghp_layouts image);
+                                         struct ghp_layouts producer, struct ghp_layouts remote_activation);
 
 /* kind: SEND or RECEIVE. */
 enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind, int edge,
@@ -118,8 +118,8 @@ enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_ins
 /* The wait for the edge's receive. */
 enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool backward, int point);
 
-/* Receives of a slot, posted at `point`: forward the images of this stage, backward the gradients of what it sent. */
-enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_slot slot, int point);
+/* Receives of a slot, posted at `point`: forward the remote activations of this stage, backward the gradients of what it sent. */
+enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_step slot, int point);
 
 /* Waits at the end of slot `slot` for the sends whose time it is, in the last slot for all that are left. `begins`: first
  * instruction of each slot so far, and one past the last. */

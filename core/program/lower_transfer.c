@@ -10,23 +10,23 @@ bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage,
     *from_stage = ghp_stage_of(how->staging, e->from);
     *to_stage = ghp_stage_of(how->staging, e->to);
     if (*from_stage == *to_stage) return false;
-    ghp_image_readers(how->model, how->staging, e->from, *to_stage, &carrier);
+    ghp_remote_activation_readers(how->model, how->staging, e->from, *to_stage, &carrier);
     return carrier == edge;
 }
 
 struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
-                                         struct ghp_layouts producer, struct ghp_layouts image)
+                                         struct ghp_layouts producer, struct ghp_layouts remote_activation)
 {
     int from, to;
     ghp_edge_carries(how, edge, &from, &to);
     return (struct ghp_transfer){
         .staging = how->staging,
-        .whole = how->extent,
+        .whole = how->problem,
         .n_layers = how->model->n_layers,
         .from_stage = backward ? to : from,
         .to_stage = backward ? from : to,
-        .from = backward ? image.dy : producer.y,
-        .to = backward ? producer.dy : image.y,
+        .from = backward ? remote_activation.dy : producer.y,
+        .to = backward ? producer.dy : remote_activation.y,
         .shape = how->model->layers[how->model->edges[edge].from].out,
         .element_bytes = how->element_bytes,
     };
@@ -51,26 +51,26 @@ enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_ki
     return GHP_OK;
 }
 
-/* Layouts of an edge's producer in its own stage, and of its image in the consumer's. */
+/* Layouts of an edge's producer in its own stage, and of its remote activation in the consumer's. */
 static void sides_of(const struct ghp_emitter *e, int edge, struct ghp_layouts *producer,
-                     struct ghp_layouts *image)
+                     struct ghp_layouts *remote_activation)
 {
     const struct ghp_lowering *how = e->how;
     const struct ghp_edge *at = &how->model->edges[edge];
     int stage = ghp_stage_of(how->staging, at->to);
-    struct ghp_seat reader = {.stage = stage,
+    struct ghp_placement reader = {.stage = stage,
                               .n_stages = ghp_staging_stages(how->staging),
                               .first_layer = how->staging->stage[stage].first_layer};
     *producer = ghp_split_layouts(e->splits[at->from]);
-    *image = ghp_seat_layouts(how, &reader, e->splits, at->from);
+    *remote_activation = ghp_placement_layouts(how, &reader, e->splits, at->from);
 }
 
 enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind,
                                        int edge, bool backward, int point)
 {
-    struct ghp_layouts producer, image;
-    sides_of(e, edge, &producer, &image);
-    struct ghp_transfer transfer = ghp_edge_transfer_of(e->how, edge, backward, producer, image);
+    struct ghp_layouts producer, remote_activation;
+    sides_of(e, edge, &producer, &remote_activation);
+    struct ghp_transfer transfer = ghp_edge_transfer_of(e->how, edge, backward, producer, remote_activation);
     return ghp_emit_transfer(e, kind, edge, &transfer, point);
 }
 
@@ -101,16 +101,16 @@ enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool bac
     return emit_wait(e, i, point);
 }
 
-enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_slot slot, int point)
+enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_step slot, int point)
 {
     int micro = e->micro, n = e->how->model->n_edges, from, to;
     enum ghp_status status = GHP_OK;
-    if (e->seat.n_stages == 1) return GHP_OK;
+    if (e->placement.n_stages == 1) return GHP_OK;
     e->micro = slot.micro;
     for (int i = 0; i < n && status == GHP_OK; i++) {
         int edge = slot.backward ? n - 1 - i : i;
         if (!ghp_edge_carries(e->how, edge, &from, &to)) continue;
-        if ((slot.backward ? from : to) != e->seat.stage) continue;
+        if ((slot.backward ? from : to) != e->placement.stage) continue;
         if (slot.backward && !ghp_edge_needs_gradient(e->how->model, edge)) continue;
         status = ghp_emit_edge_transfer(e, GHP_INSTR_RECEIVE, edge, slot.backward, point);
     }
@@ -118,7 +118,7 @@ enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_slot slot, i
     return status;
 }
 
-/* Slots after which a send is waited for: to a neighbour one, past stages as many as its receiver may be behind
+/* Schedule steps after which a send is waited for: to a neighbour one, past stages as many as its receiver may be behind
  * (docs/stages.md 3). */
 static int patience_of(const struct ghp_instr *send)
 {

@@ -197,7 +197,7 @@ static void visit_operands(const struct ghp_instr *instr, operand_visit *visit, 
     }
     for (int i = 0; i < GHP_MAX_STATES; i++) {
         visit(context, at->state[i], true);
-        visit(context, at->drift[i], !update);
+        visit(context, at->stats_delta[i], !update);
     }
     visit(context, at->y, forward);
     visit(context, at->dy, instr->kind == GHP_INSTR_ACCUMULATE);
@@ -252,7 +252,7 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
                               "instruction %d (%s of layer %d) reads buffer %d (%s) before it is "
                               "written; report this",
                               i, ghp_instr_name(instr), instr->layer, w.missing,
-                              ghp_role_name(program->buffers[w.missing].role));
+                              ghp_buffer_kind_name(program->buffers[w.missing].buffer_kind));
         else if (instr->kind == GHP_INSTR_WAIT &&
                  (instr->after < 0 || instr->after >= i ||
                   program->instrs[instr->after].stream != GHP_STREAM_TRANSFER))
@@ -315,13 +315,13 @@ const char *ghp_instr_name(const struct ghp_instr *instr)
 const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communication", "transfer",
                                                             NULL};
 
-const char *ghp_role_name(enum ghp_role role)
+const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {
-    static const char *const names[GHP_ROLE_COUNT] = {
+    static const char *const names[GHP_BUFFER_KIND_COUNT] = {
         "output",  "edge input",      "edge gradient", "edge gradient out",
         "weight",  "weight gradient", "momentum",      "state",
         "drift",   "saved",           "stats",         "labels",
         "metrics", "scratch",         "bucket",        "comm segment",
         "ahead"};
-    return names[role];
+    return names[buffer_kind];
 }

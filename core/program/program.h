@@ -1,6 +1,6 @@
 /* core/program/program.h - what one worker does in one training step, as a flat list of instructions over a buffer table.
  *
- * The planner prices this list, the allocator sizes it and the executor runs it: one list, so that predicted and
+ * The planner costs this list, the allocator sizes it and the executor runs it: one list, so that predicted and
  * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
  *
  * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in list
@@ -11,8 +11,8 @@
  *
  * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
  * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down. With
- * several micro-batches every slot of the schedule (core/sharding/stage.h) has such points of its own, one slot's after the
- * other's; where layers are made again going backward, each instruction is a point.
+ * several micro-batches every step of the schedule (core/sharding/stage.h) has such points of its own, one slot's after the
+ * other's; where layers are recomputed in the backward pass, each instruction is a point.
  * Buffers live from first_point to last_point inclusive. */
 #ifndef GHP_CORE_PROGRAM_PROGRAM_H
 #define GHP_CORE_PROGRAM_PROGRAM_H
@@ -25,7 +25,7 @@
     X(COMPUTE, "compute") /* one pass of one layer; see `pass` */                                  \
     X(ACCUMULATE,                                                                                  \
       "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
-    X(RESHARD, "reshard") /* one layout change step of one edge, forward or backward */            \
+    X(RESHARD, "reshard") /* one reshard step of one edge, forward or backward */            \
     X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
     X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
     X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
@@ -43,25 +43,25 @@ enum ghp_instr_kind {
 
 enum ghp_stream { GHP_STREAM_COMPUTE, GHP_STREAM_COMM, GHP_STREAM_TRANSFER, GHP_STREAM_COUNT };
 
-enum ghp_role {
-    GHP_ROLE_OUTPUT,            /* y of a layer */
-    GHP_ROLE_EDGE_INPUT,        /* x of an edge after a layout change */
-    GHP_ROLE_EDGE_GRADIENT,     /* dx of an edge as the consumer makes it */
-    GHP_ROLE_EDGE_GRADIENT_OUT, /* dx of an edge after the layout change */
-    GHP_ROLE_WEIGHT,
-    GHP_ROLE_WEIGHT_GRADIENT, /* inside a bucket's buffer */
-    GHP_ROLE_MOMENTUM,
-    GHP_ROLE_STATE, /* running statistics */
-    GHP_ROLE_DRIFT, /* by what a step's ghost batches move them, inside a bucket's buffer */
-    GHP_ROLE_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
-    GHP_ROLE_STATS,   /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
-    GHP_ROLE_LABELS,  /* int32, one a sample */
-    GHP_ROLE_METRICS, /* GHP_METRIC_COUNT doubles */
-    GHP_ROLE_SCRATCH, /* of one instruction */
-    GHP_ROLE_BUCKET,  /* contiguous gradients that are reduced together */
-    GHP_ROLE_COMM,    /* receive segment of the communication stream */
-    GHP_ROLE_AHEAD,   /* samples of the next load, made while the step runs */
-    GHP_ROLE_COUNT
+enum ghp_buffer_kind {
+    GHP_BUFFER_OUTPUT,            /* y of a layer */
+    GHP_BUFFER_EDGE_INPUT,        /* x of an edge after a reshard */
+    GHP_BUFFER_EDGE_GRADIENT,     /* dx of an edge as the consumer makes it */
+    GHP_BUFFER_EDGE_GRADIENT_OUT, /* dx of an edge after the reshard */
+    GHP_BUFFER_WEIGHT,
+    GHP_BUFFER_WEIGHT_GRADIENT, /* inside a bucket's buffer */
+    GHP_BUFFER_MOMENTUM,
+    GHP_BUFFER_STATE, /* running statistics */
+    GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
+    GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
+    GHP_BUFFER_STATS,   /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
+    GHP_BUFFER_LABELS,  /* int32, one a sample */
+    GHP_BUFFER_METRICS, /* GHP_METRIC_COUNT doubles */
+    GHP_BUFFER_SCRATCH, /* of one instruction */
+    GHP_BUFFER_BUCKET,  /* contiguous gradients that are reduced together */
+    GHP_BUFFER_COMM,    /* receive segment of the communication stream */
+    GHP_BUFFER_PREFETCH,   /* samples of the next load, made while the step runs */
+    GHP_BUFFER_KIND_COUNT
 };
 
 enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
@@ -79,7 +79,7 @@ static inline int64_t ghp_align(int64_t bytes)
 }
 
 struct ghp_buffer {
-    enum ghp_role role;
+    enum ghp_buffer_kind buffer_kind;
     /* slot: which parameter, state, or reshard step; -1 where it does not apply */
     int layer, edge, slot;
     int64_t elements;
@@ -95,12 +95,12 @@ struct ghp_operands { /* buffer ids, -1: none */
     int x[GHP_MAX_INPUTS], dx[GHP_MAX_INPUTS];
     int y, dy;
     int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], momentum[GHP_MAX_PARAMS], state[GHP_MAX_STATES],
-        drift[GHP_MAX_STATES];
+        stats_delta[GHP_MAX_STATES];
     int saved, stats, labels, metrics, scratch;
 };
 
 /* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
-struct ghp_blocked {
+struct ghp_nchw16c {
     bool said; /* false: nobody says anything, the executor decides */
     bool x, y; /* x and dx; y and dy */
 };
@@ -113,9 +113,9 @@ struct ghp_instr {
     int edge;  /* RESHARD, ACCUMULATE of a gradient, SEND, RECEIVE, WAIT; else -1 */
     int micro; /* micro-batch */
     bool backward;
-    bool again;         /* COMPUTE, RESHARD: made anew for the backward part */
+    bool recompute;         /* COMPUTE, RESHARD: recomputed for the backward pass */
     enum ghp_pass pass; /* COMPUTE */
-    struct ghp_blocked blocked;
+    struct ghp_nchw16c nchw16c;
     /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
     struct ghp_local local;
     struct ghp_reshard_step step; /* RESHARD */
@@ -134,7 +134,7 @@ struct ghp_instr {
     int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
-     * LOAD: at.y, at.labels, from what was made ahead into at.scratch */
+     * LOAD: at.y, at.labels, from what was prefetched into at.scratch */
     struct ghp_operands at;
 };
 
@@ -145,17 +145,17 @@ static inline bool ghp_instr_sends(const struct ghp_instr *instr)
 }
 
 struct ghp_bucket {
-    int degree;    /* reduced over the N / degree ranks that hold the same shard */
+    int tp_size;    /* reduced over the N / TP size ranks that hold the same shard */
     int64_t bytes; /* with padding */
-    int buffer;    /* GHP_ROLE_BUCKET */
+    int buffer;    /* GHP_BUFFER_BUCKET */
     struct ghp_ranks ranks;
     int ready_point; /* backward point of its last member */
 };
 
 struct ghp_program {
     int rank;
-    struct ghp_extent extent; /* all workers, the global batch */
-    struct ghp_seat seat;     /* its place among the stages */
+    struct ghp_problem problem; /* all workers, the global batch */
+    struct ghp_placement placement;     /* its place among the stages */
     int element_bytes;        /* 2, 4 or 8: core/model/precision.h */
     int n_points;
     int n_instrs, max_instrs;
@@ -193,11 +193,11 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);
 
 /* Arena offset of a buffer's first byte (through its storage). */
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
-/* By how much a worker's speed (struct ghp_seat) divides an instruction's price: what it does alone, not what it waits for
+/* By how much a worker's speed (struct ghp_placement) divides an instruction's cost: what it does alone, not what it waits for
  * others in. */
 double ghp_instr_speed(const struct ghp_instr *instr, double speed);
 const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
-const char *ghp_role_name(enum ghp_role role);
+const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind);
 /* "compute", "communication", "transfer", NULL */
 extern const char *const ghp_stream_names[GHP_STREAM_COUNT + 1];
 

@@ -28,7 +28,7 @@ static int32_t pad_source(const struct ghp_local *local, const int64_t out[3])
     for (int i = 0; i < 3; ++i) {
         at[i] = out[i] - b->before[i];
         if (at[i] >= 0 && at[i] < size[i]) continue;
-        if (b->fill == GHP_FILL_CONSTANT) return GHP_GATHER_NOTHING;
+        if (b->fill == GHP_FILL_CONSTANT) return GHP_INDEX_MAP_NOTHING;
         if (b->fill == GHP_FILL_REFLECT)
             at[i] = at[i] < 0 ? -at[i] : 2 * (size[i] - 1) - at[i];
         else
@@ -37,7 +37,7 @@ static int32_t pad_source(const struct ghp_local *local, const int64_t out[3])
     return place(local, at);
 }
 
-void ghp_gather_table(const struct ghp_local *local, int32_t *table)
+void ghp_index_map_table(const struct ghp_local *local, int32_t *table)
 {
     bool view = local->op == GHP_OP_VIEW;
 

@@ -5,16 +5,16 @@
  * what the attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1 elements
  * (core/model/index_map.h).
  *
- * Tested  tests/core/model/test_gather.c */
+ * Tested  tests/core/model/test_index_map.c */
 #ifndef GHP_CORE_SHARDING_INDEX_TABLE_H
 #define GHP_CORE_SHARDING_INDEX_TABLE_H
 
 #include "core/sharding/local.h"
 
-enum { GHP_GATHER_NOTHING = -1 }; /* table: the constant */
+enum { GHP_INDEX_MAP_NOTHING = -1 }; /* table: the constant */
 
 /* For each output element of a sample, as it lies in memory (h, w, c), the input element's place in memory, or
- * GHP_GATHER_NOTHING. table: k p q entries. */
-void ghp_gather_table(const struct ghp_local *local, int32_t *table);
+ * GHP_INDEX_MAP_NOTHING. table: k p q entries. */
+void ghp_index_map_table(const struct ghp_local *local, int32_t *table);
 
 #endif

@@ -8,13 +8,13 @@
 #include <string.h>
 
 struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct ghp_split split,
-                              struct ghp_extent extent)
+                              struct ghp_problem problem)
 {
     const struct ghp_layer *l = &model->layers[layer];
     struct ghp_layouts at = ghp_split_layouts(split);
     struct ghp_local local = {
         .op = l->op,
-        .n = ghp_layout_samples(at.x, extent),
+        .n = ghp_layout_samples(at.x, problem),
         .c = ghp_layout_channels(at.x, l->in.c),
         .h = l->in.h,
         .w = l->in.w,
@@ -29,17 +29,17 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
         .border = l->border,
     };
     if (l->op == GHP_OP_VIEW && split.kind == GHP_SPLIT_CHANNEL)
-        local.view.sizes[0] /= split.degree; /* the channels: ghp_gather_keeps_channels */
+        local.view.sizes[0] /= split.tp_size; /* the channels: ghp_index_map_keeps_channels */
     if (l->op == GHP_OP_CONV2D && split.kind == GHP_SPLIT_CHANNEL)
-        local.window.groups /= split.degree;
+        local.window.groups /= split.tp_size;
     if (l->op == GHP_OP_INPUT) {
         local.c = local.k;
         local.h = local.p;
         local.w = local.q;
     }
-    if (l->op == GHP_OP_BATCH_NORM && l->norm.ghost > 0 && local.n > l->norm.ghost) {
-        local.repeat = (int)(local.n / l->norm.ghost);
-        local.n = l->norm.ghost;
+    if (l->op == GHP_OP_BATCH_NORM && l->norm.ghost_batch > 0 && local.n > l->norm.ghost_batch) {
+        local.repeat = (int)(local.n / l->norm.ghost_batch);
+        local.n = l->norm.ghost_batch;
     }
     if (l->op == GHP_OP_CONCAT) {
         local.c = 0;

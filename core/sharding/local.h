@@ -47,7 +47,7 @@ bool ghp_whole_blocks(int64_t channels);
 int ghp_local_repeat(const struct ghp_local *local); /* >= 1 */
 
 struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct ghp_split split,
-                              struct ghp_extent extent);
+                              struct ghp_problem problem);
 void ghp_local_key(const struct ghp_local *local,
                    char key[GHP_KEY_BYTES]); /* e.g. "conv2d n16 c64 h32 w32 k128 ..." */
 bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass);

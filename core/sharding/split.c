@@ -26,7 +26,7 @@ static const struct reshard_fact {
     [GHP_RESHARD_SUM_TO_FULL] = {"all-reduce", GHP_COMM_ALL_REDUCE, false},
 };
 
-/* The one step between two layouts of one degree (batch counts as any): [from][to], -1 where there is none. */
+/* The one step between two layouts of one TP size (batch counts as any): [from][to], -1 where there is none. */
 static const int direct_steps[4][4] = {
     [GHP_LAYOUT_BATCH] = {-1, GHP_RESHARD_BATCH_TO_CHANNEL, GHP_RESHARD_GATHER_BATCH, -1},
     [GHP_LAYOUT_CHANNEL] = {GHP_RESHARD_CHANNEL_TO_BATCH, -1, GHP_RESHARD_GATHER_CHANNEL, -1},
@@ -49,18 +49,18 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split)
         [GHP_SPLIT_FULL] = {GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
     };
     const enum ghp_layout_kind *k = kinds[split.kind];
-    int m = split.degree;
+    int m = split.tp_size;
     return (struct ghp_layouts){.x = {k[0], m}, .y = {k[1], m}, .dy = {k[2], m}, .dx = {k[3], m}};
 }
 
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b)
 {
-    return a.kind == b.kind && a.degree == b.degree;
+    return a.kind == b.kind && a.tp_size == b.tp_size;
 }
 
 bool ghp_split_same(struct ghp_split a, struct ghp_split b)
 {
-    return a.kind == b.kind && a.degree == b.degree;
+    return a.kind == b.kind && a.tp_size == b.tp_size;
 }
 
 static bool append_direct(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard)
@@ -68,9 +68,9 @@ static bool append_direct(struct ghp_layout from, struct ghp_layout to, struct g
     if (ghp_layout_same(from, to)) return true;
     int op = direct_steps[from.kind][to.kind];
     if (op < 0) return false;
-    int degree = from.degree > to.degree ? from.degree : to.degree;
+    int tp_size = from.tp_size > to.tp_size ? from.tp_size : to.tp_size;
     reshard->steps[reshard->n_steps++] = (struct ghp_reshard_step){
-        .op = (enum ghp_reshard_op)op, .from = from, .to = to, .degree = degree};
+        .op = (enum ghp_reshard_op)op, .from = from, .to = to, .tp_size = tp_size};
     return true;
 }
 
@@ -79,14 +79,14 @@ bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_r
     reshard->n_steps = 0;
     if (ghp_layout_same(from, to)) return true;
     if (to.kind == GHP_LAYOUT_PARTIAL) return false;
-    if (from.degree == to.degree || from.degree == 1 || to.degree == 1)
+    if (from.tp_size == to.tp_size || from.tp_size == 1 || to.tp_size == 1)
         return append_direct(from, to, reshard);
     struct ghp_layout between = {GHP_LAYOUT_BATCH, 1};
     if (from.kind == GHP_LAYOUT_FULL &&
-        from.degree % to.degree == 0) { /* whole copies: keep a smaller subgroup's */
-        between = (struct ghp_layout){GHP_LAYOUT_FULL, to.degree};
+        from.tp_size % to.tp_size == 0) { /* whole copies: keep a smaller subgroup's */
+        between = (struct ghp_layout){GHP_LAYOUT_FULL, to.tp_size};
         reshard->steps[reshard->n_steps++] = (struct ghp_reshard_step){
-            .op = GHP_RESHARD_SLICE_BATCH, .from = from, .to = between, .degree = from.degree};
+            .op = GHP_RESHARD_SLICE_BATCH, .from = from, .to = between, .tp_size = from.tp_size};
         return append_direct(between, to, reshard);
     }
     return append_direct(from, between, reshard) && append_direct(between, to, reshard);
@@ -122,7 +122,7 @@ static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_ki
     bool whole_channels = layer->op == GHP_OP_LRN || layer->op == GHP_OP_CONCAT ||
                           layer->op == GHP_OP_SOFTMAX_CE ||
                           ((layer->op == GHP_OP_VIEW || layer->op == GHP_OP_PAD) &&
-                           !ghp_gather_keeps_channels(layer));
+                           !ghp_index_map_keeps_channels(layer));
     switch (kind) {
     case GHP_SPLIT_DATA: return 1;
     case GHP_SPLIT_OUT: return weighted ? layer->out.c : 0;
@@ -137,20 +137,20 @@ static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_ki
 }
 
 /* Statistics of each S samples: a worker holds whole ones, or whole workers share one. */
-static bool ghosts_fit(const struct ghp_layer *layer, struct ghp_split split,
-                       struct ghp_extent extent)
+static bool ghost_batches_fit(const struct ghp_layer *layer, struct ghp_split split,
+                       struct ghp_problem problem)
 {
-    int64_t s = layer->norm.ghost, n = extent.global_batch / extent.workers * split.degree;
+    int64_t s = layer->norm.ghost_batch, n = problem.global_batch / problem.workers * split.tp_size;
     if (layer->op != GHP_OP_BATCH_NORM || s == 0) return true;
-    return n % s == 0 || (s % n == 0 && extent.global_batch % s == 0);
+    return n % s == 0 || (s % n == 0 && problem.global_batch % s == 0);
 }
 
 static bool split_fits(const struct ghp_layer *layer, struct ghp_split split)
 {
     int64_t channels = divided_channels(layer, split.kind);
     if (channels == 0) return false;
-    if (split.kind == GHP_SPLIT_DATA) return split.degree == 1;
-    return split.degree > 1 && (split.kind == GHP_SPLIT_FULL || channels % split.degree == 0);
+    if (split.kind == GHP_SPLIT_DATA) return split.tp_size == 1;
+    return split.tp_size > 1 && (split.kind == GHP_SPLIT_FULL || channels % split.tp_size == 0);
 }
 
 static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
@@ -164,69 +164,69 @@ static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
 }
 
 enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split split,
-                                struct ghp_extent extent)
+                                struct ghp_problem problem)
 {
     char text[32];
     char kinds[64];
-    ghp_split_text(split, text, sizeof text);
-    if (split.degree < 1 || extent.workers % split.degree != 0)
+    ghp_split_format(split, text, sizeof text);
+    if (split.tp_size < 1 || problem.workers % split.tp_size != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' cannot take split '%s': %d workers are not a multiple of %d; "
                         "use a divisor of %d",
-                        layer->name, text, extent.workers, split.degree, extent.workers);
+                        layer->name, text, problem.workers, split.tp_size, problem.workers);
     int64_t channels = divided_channels(layer, split.kind);
     if (channels == 0) {
         kinds_text(layer, kinds, sizeof kinds);
         return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) cannot take split '%s'; use one of %s",
                         layer->name, ghp_op_name(layer->op), text, kinds);
     }
-    if (split.kind == GHP_SPLIT_DATA ? split.degree != 1 : split.degree < 2)
+    if (split.kind == GHP_SPLIT_DATA ? split.tp_size != 1 : split.tp_size < 2)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "layer '%s' has split '%s' with degree %d; data has degree 1, others at least 2",
-            layer->name, text, split.degree);
-    if (!ghosts_fit(layer, split, extent))
+            layer->name, text, split.tp_size);
+    if (!ghost_batches_fit(layer, split, problem))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' cannot take split '%s': statistics of each %" PRId64
                         " samples do not fit workers of %" PRId64 " samples; use another split, or "
                         "a batch or number of micro-batches that makes one a multiple of the other",
-                        layer->name, text, layer->norm.ghost,
-                        extent.global_batch / extent.workers * split.degree);
+                        layer->name, text, layer->norm.ghost_batch,
+                        problem.global_batch / problem.workers * split.tp_size);
     if (split_fits(layer, split)) return GHP_OK;
     int64_t best = 1;
-    for (int m = 2; m <= extent.workers; m++)
-        if (extent.workers % m == 0 && channels % m == 0) best = m;
+    for (int m = 2; m <= problem.workers; m++)
+        if (problem.workers % m == 0 && channels % m == 0) best = m;
     if (best == 1)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "layer '%s' cannot take split '%s': %" PRId64
             " channels are not a multiple of %d, nor of any divisor of %d workers; use data",
-            layer->name, text, channels, split.degree, extent.workers);
+            layer->name, text, channels, split.tp_size, problem.workers);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' cannot take split '%s': %" PRId64
                     " channels are not a multiple of %d; use degree %" PRId64,
-                    layer->name, text, channels, split.degree, best);
+                    layer->name, text, channels, split.tp_size, best);
 }
 
-int ghp_split_choices(const struct ghp_layer *layer, struct ghp_extent extent,
+int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
                       struct ghp_split *splits, int max)
 {
     int n = 0;
-    for (int m = 1; m <= extent.workers; m++) {
-        if (extent.workers % m != 0) continue;
+    for (int m = 1; m <= problem.workers; m++) {
+        if (problem.workers % m != 0) continue;
         for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; kind++) {
             struct ghp_split split = {(enum ghp_split_kind)kind, m};
-            if (split_fits(layer, split) && ghosts_fit(layer, split, extent) && n < max)
+            if (split_fits(layer, split) && ghost_batches_fit(layer, split, problem) && n < max)
                 splits[n++] = split;
         }
     }
     return n;
 }
 
-enum ghp_status ghp_extent_check(struct ghp_extent extent)
+enum ghp_status ghp_problem_check(struct ghp_problem problem)
 {
-    int64_t b = extent.global_batch;
-    int n = extent.workers;
+    int64_t b = problem.global_batch;
+    int n = problem.workers;
     if (n < 1) return GHP_FAIL(GHP_ERR_INPUT, "cannot use %d workers; use at least 1", n);
     if (b >= n && b % n == 0) return GHP_OK;
     int below = n, above = n;
@@ -258,14 +258,14 @@ int64_t ghp_gcd(int64_t a, int64_t b)
     return a;
 }
 
-int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_extent extent)
+int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_problem problem)
 {
-    return extent.global_batch / extent.workers * layout.degree;
+    return problem.global_batch / problem.workers * layout.tp_size;
 }
 
 int64_t ghp_layout_channels(struct ghp_layout layout, int64_t channels)
 {
-    return layout.kind == GHP_LAYOUT_CHANNEL ? channels / layout.degree : channels;
+    return layout.kind == GHP_LAYOUT_CHANNEL ? channels / layout.tp_size : channels;
 }
 
 const char *ghp_split_kind_name(enum ghp_split_kind kind)
@@ -283,22 +283,22 @@ bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind)
     return false;
 }
 
-static void named_degree(const char *name, int degree, char *text, size_t n)
+static void named_tp_size(const char *name, int tp_size, char *text, size_t n)
 {
-    if (degree == 1)
+    if (tp_size == 1)
         snprintf(text, n, "%s", name);
     else
-        snprintf(text, n, "%s:%d", name, degree);
+        snprintf(text, n, "%s:%d", name, tp_size);
 }
 
-void ghp_split_text(struct ghp_split split, char *text, size_t n)
+void ghp_split_format(struct ghp_split split, char *text, size_t n)
 {
-    named_degree(split_names[split.kind], split.degree, text, n);
+    named_tp_size(split_names[split.kind], split.tp_size, text, n);
 }
 
-void ghp_layout_text(struct ghp_layout layout, char *text, size_t n)
+void ghp_layout_format(struct ghp_layout layout, char *text, size_t n)
 {
-    named_degree(layout_names[layout.kind], layout.degree, text, n);
+    named_tp_size(layout_names[layout.kind], layout.tp_size, text, n);
 }
 
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
@@ -307,13 +307,13 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
     size_t length = strcspn(text, ":");
     if (length < sizeof name) memcpy(name, text, length);
     char *end = NULL;
-    long degree = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 1;
+    long tp_size = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 1;
     bool sound = end == NULL || (*end == '\0' && end != text + length + 1);
-    if (!ghp_split_kind_find(name, &split->kind) || !sound || degree < 1 || degree > 1 << 20 ||
-        (split->kind == GHP_SPLIT_DATA) != (degree == 1))
+    if (!ghp_split_kind_find(name, &split->kind) || !sound || tp_size < 1 || tp_size > 1 << 20 ||
+        (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M with M > 1", text);
-    split->degree = (int)degree;
+    split->tp_size = (int)tp_size;
     return GHP_OK;
 }

@@ -1,16 +1,16 @@
 /* core/sharding/split.h - how a layer is divided among workers, and how tensors then lie.
  *
- * A *split* is a choice for one layer: what each worker of a subgroup of `degree` m consecutive ranks does. A *layout*
+ * A *split* is a choice for one layer: what each worker of a subgroup of `tp_size` m consecutive ranks does. A *layout*
  * is where a tensor is afterwards. This file holds the two tables everything else follows: split -> layouts, and
- * layout change -> steps. Nothing else knows how a layer is split.
+ * reshard -> steps. Nothing else knows how a layer is split.
  *
- * With N workers, global batch B and degree m, rank r belongs to subgroup r / m as member r % m; the subgroup holds
+ * With N workers, global batch B and TP size m, rank r belongs to subgroup r / m as member r % m; the subgroup holds
  * samples [r/m * B m/N, (r/m + 1) * B m/N). Layouts of one tensor, per worker:
- *     batch        B/N samples, all channels                (degree 1)
+ *     batch        B/N samples, all channels                (TP size 1)
  *     channel(m)   B m/N samples, channels [i C/m, (i+1) C/m), i = r % m
  *     full(m)      B m/N samples, all channels, m equal copies
  *     partial(m)   as full, but the true tensor is the sum over the subgroup
- * So the number of groups G and the group size K = N/G do not enter: any K that all degrees divide describes the same
+ * So the number of groups G and the group size K = N/G do not enter: any K that all TP sizes divide describes the same
  * program, and the canonical G is the largest (docs/time-model.md). */
 #ifndef GHP_CORE_SHARDING_SPLIT_H
 #define GHP_CORE_SHARDING_SPLIT_H
@@ -28,14 +28,14 @@ enum ghp_split_kind {
 struct ghp_split { /* of one layer */
     /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */
     enum ghp_split_kind kind;
-    int degree; /* 1 for data, else > 1, divides N */
+    int tp_size; /* 1 for data, else > 1, divides N */
 };
 
 enum ghp_layout_kind { GHP_LAYOUT_BATCH, GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL, GHP_LAYOUT_PARTIAL };
 
 struct ghp_layout {
     enum ghp_layout_kind kind;
-    int degree; /* 1 for batch */
+    int tp_size; /* 1 for batch */
 };
 
 struct ghp_layouts { /* of a layer's tensors under a split */
@@ -43,7 +43,7 @@ struct ghp_layouts { /* of a layer's tensors under a split */
 };
 
 /* N workers over a global batch: what a split is checked against. */
-struct ghp_extent {
+struct ghp_problem {
     int workers;          /* N >= 1 */
     int64_t global_batch; /* B, a multiple of N */
 };
@@ -58,10 +58,10 @@ enum ghp_comm_op {
     GHP_COMM_COUNT
 };
 
-/* One step of a layout change inside a subgroup of `degree` ranks. Local shapes: c, hw per pixel of the *whole* tensor,
+/* One step of a reshard inside a subgroup of `tp_size` ranks. Local shapes: c, hw per pixel of the *whole* tensor,
  * n the samples of the subgroup. "packs" = needs a strided copy between channel-sliced and contiguous order. */
 enum ghp_reshard_op {
-    GHP_RESHARD_SLICE_BATCH,      /* full(from) -> full(degree) | batch: keep own samples */
+    GHP_RESHARD_SLICE_BATCH,      /* full(from) -> full(TP size) | batch: keep own samples */
     GHP_RESHARD_SLICE_CHANNEL,    /* full -> channel: keep own channels (packs) */
     GHP_RESHARD_GATHER_BATCH,     /* batch -> full: all-gather */
     GHP_RESHARD_GATHER_CHANNEL,   /* channel -> full: all-gather, then interleave (packs) */
@@ -76,7 +76,7 @@ enum ghp_reshard_op {
 struct ghp_reshard_step {
     enum ghp_reshard_op op;
     struct ghp_layout from, to;
-    int degree; /* ranks of the subgroup that exchange; for SLICE_BATCH the degree sliced from */
+    int tp_size; /* ranks of the subgroup that exchange; for SLICE_BATCH the TP size sliced from */
 };
 
 struct ghp_reshard {
@@ -98,28 +98,28 @@ const char *ghp_comm_name(enum ghp_comm_op op);
 /* Whether the layer can take the split at all (divisibility, operation).
  * Returns GHP_ERR_INPUT naming what would fit. */
 enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split split,
-                                struct ghp_extent extent);
+                                struct ghp_problem problem);
 
-/* All splits a layer can take, data first, then by degree. `splits` has room for `max`; returns their number. */
-int ghp_split_choices(const struct ghp_layer *layer, struct ghp_extent extent,
+/* All splits a layer can take, data first, then by TP size. `splits` has room for `max`; returns their number. */
+int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
                       struct ghp_split *splits, int max);
 
 /* B must be a positive multiple of N; the message names the nearest values that are. */
-enum ghp_status ghp_extent_check(struct ghp_extent extent);
+enum ghp_status ghp_problem_check(struct ghp_problem problem);
 
-/* The greatest common divisor of two numbers >= 0: the largest degree or block that comes out even in both. 0 of 0 and 0. */
+/* The greatest common divisor of two numbers >= 0: the largest TP size or block that comes out even in both. 0 of 0 and 0. */
 int64_t ghp_gcd(int64_t a, int64_t b);
 
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b);
 bool ghp_split_same(struct ghp_split a, struct ghp_split b);
 int64_t ghp_layout_samples(struct ghp_layout layout,
-                           struct ghp_extent extent); /* samples each worker holds */
+                           struct ghp_problem problem); /* samples each worker holds */
 int64_t ghp_layout_channels(struct ghp_layout layout,
                             int64_t channels); /* channels each worker holds */
 const char *ghp_split_kind_name(enum ghp_split_kind kind);
 bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind);
-void ghp_split_text(struct ghp_split split, char *text, size_t n);    /* "data", "out:4" */
-void ghp_layout_text(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
+void ghp_split_format(struct ghp_split split, char *text, size_t n);    /* "data", "out:4" */
+void ghp_layout_format(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split);
 
 /* "choices" never exceed this for N up to 2^20 (divisors of N, three kinds). */

@@ -98,59 +98,59 @@ static struct dealing dealing_of(const struct ghp_stage *stage, int64_t samples)
 }
 
 /* Share and first sample (from the group's first on) of the k-th worker of a stage. */
-static void deal(const struct ghp_stage *stage, int64_t samples, int k, struct ghp_seat *seat)
+static void deal(const struct ghp_stage *stage, int64_t samples, int k, struct ghp_placement *placement)
 {
     struct dealing d = dealing_of(stage, samples);
     int64_t grain = ghp_stage_grain(stage), block = k / grain;
     int64_t share = d.least + (block < d.more ? 1 : 0);
     int64_t before = block * d.least + (block < d.more ? block : d.more); /* units */
 
-    seat->first_sample += before * grain + k % grain * share;
-    seat->extent.global_batch = share * seat->extent.workers;
+    placement->first_sample += before * grain + k % grain * share;
+    placement->problem.global_batch = share * placement->problem.workers;
 }
 
 /* The same from a list: ranks `first` .. are the stage's in the group. */
-static void deal_by_list(const int64_t *shares, int first, int k, struct ghp_seat *seat)
+static void deal_by_list(const int64_t *shares, int first, int k, struct ghp_placement *placement)
 {
     for (int i = 0; i < k; i++)
-        seat->first_sample += shares[first + i];
-    seat->extent.global_batch = shares[first + k] * seat->extent.workers;
+        placement->first_sample += shares[first + i];
+    placement->problem.global_batch = shares[first + k] * placement->problem.workers;
 }
 
 /* One stage: all workers are one list. */
-static struct ghp_seat lone_seat(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+static struct ghp_placement single_placement(const struct ghp_staging *s, int n_layers, struct ghp_problem whole,
                                  int rank)
 {
-    struct ghp_seat seat = {.n_stages = 1, .end_layer = n_layers, .number = rank, .extent = whole};
+    struct ghp_placement placement = {.n_stages = 1, .end_layer = n_layers, .number = rank, .problem = whole};
 
-    seat.micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
-    seat.extent.global_batch = seat.micro_batch;
+    placement.micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
+    placement.problem.global_batch = placement.micro_batch;
     if (s != NULL && s->shares != NULL)
-        deal_by_list(s->shares, 0, rank, &seat);
+        deal_by_list(s->shares, 0, rank, &placement);
     else
-        seat.first_sample = rank * (seat.micro_batch / whole.workers);
-    return seat;
+        placement.first_sample = rank * (placement.micro_batch / whole.workers);
+    return placement;
 }
 
-static struct ghp_seat place_of(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+static struct ghp_placement place_of(const struct ghp_staging *s, int n_layers, struct ghp_problem whole,
                                 int rank)
 {
-    struct ghp_seat seat = {0};
+    struct ghp_placement placement = {0};
     int group, place, groups, from = 0, i = 0;
     int64_t samples;
 
-    if (ghp_staging_stages(s) == 1) return lone_seat(s, n_layers, whole, rank);
+    if (ghp_staging_stages(s) == 1) return single_placement(s, n_layers, whole, rank);
     group = ghp_staging_group(s, whole.workers);
     groups = whole.workers / group;
     place = rank % group;
     while (place >= from + s->stage[i].workers)
         from += s->stage[i++].workers;
-    seat = (struct ghp_seat){.stage = i,
+    placement = (struct ghp_placement){.stage = i,
                              .n_stages = s->n,
                              .first_layer = s->stage[i].first_layer,
                              .end_layer = ghp_stage_end(s, i, n_layers),
                              .number = rank / group * s->stage[i].workers + place - from,
-                             .extent = {.workers = groups * s->stage[i].workers},
+                             .problem = {.workers = groups * s->stage[i].workers},
                              .micro_batch = whole.global_batch / ghp_staging_micro_batches(s),
                              .held = s->stage[i].workers,
                              .group = group,
@@ -158,14 +158,14 @@ static struct ghp_seat place_of(const struct ghp_staging *s, int n_layers, struc
     if (s->shares != NULL) {
         for (int g = 0; g < rank / group; g++)
             for (int k = 0; k < s->stage[i].workers; k++)
-                seat.first_sample += s->shares[g * group + from + k];
-        deal_by_list(s->shares, rank / group * group + from, place - from, &seat);
-        return seat;
+                placement.first_sample += s->shares[g * group + from + k];
+        deal_by_list(s->shares, rank / group * group + from, place - from, &placement);
+        return placement;
     }
-    samples = seat.micro_batch / groups;
-    seat.first_sample = rank / group * samples;
-    deal(&s->stage[i], samples, place - from, &seat);
-    return seat;
+    samples = placement.micro_batch / groups;
+    placement.first_sample = rank / group * samples;
+    deal(&s->stage[i], samples, place - from, &placement);
+    return placement;
 }
 
 static double speed_of(const struct ghp_staging *s, int rank)
@@ -173,16 +173,16 @@ static double speed_of(const struct ghp_staging *s, int rank)
     return s != NULL && s->shares != NULL && s->speeds != NULL ? s->speeds[rank] : 1;
 }
 
-struct ghp_seat ghp_seat_of(const struct ghp_staging *s, int n_layers, struct ghp_extent whole,
+struct ghp_placement ghp_placement_of(const struct ghp_staging *s, int n_layers, struct ghp_problem whole,
                             int rank)
 {
-    struct ghp_seat seat = place_of(s, n_layers, whole, rank);
+    struct ghp_placement placement = place_of(s, n_layers, whole, rank);
 
-    seat.speed = speed_of(s, rank);
-    return seat;
+    placement.speed = speed_of(s, rank);
+    return placement;
 }
 
-/* Whether rank a needs longer for its share than b: of equals the slower worker, whatever has a fixed price. */
+/* Whether rank a needs longer for its share than b: of equals the slower worker, whatever has a fixed cost. */
 static bool needs_longer(const struct ghp_staging *s, int a, int b)
 {
     double x = (double)s->shares[a] / speed_of(s, a), y = (double)s->shares[b] / speed_of(s, b);
@@ -191,7 +191,7 @@ static bool needs_longer(const struct ghp_staging *s, int a, int b)
     return speed_of(s, a) < speed_of(s, b);
 }
 
-int ghp_stage_representative(const struct ghp_staging *s, int stage, struct ghp_extent whole)
+int ghp_stage_representative(const struct ghp_staging *s, int stage, struct ghp_problem whole)
 {
     bool alone = ghp_staging_stages(s) == 1;
     int first = alone ? 0 : workers_before(s, stage), best = first;
@@ -205,7 +205,7 @@ int ghp_stage_representative(const struct ghp_staging *s, int stage, struct ghp_
     return best;
 }
 
-int ghp_stage_fullest(const struct ghp_staging *s, int stage, struct ghp_extent whole)
+int ghp_stage_fullest(const struct ghp_staging *s, int stage, struct ghp_problem whole)
 {
     struct ghp_staging alike;
 
@@ -215,24 +215,24 @@ int ghp_stage_fullest(const struct ghp_staging *s, int stage, struct ghp_extent 
     return ghp_stage_representative(&alike, stage, whole);
 }
 
-bool ghp_stage_takes_degree(const struct ghp_staging *s, int stage, struct ghp_extent whole,
-                            int degree)
+bool ghp_stage_takes_tp_size(const struct ghp_staging *s, int stage, struct ghp_problem whole,
+                            int tp_size)
 {
     bool alone = ghp_staging_stages(s) == 1;
     int group = ghp_staging_group(s, whole.workers);
     int from = alone ? 0 : workers_before(s, stage);
     int held = alone ? whole.workers : s->stage[stage].workers;
 
-    if (held % degree != 0) return false;
-    if (s == NULL || degree == 1) return true;
-    if (s->shares == NULL) return alone || ghp_stage_grain(&s->stage[stage]) % degree == 0;
+    if (held % tp_size != 0) return false;
+    if (s == NULL || tp_size == 1) return true;
+    if (s->shares == NULL) return alone || ghp_stage_grain(&s->stage[stage]) % tp_size == 0;
     for (int first = from; first < whole.workers; first += group)
         for (int k = 0; k < held; k++)
-            if (s->shares[first + k] != s->shares[first + k / degree * degree]) return false;
+            if (s->shares[first + k] != s->shares[first + k / tp_size * tp_size]) return false;
     return true;
 }
 
-int ghp_stage_holder(const struct ghp_staging *s, int stage, int group, struct ghp_extent whole,
+int ghp_stage_holder(const struct ghp_staging *s, int stage, int group, struct ghp_problem whole,
                      int64_t sample)
 {
     const struct ghp_stage *st = &s->stage[stage];
@@ -258,33 +258,33 @@ int ghp_stage_holder(const struct ghp_staging *s, int stage, int group, struct g
 }
 
 struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
-                                   struct ghp_extent extent, int rank)
+                                   struct ghp_problem problem, int rank)
 {
-    struct ghp_window_at at = {.samples = ghp_layout_samples(layout, extent),
+    struct ghp_window_at at = {.samples = ghp_layout_samples(layout, problem),
                                .channels = ghp_layout_channels(layout, channels)};
 
-    at.first_sample = rank / layout.degree * at.samples;
-    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = rank % layout.degree * at.channels;
+    at.first_sample = rank / layout.tp_size * at.samples;
+    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = rank % layout.tp_size * at.channels;
     return at;
 }
 
-struct ghp_window_at ghp_seat_window(const struct ghp_seat *seat, struct ghp_layout layout,
+struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement, struct ghp_layout layout,
                                      int64_t channels)
 {
-    struct ghp_window_at at = ghp_window_of(layout, channels, seat->extent, seat->number);
-    int64_t share = seat->extent.global_batch / seat->extent.workers;
+    struct ghp_window_at at = ghp_window_of(layout, channels, placement->problem, placement->number);
+    int64_t share = placement->problem.global_batch / placement->problem.workers;
 
-    at.first_sample = seat->first_sample - seat->number % layout.degree * share;
+    at.first_sample = placement->first_sample - placement->number % layout.tp_size * share;
     return at;
 }
 
 /* ---- ranks ---- */
 
-struct ghp_ranks ghp_seat_ranks(const struct ghp_seat *seat, struct ghp_ranks ranks)
+struct ghp_ranks ghp_placement_ranks(const struct ghp_placement *placement, struct ghp_ranks ranks)
 {
-    ranks.held = seat->held;
-    ranks.group = seat->group;
-    ranks.from = seat->from;
+    ranks.held = placement->held;
+    ranks.group = placement->group;
+    ranks.from = placement->from;
     return ranks;
 }
 
@@ -318,24 +318,24 @@ bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b)
     return a.count < 3 || (a.stride == b.stride && a.held == b.held && a.group == b.group);
 }
 
-/* ---- slots ---- */
+/* ---- schedule steps ---- */
 
-int ghp_stage_slots(const struct ghp_staging *s, int stage, bool forward_only,
-                    struct ghp_slot *slots)
+int ghp_stage_schedule(const struct ghp_staging *s, int stage, bool forward_only,
+                    struct ghp_schedule_step *schedule)
 {
     int u = ghp_staging_micro_batches(s), ahead = ghp_stage_in_flight(s, stage), n = 0, f = 0;
 
     if (forward_only) ahead = u;
     while (f < ahead)
-        slots[n++] = (struct ghp_slot){.micro = f++};
+        schedule[n++] = (struct ghp_schedule_step){.micro = f++};
     for (int b = 0; b < u && !forward_only; b++) {
-        slots[n++] = (struct ghp_slot){.micro = b, .backward = true};
-        if (f < u) slots[n++] = (struct ghp_slot){.micro = f++};
+        schedule[n++] = (struct ghp_schedule_step){.micro = b, .backward = true};
+        if (f < u) schedule[n++] = (struct ghp_schedule_step){.micro = f++};
     }
     return n;
 }
 
-int ghp_image_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
+int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
                       int stage, int *carrier)
 {
     const struct ghp_layer *l = &model->layers[layer];

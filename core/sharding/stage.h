@@ -1,11 +1,11 @@
-/* core/sharding/stage.h - worker allocation: which workers of a group own which layers, and the order of a step's micro-batches.
+/* core/sharding/stage.h - pipeline partitioning: which workers of a group own which layers, and the order of a step's micro-batches.
  *
  * A group is a list of stages; a stage is a contiguous part of the network and some of the group's workers; a step goes
  * through it in micro-batches. One stage with all workers and one micro-batch is what a plan without stages is: a NULL
  * or zeroed staging. docs/stages.md has the rules.
  *
  * The workers of a stage in all groups are *numbered* in the order of their ranks; inside a stage splits, layouts and
- * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *seat* is one worker's place in that.
+ * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *placement* is one worker's place in that.
  *
  * Tested  tests/core/sharding/test_stage.c */
 #ifndef GHP_CORE_SHARDING_STAGE_H
@@ -15,7 +15,7 @@
 
 enum { GHP_MAX_STAGES = 16, GHP_MAX_MICRO_BATCHES = 1024 };
 
-/* Order of a stage's slots: name, JSON text. */
+/* Order of a stage's schedule steps: name, JSON text. */
 #define GHP_PIPELINE_LIST(X)                                                                       \
     X(1F1B, "1f1b")             /* forward and backward in turn: few micro-batches in flight */    \
     X(FILL_DRAIN, "fill-drain") /* all forward, then all backward */
@@ -48,7 +48,7 @@ struct ghp_staging {
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
     const double *speeds;  /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
-    /* NULL, or for each layer whether it is made again going backward; borrowed */
+    /* NULL, or for each layer whether it is recomputed in the backward pass; borrowed */
     const bool *recompute;
 };
 
@@ -58,15 +58,15 @@ struct ghp_ranks {
     int held, group, from; /* number n is rank n / held * group + from + n % held */
 };
 
-struct ghp_seat {
+struct ghp_placement {
     int stage, n_stages;
     int first_layer, end_layer; /* owns first_layer .. end_layer - 1 */
     int number;                 /* among the workers of its stage; of one stage: the rank */
-    struct ghp_extent extent;   /* the stage's workers, and its own share times these */
+    struct ghp_problem problem;   /* the stage's workers, and its own share times these */
     int64_t micro_batch;        /* samples of one micro-batch, all groups together */
     int64_t first_sample;       /* of its share, in the micro-batch */
     int held, group, from;      /* as in struct ghp_ranks */
-    double speed; /* beside the slowest worker's, whose prices a profile has; 1 with equal shares */
+    double speed; /* beside the slowest worker's, whose costs a profile has; 1 with equal shares */
 };
 
 /* Where a worker's samples and channels of a tensor lie in the micro-batch and in the whole tensor. */
@@ -75,7 +75,7 @@ struct ghp_window_at {
     int64_t first_channel, channels;
 };
 
-struct ghp_slot { /* one part of one micro-batch */
+struct ghp_schedule_step { /* one part of one micro-batch */
     int micro;
     bool backward;
 };
@@ -94,57 +94,57 @@ int ghp_stage_end(const struct ghp_staging *staging, int stage,
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
 
-/* Whether the layer can be made again going backward: it makes a tensor of its own, and is no input, batch norm or loss. */
+/* Whether the layer can be recomputed in the backward pass: it makes a tensor of its own, and is no input, batch norm or loss. */
 bool ghp_stage_may_recompute(const struct ghp_layer *layer);
 
 /* Micro-batches of a stage that are between their forward and their backward part at once, at most. */
 int ghp_stage_in_flight(const struct ghp_staging *staging, int stage);
 
 /* Structure: stages in order, whole groups, micro-batches and shares that come out even, batch norms that can be had.
- * Not the splits (ghp_split_check of each layer with its seat's extent).
+ * Not the splits (ghp_split_check of each layer with its placement's problem).
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what would do */
 enum ghp_status ghp_staging_check(const struct ghp_staging *staging, const struct ghp_model *model,
-                                  struct ghp_extent whole);
+                                  struct ghp_problem whole);
 
-/* The place of a rank. The staging is sound for that extent. */
-struct ghp_seat ghp_seat_of(const struct ghp_staging *staging, int n_layers,
-                            struct ghp_extent whole, int rank);
+/* The place of a rank. The staging is sound for that problem. */
+struct ghp_placement ghp_placement_of(const struct ghp_staging *staging, int n_layers,
+                            struct ghp_problem whole, int rank);
 
 /* The rank whose program stands for a stage's: the first with the largest share; where speeds are known, the one that needs
  * longest for its share. */
-int ghp_stage_representative(const struct ghp_staging *staging, int stage, struct ghp_extent whole);
+int ghp_stage_representative(const struct ghp_staging *staging, int stage, struct ghp_problem whole);
 
 /* The first rank with the largest share of a stage: whose arena is the stage's largest. */
-int ghp_stage_fullest(const struct ghp_staging *staging, int stage, struct ghp_extent whole);
+int ghp_stage_fullest(const struct ghp_staging *staging, int stage, struct ghp_problem whole);
 
-/* Whether layers of the stage can be split over `degree` workers: all members of each subgroup have equal shares. */
-bool ghp_stage_takes_degree(const struct ghp_staging *staging, int stage, struct ghp_extent whole,
-                            int degree);
+/* Whether layers of the stage can be split over `tp_size` workers: all members of each subgroup have equal shares. */
+bool ghp_stage_takes_tp_size(const struct ghp_staging *staging, int stage, struct ghp_problem whole,
+                            int tp_size);
 
 /* The worker of a stage, counted inside its group, whose share has the sample (0 .. b - 1 of the group's). */
 int ghp_stage_holder(const struct ghp_staging *staging, int stage, int group,
-                     struct ghp_extent whole, int64_t sample);
+                     struct ghp_problem whole, int64_t sample);
 
-/* `ranks` in numbers of the seat's stage, with the map to ranks. */
-struct ghp_ranks ghp_seat_ranks(const struct ghp_seat *seat, struct ghp_ranks ranks);
+/* `ranks` in numbers of the placement's stage, with the map to ranks. */
+struct ghp_ranks ghp_placement_ranks(const struct ghp_placement *placement, struct ghp_ranks ranks);
 int ghp_ranks_at(struct ghp_ranks ranks, int i);       /* the i-th rank */
 int ghp_ranks_index(struct ghp_ranks ranks, int rank); /* its place among them, -1: none */
 bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b);
 
-/* Of a tensor with `channels` channels in `layout`. ghp_window_of: all workers of the extent have equal shares. */
+/* Of a tensor with `channels` channels in `layout`. ghp_window_of: all workers of the problem have equal shares. */
 struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
-                                   struct ghp_extent extent, int rank);
-struct ghp_window_at ghp_seat_window(const struct ghp_seat *seat, struct ghp_layout layout,
+                                   struct ghp_problem problem, int rank);
+struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement, struct ghp_layout layout,
                                      int64_t channels);
 
-/* The slots of a step in order: 2 u, or u forward ones. `slots` has room for them. Returns their number. */
-int ghp_stage_slots(const struct ghp_staging *staging, int stage, bool forward_only,
-                    struct ghp_slot *slots);
+/* The schedule steps of a step in order: 2 u, or u forward ones. `schedule` has room for them. Returns their number. */
+int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,
+                    struct ghp_schedule_step *schedule);
 
-/* Readers of a layer's output in a stage: their number, and the edge to the first of them, which carries the image
+/* Readers of a layer's output in a stage: their number, and the edge to the first of them, which carries the remote activation
  * (-1: none). */
-int ghp_image_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
+int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
                       int stage, int *carrier);
 
 #endif

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 static enum ghp_status check_stages(const struct ghp_staging *s, const struct ghp_model *model,
-                                    struct ghp_extent whole)
+                                    struct ghp_problem whole)
 {
     int group = ghp_staging_group(s, whole.workers);
 
@@ -43,7 +43,7 @@ static enum ghp_status check_stages(const struct ghp_staging *s, const struct gh
 }
 
 /* Every worker of every stage must get a sample, and blocks whole units. */
-static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_extent whole)
+static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_problem whole)
 {
     int groups = whole.workers / ghp_staging_group(s, whole.workers);
     int u = ghp_staging_micro_batches(s);
@@ -68,7 +68,7 @@ static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_ext
 }
 
 /* Listed shares: every worker has one, and all stages of a group hold the same samples. */
-static enum ghp_status check_shares(const struct ghp_staging *s, struct ghp_extent whole)
+static enum ghp_status check_shares(const struct ghp_staging *s, struct ghp_problem whole)
 {
     int group = ghp_staging_group(s, whole.workers), stages = ghp_staging_stages(s);
     int64_t sum = 0, micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
@@ -105,7 +105,7 @@ static enum ghp_status check_shares(const struct ghp_staging *s, struct ghp_exte
 }
 
 /* Whether shares differ between workers of a stage. */
-static bool is_uneven(const struct ghp_staging *s, struct ghp_extent whole)
+static bool is_uneven(const struct ghp_staging *s, struct ghp_problem whole)
 {
     if (s->shares != NULL) {
         for (int r = 1; r < whole.workers && s->n < 2; r++)
@@ -118,29 +118,29 @@ static bool is_uneven(const struct ghp_staging *s, struct ghp_extent whole)
 }
 
 static enum ghp_status check_norms(const struct ghp_staging *s, const struct ghp_model *model,
-                                   struct ghp_extent whole)
+                                   struct ghp_problem whole)
 {
     for (int l = 0; l < model->n_layers; l++) {
         const struct ghp_layer *layer = &model->layers[l];
 
         if (layer->op != GHP_OP_BATCH_NORM || layer->norm.local_stats) continue;
-        if (layer->norm.ghost == 0 && ghp_staging_micro_batches(s) > 1)
+        if (layer->norm.ghost_batch == 0 && ghp_staging_micro_batches(s) > 1)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' takes its statistics over the global batch, which %d "
                             "micro-batches do not have at once; use one, or give it "
                             "\"statistics\": \"local:S\" (of each S samples)",
                             layer->name, ghp_staging_micro_batches(s));
-        if (layer->norm.ghost > 0 && is_uneven(s, whole))
+        if (layer->norm.ghost_batch > 0 && is_uneven(s, whole))
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' takes statistics of each %" PRId64
                             " samples, which unequal shares would cut; use equal shares",
-                            layer->name, layer->norm.ghost);
+                            layer->name, layer->norm.ghost_batch);
     }
     return GHP_OK;
 }
 
 enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_model *model,
-                                  struct ghp_extent whole)
+                                  struct ghp_problem whole)
 {
     int u = ghp_staging_micro_batches(s);
 
@@ -159,12 +159,12 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
     else if (s->n > 1)
         GHP_TRY(check_dealing(s, whole));
     else
-        GHP_TRY(ghp_extent_check(
-            (struct ghp_extent){.workers = whole.workers, .global_batch = whole.global_batch / u}));
+        GHP_TRY(ghp_problem_check(
+            (struct ghp_problem){.workers = whole.workers, .global_batch = whole.global_batch / u}));
     for (int l = 0; l < model->n_layers && s->recompute != NULL; l++) {
         if (s->recompute[l] && !ghp_stage_may_recompute(&model->layers[l]))
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "layer '%s' (%s) cannot be made again going backward; mark only layers "
+                            "layer '%s' (%s) cannot be recomputed in the backward pass; mark only layers "
                             "that make a tensor of their own, no input, batch_norm or loss",
                             model->layers[l].name, ghp_op_name(model->layers[l].op));
     }

@@ -2,14 +2,14 @@
 #include "core/sharding/transfer.h"
 
 /* What a worker holds of the tensor (as sender), or wants of it. */
-static struct ghp_window_at region_of(const struct ghp_transfer *t, const struct ghp_seat *seat,
+static struct ghp_window_at region_of(const struct ghp_transfer *t, const struct ghp_placement *placement,
                                       bool sends)
 {
     struct ghp_layout layout = sends ? t->from : t->to;
 
     if (sends && layout.kind == GHP_LAYOUT_FULL) /* copies: each sends its own share */
         layout = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
-    return ghp_seat_window(seat, layout, t->shape.c);
+    return ghp_placement_window(placement, layout, t->shape.c);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -22,8 +22,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-bool ghp_transfer_piece(const struct ghp_transfer *t, const struct ghp_seat *sender,
-                        const struct ghp_seat *receiver, struct ghp_piece *piece)
+bool ghp_transfer_piece(const struct ghp_transfer *t, const struct ghp_placement *sender,
+                        const struct ghp_placement *receiver, struct ghp_piece *piece)
 {
     struct ghp_window_at a = region_of(t, sender, true), b = region_of(t, receiver, false);
 
@@ -47,55 +47,55 @@ bool ghp_transfer_joins(const struct ghp_transfer *t)
 {
     bool wants_all = t->to.kind != GHP_LAYOUT_CHANNEL;
 
-    if (t->from.kind == GHP_LAYOUT_PARTIAL) return t->from.degree > 1;
+    if (t->from.kind == GHP_LAYOUT_PARTIAL) return t->from.tp_size > 1;
     if (t->from.kind != GHP_LAYOUT_CHANNEL) return false;
-    return wants_all || t->to.degree < t->from.degree || t->to.degree % t->from.degree != 0;
+    return wants_all || t->to.tp_size < t->from.tp_size || t->to.tp_size % t->from.tp_size != 0;
 }
 
-/* The workers of a stage, in a seat's group, whose subgroups of `degree` hold any of the samples. */
-static struct ghp_partners holders(const struct ghp_transfer *t, const struct ghp_seat *seat,
-                                   int stage, int degree, struct ghp_window_at at)
+/* The workers of a stage, in a placement's group, whose subgroups of `tp_size` hold any of the samples. */
+static struct ghp_peers holders(const struct ghp_transfer *t, const struct ghp_placement *placement,
+                                   int stage, int tp_size, struct ghp_window_at at)
 {
-    int size = ghp_staging_group(t->staging, t->whole.workers), group = seat->number / seat->held;
+    int size = ghp_staging_group(t->staging, t->whole.workers), group = placement->number / placement->held;
     int first = group * size, last, from = 0;
     int64_t start; /* the group's first sample */
 
     for (int i = 0; i < stage; i++)
         from += t->staging->stage[i].workers;
-    start = ghp_seat_of(t->staging, t->n_layers, t->whole, first).first_sample;
+    start = ghp_placement_of(t->staging, t->n_layers, t->whole, first).first_sample;
     last = ghp_stage_holder(t->staging, stage, group, t->whole,
                             at.first_sample + at.samples - 1 - start);
     first = ghp_stage_holder(t->staging, stage, group, t->whole, at.first_sample - start);
-    first = first / degree * degree;
-    last = last / degree * degree + degree - 1;
-    return (struct ghp_partners){.first = group * size + from + first, .n = last - first + 1};
+    first = first / tp_size * tp_size;
+    last = last / tp_size * tp_size + tp_size - 1;
+    return (struct ghp_peers){.first = group * size + from + first, .n = last - first + 1};
 }
 
-struct ghp_partners ghp_transfer_receivers(const struct ghp_transfer *t,
-                                           const struct ghp_seat *sender)
+struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *t,
+                                           const struct ghp_placement *sender)
 {
-    return holders(t, sender, t->to_stage, t->to.degree, region_of(t, sender, true));
+    return holders(t, sender, t->to_stage, t->to.tp_size, region_of(t, sender, true));
 }
 
-struct ghp_partners ghp_transfer_senders(const struct ghp_transfer *t,
-                                         const struct ghp_seat *receiver)
+struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *t,
+                                         const struct ghp_placement *receiver)
 {
-    return holders(t, receiver, t->from_stage, t->from.degree, region_of(t, receiver, false));
+    return holders(t, receiver, t->from_stage, t->from.tp_size, region_of(t, receiver, false));
 }
 
-static struct ghp_seat seat_of(const struct ghp_transfer *t, int rank)
+static struct ghp_placement placement_of(const struct ghp_transfer *t, int rank)
 {
-    return ghp_seat_of(t->staging, t->n_layers, t->whole, rank);
+    return ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
 }
 
 struct ghp_traffic ghp_transfer_sent(const struct ghp_transfer *t, int rank)
 {
-    struct ghp_seat own = seat_of(t, rank);
-    struct ghp_partners to = ghp_transfer_receivers(t, &own);
+    struct ghp_placement own = placement_of(t, rank);
+    struct ghp_peers to = ghp_transfer_receivers(t, &own);
     struct ghp_traffic sum = {0};
 
     for (int r = to.first; r < to.first + to.n; r++) {
-        struct ghp_seat other = seat_of(t, r);
+        struct ghp_placement other = placement_of(t, r);
         struct ghp_piece piece;
 
         if (!ghp_transfer_piece(t, &own, &other, &piece)) continue;
@@ -108,13 +108,13 @@ struct ghp_traffic ghp_transfer_sent(const struct ghp_transfer *t, int rank)
 
 struct ghp_traffic ghp_transfer_received(const struct ghp_transfer *t, int rank)
 {
-    struct ghp_seat own = seat_of(t, rank);
-    struct ghp_partners from = ghp_transfer_senders(t, &own);
+    struct ghp_placement own = placement_of(t, rank);
+    struct ghp_peers from = ghp_transfer_senders(t, &own);
     bool joins = ghp_transfer_joins(t);
     struct ghp_traffic sum = {0};
 
     for (int r = from.first; r < from.first + from.n; r++) {
-        struct ghp_seat other = seat_of(t, r);
+        struct ghp_placement other = placement_of(t, r);
         struct ghp_piece piece;
 
         if (!ghp_transfer_piece(t, &other, &own, &piece)) continue;

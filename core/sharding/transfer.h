@@ -2,7 +2,7 @@
  *
  * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples and
  * channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the samples;
- * partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what the price,
+ * partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what the cost,
  * the buffers' sizes and the executor's messages are made of.
  *
  * Tested  tests/core/sharding/test_transfer.c (against tensors moved by hand) */
@@ -13,7 +13,7 @@
 
 struct ghp_transfer {                  /* of one micro-batch's tensor, in every group alike */
     const struct ghp_staging *staging; /* borrowed: lives as long as the program */
-    struct ghp_extent whole;           /* N, B */
+    struct ghp_problem whole;           /* N, B */
     int n_layers;                      /* of the model */
     int from_stage, to_stage;
     struct ghp_layout from, to; /* `to` is never partial */
@@ -35,19 +35,19 @@ struct ghp_traffic { /* of one worker */
 };
 
 /* What `sender` sends to `receiver`, workers of the two stages; false: nothing. Local. */
-bool ghp_transfer_piece(const struct ghp_transfer *transfer, const struct ghp_seat *sender,
-                        const struct ghp_seat *receiver, struct ghp_piece *piece);
+bool ghp_transfer_piece(const struct ghp_transfer *transfer, const struct ghp_placement *sender,
+                        const struct ghp_placement *receiver, struct ghp_piece *piece);
 int64_t ghp_piece_bytes(const struct ghp_transfer *transfer, const struct ghp_piece *piece);
 
 /* Partners of a worker: the ranks first .. first + n - 1 of the other stage in its group may share something with it, no
  * others do. */
-struct ghp_partners {
+struct ghp_peers {
     int first, n;
 };
-struct ghp_partners ghp_transfer_receivers(const struct ghp_transfer *transfer,
-                                           const struct ghp_seat *sender);
-struct ghp_partners ghp_transfer_senders(const struct ghp_transfer *transfer,
-                                         const struct ghp_seat *receiver);
+struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *transfer,
+                                           const struct ghp_placement *sender);
+struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *transfer,
+                                         const struct ghp_placement *receiver);
 
 /* Whether the receiver needs a buffer to join or add pieces in. */
 bool ghp_transfer_joins(const struct ghp_transfer *transfer);

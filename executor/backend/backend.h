@@ -20,12 +20,12 @@ struct ghp_backend_config {
     bool tf32;         /* products of numbers rounded to 10 bits; where the backend has them */
     int threads;       /* OpenMP threads of this worker, >= 1 */
     bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
-    int seat;   /* this worker's number on its node, >= 0: which of the node's devices it uses */
+    int local_rank;   /* this worker's number on its node, >= 0: which of the node's devices it uses */
 };
 
 /* What changes from step to step, where kernels of a recorded step read it: in device memory. */
-struct ghp_step_numbers {
-    uint64_t step;                                /* as ghp_call.step */
+struct ghp_step_hyperparameters {
+    uint64_t step;                                /* as ghp_kernel_arguments.step */
     double learning_rate, momentum, weight_decay; /* of the updates that run in the step */
 };
 
@@ -38,7 +38,7 @@ struct ghp_tensors { /* NULL where the pass does not use it */
     void *dw[GHP_MAX_PARAMS];
     void *state[GHP_MAX_STATES];
     /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
-    void *drift[GHP_MAX_STATES];
+    void *stats_delta[GHP_MAX_STATES];
     void *saved; /* ghp_local_saved_bytes */
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
@@ -47,14 +47,14 @@ struct ghp_tensors { /* NULL where the pass does not use it */
     void *scratch;
 };
 
-struct ghp_call { /* one execution of a kernel */
+struct ghp_kernel_arguments { /* one execution of a kernel */
     struct ghp_tensors at;
     bool training;      /* false: dropout is the identity, batch_norm uses running statistics */
     double loss_scale;  /* 1 / B: gradient of the mean loss over the global batch */
     int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
-    double drift_share; /* of these samples in the global batch */
+    double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */
-    bool drift_adds;
+    bool stats_delta_adds;
     /* softmax_cross_entropy: samples counted in metrics; the rest is padding */
     int64_t valid_samples;
     /* dropout masks: keyed by (seed, step, layer, sample, element), never by rank */
@@ -63,7 +63,7 @@ struct ghp_call { /* one execution of a kernel */
     int64_t first_sample;  /* position in the global batch of local sample 0 */
     int64_t first_channel; /* of the whole tensor, of local channel 0 */
     int64_t global_channels;
-    const struct ghp_step_numbers *numbers; /* in device memory, in place of `step`; or NULL */
+    const struct ghp_step_hyperparameters *hyperparameters; /* in device memory, in place of `step`; or NULL */
 };
 
 struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= learning_rate v */
@@ -71,24 +71,24 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     const void *dw;
     int64_t elements;
     double learning_rate, momentum, weight_decay;
-    const struct ghp_step_numbers *numbers; /* in device memory, in place of these three; or NULL */
+    const struct ghp_step_hyperparameters *hyperparameters; /* in device memory, in place of these three; or NULL */
 };
 
-struct ghp_numbers { /* n of a tensor, of so many bytes each */
+struct ghp_buffer_extent { /* n of a tensor, of so many bytes each */
     int64_t n;
     int bytes;
 };
 
-struct ghp_gated_sum { /* to += from; where y is there: 0 instead wherever y is not above 0 */
+struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is not above 0 */
     void *to;
     const void *from, *y;
-    struct ghp_numbers numbers;
+    struct ghp_buffer_extent extent;
 };
 
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
  * them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same bytes, so that nothing but
  * kernels, executor/engine/memory_format.h and whoever reads weights need know. */
-struct ghp_formats {
+struct ghp_memory_format {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */
     /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. Backward
@@ -101,10 +101,10 @@ struct ghp_formats {
     bool add; /* besides, forward: x[1] is added, as by the addition behind it, before the ReLU */
 };
 
-/* Whether anything goes along. */
-static inline bool ghp_formats_fused(struct ghp_formats formats)
+/* Whether anything is fused. */
+static inline bool ghp_memory_format_fused(struct ghp_memory_format memory_formats)
 {
-    return formats.bias || formats.relu || formats.stats || formats.add;
+    return memory_formats.bias || memory_formats.relu || memory_formats.stats || memory_formats.add;
 }
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
@@ -138,9 +138,9 @@ struct ghp_backend_ops {
     enum ghp_status (*prepare_as)(struct ghp_backend *backend, const struct ghp_local *local,
                                   enum ghp_pass pass, const char *algorithm,
                                   struct ghp_kernel **kernel);
-    /* All that prepare_blocked can be asked for here; NULL: there is never a choice. */
+    /* All that prepare_nchw16c can be asked for here; NULL: there is never a choice. */
     enum ghp_status (*algorithms)(struct ghp_backend *backend, const struct ghp_local *local,
-                                  enum ghp_pass pass, struct ghp_formats formats,
+                                  enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                   struct ghp_algorithms *names);
     /* Whether the operation's kernels take blocked x and y; NULL: none does. */
     bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
@@ -153,14 +153,14 @@ struct ghp_backend_ops {
     /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise, by the
      * same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not
      * NULL where can_block or fuses is not. */
-    enum ghp_status (*prepare_blocked)(struct ghp_backend *backend, const struct ghp_local *local,
+    enum ghp_status (*prepare_nchw16c)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_formats formats, struct ghp_kernel **kernel);
+                                       struct ghp_memory_format memory_formats, struct ghp_kernel **kernel);
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     /* Whether it reorders activations, so that it would rather have them blocked; NULL: none does. */
     bool (*reorders)(const struct ghp_kernel *kernel);
-    enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_call *call);
+    enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_kernel *kernel);
     enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
     /* n updates at once; NULL: one after the other is as good. */
@@ -168,10 +168,10 @@ struct ghp_backend_ops {
                                   int n);
     /* to += from; of activations, parameters or doubles */
     enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
-                                  struct ghp_numbers numbers);
+                                  struct ghp_buffer_extent extent);
     /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where fuses is not. */
-    enum ghp_status (*accumulate_gated)(struct ghp_backend *backend,
-                                        const struct ghp_gated_sum *sum);
+    enum ghp_status (*accumulate_masked)(struct ghp_backend *backend,
+                                        const struct ghp_masked_sum *sum);
 };
 
 extern const struct ghp_backend_ops ghp_backend_reference;

@@ -31,27 +31,27 @@ void ghp_device_release(struct ghp_device device, void *base)
         free(base);
 }
 
-enum ghp_status ghp_device_copy(struct ghp_device device, enum ghp_queue queue,
+enum ghp_status ghp_device_copy(struct ghp_device device, enum ghp_device_stream stream,
                                 struct ghp_copy copy)
 {
-    if (device.ops != NULL) return device.ops->copy(device.backend, queue, &copy);
+    if (device.ops != NULL) return device.ops->copy(device.backend, stream, &copy);
     memcpy(copy.to, copy.from, (size_t)copy.bytes);
     return GHP_OK;
 }
 
-enum ghp_status ghp_device_clear(struct ghp_device device, enum ghp_queue queue, void *to,
+enum ghp_status ghp_device_clear(struct ghp_device device, enum ghp_device_stream stream, void *to,
                                  int64_t bytes)
 {
-    if (device.ops != NULL) return device.ops->clear(device.backend, queue, to, bytes);
+    if (device.ops != NULL) return device.ops->clear(device.backend, stream, to, bytes);
     memset(to, 0, (size_t)bytes);
     return GHP_OK;
 }
 
-enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_queue queue,
+enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_device_stream stream,
                                 const struct ghp_move *m)
 {
-    GHP_ASSERT(device.ops == NULL || !(m->how.whole_blocked || m->how.part_blocked));
-    if (device.ops != NULL) return device.ops->move(device.backend, queue, m);
+    GHP_ASSERT(device.ops == NULL || !(m->how.whole_nchw16c || m->how.part_nchw16c));
+    if (device.ops != NULL) return device.ops->move(device.backend, stream, m);
     switch (m->kind) {
     case GHP_MOVE_TAKE: ghp_pack_take(m->how, m->from, m->index, m->to); break;
     case GHP_MOVE_PUT: ghp_pack_put(m->how, m->from, m->index, m->to); break;
@@ -61,40 +61,40 @@ enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_queue queue,
     return GHP_OK;
 }
 
-enum ghp_status ghp_device_finish(struct ghp_device device, enum ghp_queue queue)
+enum ghp_status ghp_device_finish(struct ghp_device device, enum ghp_device_stream stream)
 {
-    return device.ops != NULL ? device.ops->finish(device.backend, queue) : GHP_OK;
+    return device.ops != NULL ? device.ops->finish(device.backend, stream) : GHP_OK;
 }
 
 enum ghp_status ghp_device_read(struct ghp_device device, void *to, const void *from, int64_t bytes)
 {
-    struct ghp_copy copy = {to, from, bytes, GHP_WAY_OUT};
+    struct ghp_copy copy = {to, from, bytes, GHP_COPY_TO_HOST};
 
-    GHP_TRY(ghp_device_copy(device, GHP_QUEUE_COMPUTE, copy));
-    return ghp_device_finish(device, GHP_QUEUE_COMPUTE);
+    GHP_TRY(ghp_device_copy(device, GHP_DEVICE_STREAM_COMPUTE, copy));
+    return ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE);
 }
 
 enum ghp_status ghp_device_write(struct ghp_device device, void *to, const void *from,
                                  int64_t bytes)
 {
-    struct ghp_copy copy = {to, from, bytes, GHP_WAY_IN};
+    struct ghp_copy copy = {to, from, bytes, GHP_COPY_TO_DEVICE};
 
-    GHP_TRY(ghp_device_copy(device, GHP_QUEUE_COMPUTE, copy));
-    return ghp_device_finish(device, GHP_QUEUE_COMPUTE);
+    GHP_TRY(ghp_device_copy(device, GHP_DEVICE_STREAM_COMPUTE, copy));
+    return ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE);
 }
 
-enum ghp_status ghp_device_get(struct ghp_device device, const struct ghp_form *form,
+enum ghp_status ghp_device_get(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
                                const void *from, void *to)
 {
-    if (device.ops != NULL) return device.ops->get(device.backend, form, from, to);
-    memcpy(to, from, (size_t)(form->elements * form->element_bytes));
+    if (device.ops != NULL) return device.ops->get(device.backend, descriptor, from, to);
+    memcpy(to, from, (size_t)(descriptor->elements * descriptor->element_bytes));
     return GHP_OK;
 }
 
-enum ghp_status ghp_device_put(struct ghp_device device, const struct ghp_form *form,
+enum ghp_status ghp_device_put(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
                                const void *from, void *to)
 {
-    if (device.ops != NULL) return device.ops->put(device.backend, form, from, to);
-    memcpy(to, from, (size_t)(form->elements * form->element_bytes));
+    if (device.ops != NULL) return device.ops->put(device.backend, descriptor, from, to);
+    memcpy(to, from, (size_t)(descriptor->elements * descriptor->element_bytes));
     return GHP_OK;
 }

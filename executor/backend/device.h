@@ -2,12 +2,12 @@
  *
  * A backend without a device (struct ghp_backend_ops.device is NULL) keeps tensors in host memory, and its work is done
  * when a call returns. A backend with one keeps them in memory that host code must never touch, and its calls only
- * enqueue: the device has three queues, each of which does its work in order, and *marks* are moments in a queue that
- * other queues and the host wait for. The functions ghp_device_... below do the right thing for both: on host memory
+ * enqueue: the device has three streams, each of which does its work in order, and *events* are moments in a stream that
+ * other streams and the host wait for. The functions ghp_device_... below do the right thing for both: on host memory
  * they are memcpy and the like, and waiting is nothing.
  *
- * A *tape* is a step's work of all queues, recorded once and played again and again: addresses and sizes stay as
- * recorded, numbers that change are read from device memory (struct ghp_step_numbers).
+ * A *graph* is a step's work of all streams, recorded once and played again and again: addresses and sizes stay as
+ * recorded, numbers that change are read from device memory (struct ghp_step_hyperparameters).
  *
  * To add a device: a struct ghp_device_ops beside its backend. Tested tests/executor/engine/test_device.c */
 #ifndef GHP_EXECUTOR_BACKEND_DEVICE_H
@@ -18,20 +18,20 @@
 
 struct ghp_backend;
 
-enum ghp_queue {
-    GHP_QUEUE_COMPUTE, /* as GHP_STREAM_COMPUTE */
-    GHP_QUEUE_COMM,    /* as GHP_STREAM_COMM */
-    GHP_QUEUE_COPY,    /* samples on their way in */
-    GHP_QUEUE_COUNT
+enum ghp_device_stream {
+    GHP_DEVICE_STREAM_COMPUTE, /* as GHP_STREAM_COMPUTE */
+    GHP_DEVICE_STREAM_COMM,    /* as GHP_STREAM_COMM */
+    GHP_DEVICE_STREAM_COPY,    /* samples on their way in */
+    GHP_DEVICE_STREAM_COUNT
 };
 
-enum ghp_way { GHP_WAY_IN, GHP_WAY_OUT, GHP_WAY_WITHIN }; /* host to device, back, inside the device */
+enum ghp_copy_direction { GHP_COPY_TO_DEVICE, GHP_COPY_TO_HOST, GHP_COPY_ON_DEVICE }; /* host to device, back, inside the device */
 
 struct ghp_copy {
     void *to;
     const void *from;
     int64_t bytes;
-    enum ghp_way way;
+    enum ghp_copy_direction direction;
 };
 
 /* Strided copies, executor/backend/pack.h's; on a device between plain tensors. */
@@ -46,15 +46,15 @@ struct ghp_move {
 };
 
 /* Sizes of a parameter's local part: what a device that stores it otherwise has to know. */
-struct ghp_form {
+struct ghp_param_descriptor {
     int n_dims;
     int64_t dims[GHP_MAX_DIMS]; /* conv2d weights: K, C, R, S */
     int64_t elements;
     int element_bytes;
 };
 
-struct ghp_mark;
-struct ghp_tape;
+struct ghp_device_event;
+struct ghp_device_graph;
 
 struct ghp_device_memory {
     int64_t total_bytes, free_bytes;
@@ -77,41 +77,41 @@ struct ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses o
     enum ghp_status (*memory)(struct ghp_backend *backend, struct ghp_device_memory *memory);
 
     /* Enqueued. */
-    enum ghp_status (*copy)(struct ghp_backend *backend, enum ghp_queue queue,
+    enum ghp_status (*copy)(struct ghp_backend *backend, enum ghp_device_stream stream,
                             const struct ghp_copy *copy);
-    enum ghp_status (*clear)(struct ghp_backend *backend, enum ghp_queue queue, void *to,
+    enum ghp_status (*clear)(struct ghp_backend *backend, enum ghp_device_stream stream, void *to,
                              int64_t bytes);
-    enum ghp_status (*move)(struct ghp_backend *backend, enum ghp_queue queue,
+    enum ghp_status (*move)(struct ghp_backend *backend, enum ghp_device_stream stream,
                             const struct ghp_move *move);
 
     /* A parameter's local part between the host's order (K,C,R,S; element_bytes numbers) and the device's. Waits. */
-    enum ghp_status (*put)(struct ghp_backend *backend, const struct ghp_form *form,
+    enum ghp_status (*put)(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
                            const void *host, void *device);
-    enum ghp_status (*get)(struct ghp_backend *backend, const struct ghp_form *form,
+    enum ghp_status (*get)(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
                            const void *device, void *host);
 
-    /* Marks. `timed` ones may be asked for seconds. One thread sets and follows a mark. */
-    enum ghp_status (*mark_open)(struct ghp_backend *backend, bool timed, struct ghp_mark **mark);
-    void (*mark_close)(struct ghp_backend *backend, struct ghp_mark *mark); /* accepts NULL */
-    enum ghp_status (*set)(struct ghp_backend *backend, enum ghp_queue queue,
-                           struct ghp_mark *mark);
-    enum ghp_status (*follow)(struct ghp_backend *backend, enum ghp_queue queue,
-                              struct ghp_mark *mark); /* the queue goes on when the mark is passed */
-    enum ghp_status (*passed)(struct ghp_backend *backend, struct ghp_mark *mark, bool *passed);
-    /* Between two timed marks that are passed [s]. */
-    enum ghp_status (*between)(struct ghp_backend *backend, struct ghp_mark *first,
-                               struct ghp_mark *last, double *seconds);
-    enum ghp_status (*finish)(struct ghp_backend *backend, enum ghp_queue queue); /* waits for all */
+    /* Events. `timed` ones may be asked for seconds. One thread sets and follows an event. */
+    enum ghp_status (*event_open)(struct ghp_backend *backend, bool timed, struct ghp_device_event **event);
+    void (*event_close)(struct ghp_backend *backend, struct ghp_device_event *event); /* accepts NULL */
+    enum ghp_status (*record_event)(struct ghp_backend *backend, enum ghp_device_stream stream,
+                           struct ghp_device_event *event);
+    enum ghp_status (*wait_event)(struct ghp_backend *backend, enum ghp_device_stream stream,
+                              struct ghp_device_event *event); /* the stream goes on when the event is passed */
+    enum ghp_status (*query_event)(struct ghp_backend *backend, struct ghp_device_event *event, bool *passed);
+    /* Between two timed events that are passed [s]. */
+    enum ghp_status (*elapsed)(struct ghp_backend *backend, struct ghp_device_event *first,
+                               struct ghp_device_event *last, double *seconds);
+    enum ghp_status (*finish)(struct ghp_backend *backend, enum ghp_device_stream stream); /* waits for all */
 
-    /* Tapes: what this thread enqueues from record to recorded goes onto the tape and is not done. It begins in the
-     * compute queue; other queues take part by following its marks, and it follows them again before the end. All
+    /* Graphs: what this thread enqueues from record to recorded goes onto the graph and is not done. It begins in the
+     * compute stream; other streams take part by following its events, and it follows them again before the end. All
      * NULL where the device has none. A failure of recorded leaves nothing recorded; the caller goes on without. */
-    enum ghp_status (*record)(struct ghp_backend *backend);
-    enum ghp_status (*recorded)(struct ghp_backend *backend, struct ghp_tape **tape);
-    enum ghp_status (*play)(struct ghp_backend *backend, struct ghp_tape *tape);
-    void (*tape_close)(struct ghp_backend *backend, struct ghp_tape *tape); /* accepts NULL */
+    enum ghp_status (*begin_capture)(struct ghp_backend *backend);
+    enum ghp_status (*end_capture)(struct ghp_backend *backend, struct ghp_device_graph **graph);
+    enum ghp_status (*launch_graph)(struct ghp_backend *backend, struct ghp_device_graph *graph);
+    void (*graph_close)(struct ghp_backend *backend, struct ghp_device_graph *graph); /* accepts NULL */
 
-    /* Keeps the compute queue busy for about so long, so that what is enqueued meanwhile is done back to back. */
+    /* Keeps the compute stream busy for about so long, so that what is enqueued meanwhile is done back to back. */
     enum ghp_status (*delay)(struct ghp_backend *backend, double seconds);
     void (*about)(struct ghp_backend *backend, struct ghp_device_about *about);
 };
@@ -125,25 +125,25 @@ struct ghp_device { /* by value; zeroed: host memory */
 enum ghp_status ghp_device_allocate(struct ghp_device device, int64_t bytes, void **base);
 void ghp_device_release(struct ghp_device device, void *base); /* accepts NULL */
 
-enum ghp_status ghp_device_copy(struct ghp_device device, enum ghp_queue queue,
+enum ghp_status ghp_device_copy(struct ghp_device device, enum ghp_device_stream stream,
                                 struct ghp_copy copy);
-enum ghp_status ghp_device_clear(struct ghp_device device, enum ghp_queue queue, void *to,
+enum ghp_status ghp_device_clear(struct ghp_device device, enum ghp_device_stream stream, void *to,
                                  int64_t bytes);
-enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_queue queue,
+enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_device_stream stream,
                                 const struct ghp_move *move);
 /* Waits for all that was enqueued. */
-enum ghp_status ghp_device_finish(struct ghp_device device, enum ghp_queue queue);
+enum ghp_status ghp_device_finish(struct ghp_device device, enum ghp_device_stream stream);
 
-/* Plain bytes, between the compute queue's present state and host memory; waits. */
+/* Plain bytes, between the compute stream's present state and host memory; waits. */
 enum ghp_status ghp_device_read(struct ghp_device device, void *to, const void *from,
                                 int64_t bytes);
 enum ghp_status ghp_device_write(struct ghp_device device, void *to, const void *from,
                                  int64_t bytes);
 
 /* A parameter's local part in the host's order; waits. */
-enum ghp_status ghp_device_get(struct ghp_device device, const struct ghp_form *form,
+enum ghp_status ghp_device_get(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
                                const void *from, void *to);
-enum ghp_status ghp_device_put(struct ghp_device device, const struct ghp_form *form,
+enum ghp_status ghp_device_put(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
                                const void *from, void *to);
 
 #endif

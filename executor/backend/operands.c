@@ -20,18 +20,18 @@ static unsigned needs(enum ghp_op op, unsigned passes)
     return what;
 }
 
-int ghp_opset_inputs(const struct ghp_local *local)
+int ghp_operand_set_inputs(const struct ghp_local *local)
 {
     return local->n_inputs > 1 ? local->n_inputs : 1;
 }
 
-int ghp_opset_weights(const struct ghp_local *local)
+int ghp_operand_set_weights(const struct ghp_local *local)
 {
     if (local->op == GHP_OP_BATCH_NORM) return 2;
     return ghp_local_weight_elements(local) > 0 ? 1 : 0;
 }
 
-int64_t ghp_opset_input_elements(const struct ghp_local *local, int input)
+int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input)
 {
     if (local->op == GHP_OP_CONCAT) return local->n * local->h * local->w * local->slice[input];
     return ghp_local_in_elements(local);
@@ -54,9 +54,9 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
                     struct ghp_tensors *at)
 {
     int64_t out = ghp_local_out_elements(local) * size;
-    int weights = ghp_opset_weights(local);
-    for (int i = 0; i < ghp_opset_inputs(local); i++) {
-        int64_t in = ghp_opset_input_elements(local, i) * size;
+    int weights = ghp_operand_set_weights(local);
+    for (int i = 0; i < ghp_operand_set_inputs(local); i++) {
+        int64_t in = ghp_operand_set_input_elements(local, i) * size;
         if (what & X) at->x[i] = cut(cutter, in);
         if (what & DX) at->dx[i] = cut(cutter, in);
     }
@@ -78,7 +78,7 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
         at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
 }
 
-int64_t ghp_opset_bytes(const struct ghp_local *local, int element_bytes, unsigned passes)
+int64_t ghp_operand_set_bytes(const struct ghp_local *local, int element_bytes, unsigned passes)
 {
     struct ghp_tensors at = {0};
     struct cutter cutter = {0};
@@ -114,10 +114,10 @@ static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struc
 }
 
 /* Fills a tensor of the set. */
-typedef enum ghp_status fill_fn(const struct ghp_opset *set, void *tensor, int64_t elements,
+typedef enum ghp_status fill_fn(const struct ghp_operand_set *set, void *tensor, int64_t elements,
                                 int element_bytes, struct fill how);
 
-static enum ghp_status fill_on_host(const struct ghp_opset *set, void *tensor, int64_t elements,
+static enum ghp_status fill_on_host(const struct ghp_operand_set *set, void *tensor, int64_t elements,
                                     int element_bytes, struct fill how)
 {
     (void)set;
@@ -125,16 +125,16 @@ static enum ghp_status fill_on_host(const struct ghp_opset *set, void *tensor, i
     return GHP_OK;
 }
 
-static enum ghp_status fill_all(const struct ghp_opset *set, fill_fn *fill)
+static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill)
 {
     const struct ghp_local *local = &set->local;
-    const struct ghp_tensors *at = &set->call.at;
+    const struct ghp_tensors *at = &set->args.at;
     int size = set->element_bytes, wide = ghp_parameter_bytes(size);
-    int weights = ghp_opset_weights(local);
+    int weights = ghp_operand_set_weights(local);
     bool norm = local->op == GHP_OP_BATCH_NORM;
 
-    for (int i = 0; i < ghp_opset_inputs(local); i++)
-        GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_opset_input_elements(local, i), size,
+    for (int i = 0; i < ghp_operand_set_inputs(local); i++)
+        GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_operand_set_input_elements(local, i), size,
                      (struct fill){(uint32_t)i, 0.0, 1.0}));
     GHP_TRY(fill(set, at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0}));
     GHP_TRY(fill(set, at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0}));
@@ -154,7 +154,7 @@ static void make_labels(const struct ghp_local *local, int32_t *labels)
 }
 
 /* Large ones lie in huge pages where the system has them, as a worker's arena does. */
-void *ghp_opset_block(int64_t bytes)
+void *ghp_operand_set_block(int64_t bytes)
 {
     const size_t huge = 2 << 20;
     size_t align = (size_t)bytes >= 2 * huge ? huge : GHP_ALIGN_BYTES;
@@ -166,12 +166,12 @@ void *ghp_opset_block(int64_t bytes)
 }
 
 /* Everything but memory. */
-static struct ghp_opset set_of(const struct ghp_local *local, int element_bytes, unsigned passes)
+static struct ghp_operand_set set_of(const struct ghp_local *local, int element_bytes, unsigned passes)
 {
-    return (struct ghp_opset){.local = *local,
+    return (struct ghp_operand_set){.local = *local,
                               .element_bytes = element_bytes,
-                              .bytes = ghp_opset_bytes(local, element_bytes, passes),
-                              .call = {.training = true,
+                              .bytes = ghp_operand_set_bytes(local, element_bytes, passes),
+                              .args = {.training = true,
                                        .loss_scale = 1.0 / (double)local->n,
                                        .stat_count = local->n * local->h * local->w,
                                        .valid_samples = local->n,
@@ -179,16 +179,16 @@ static struct ghp_opset set_of(const struct ghp_local *local, int element_bytes,
                                        .global_channels = local->c}};
 }
 
-enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
-                               struct ghp_opset *set)
+enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes, unsigned passes,
+                               struct ghp_operand_set *set)
 {
     unsigned what = needs(local->op, passes);
 
     *set = set_of(local, element_bytes, passes);
-    set->memory = ghp_opset_block(set->bytes);
+    set->memory = ghp_operand_set_block(set->bytes);
     if (set->memory == NULL) {
         int64_t bytes = set->bytes;
-        *set = (struct ghp_opset){0};
+        *set = (struct ghp_operand_set){0};
         return GHP_FAIL(
             GHP_ERR_NO_MEMORY,
             "out of memory: the tensors of one '%s' take %lld bytes; use a smaller batch "
@@ -197,77 +197,77 @@ enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes,
     }
     memset(set->memory, 0, (size_t)set->bytes);
     struct cutter cutter = {.base = set->memory};
-    cut_all(local, element_bytes, what, &cutter, &set->call.at);
+    cut_all(local, element_bytes, what, &cutter, &set->args.at);
     if (local->op == GHP_OP_SOFTMAX_CE)
-        make_labels(local, (int32_t *)(uintptr_t)set->call.at.labels);
+        make_labels(local, (int32_t *)(uintptr_t)set->args.at.labels);
     return fill_all(set, fill_on_host);
 }
 
-void ghp_opset_release(struct ghp_opset *set)
+void ghp_operand_set_release(struct ghp_operand_set *set)
 {
     if (set->device.ops != NULL)
         ghp_device_release(set->device, set->memory);
     else
         free(set->memory);
-    *set = (struct ghp_opset){0};
+    *set = (struct ghp_operand_set){0};
 }
 
 /* ---- on a device ---- */
 
 /* Sizes of a weight tensor: a device may store those of convolutions in another order. */
-static struct ghp_form weight_form(const struct ghp_opset *set)
+static struct ghp_param_descriptor weight_descriptor(const struct ghp_operand_set *set)
 {
     const struct ghp_local *l = &set->local;
-    struct ghp_form form = {.n_dims = 1,
+    struct ghp_param_descriptor descriptor = {.n_dims = 1,
                             .elements = ghp_local_weight_elements(l) /
-                                        (ghp_opset_weights(l) > 0 ? ghp_opset_weights(l) : 1),
+                                        (ghp_operand_set_weights(l) > 0 ? ghp_operand_set_weights(l) : 1),
                             .element_bytes = ghp_parameter_bytes(set->element_bytes)};
 
-    form.dims[0] = form.elements;
-    if (l->op != GHP_OP_CONV2D) return form;
-    form.n_dims = 4;
-    form.dims[0] = l->k;
-    form.dims[1] = l->c / l->window.groups;
-    form.dims[2] = l->window.r;
-    form.dims[3] = l->window.s;
-    return form;
+    descriptor.dims[0] = descriptor.elements;
+    if (l->op != GHP_OP_CONV2D) return descriptor;
+    descriptor.n_dims = 4;
+    descriptor.dims[0] = l->k;
+    descriptor.dims[1] = l->c / l->window.groups;
+    descriptor.dims[2] = l->window.r;
+    descriptor.dims[3] = l->window.s;
+    return descriptor;
 }
 
-enum ghp_status ghp_opset_upload(const struct ghp_opset *host, struct ghp_opset *set)
+enum ghp_status ghp_operand_set_upload(const struct ghp_operand_set *host, struct ghp_operand_set *set)
 {
-    struct ghp_form form = weight_form(set);
+    struct ghp_param_descriptor descriptor = weight_descriptor(set);
 
     GHP_TRY(ghp_device_write(set->device, set->memory, host->memory, host->bytes));
-    for (int i = 0; form.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
-        if (set->call.at.w[i] != NULL)
-            GHP_TRY(ghp_device_put(set->device, &form, host->call.at.w[i], set->call.at.w[i]));
-        if (set->call.at.dw[i] != NULL)
-            GHP_TRY(ghp_device_put(set->device, &form, host->call.at.dw[i], set->call.at.dw[i]));
+    for (int i = 0; descriptor.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
+        if (set->args.at.w[i] != NULL)
+            GHP_TRY(ghp_device_put(set->device, &descriptor, host->args.at.w[i], set->args.at.w[i]));
+        if (set->args.at.dw[i] != NULL)
+            GHP_TRY(ghp_device_put(set->device, &descriptor, host->args.at.dw[i], set->args.at.dw[i]));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_opset_fetch(const struct ghp_opset *set, struct ghp_opset *host)
+enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set, struct ghp_operand_set *host)
 {
-    struct ghp_form form = weight_form(set);
+    struct ghp_param_descriptor descriptor = weight_descriptor(set);
 
     GHP_TRY(ghp_device_read(set->device, host->memory, set->memory, set->bytes));
-    for (int i = 0; form.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
-        if (set->call.at.w[i] != NULL)
-            GHP_TRY(ghp_device_get(set->device, &form, set->call.at.w[i], host->call.at.w[i]));
-        if (set->call.at.dw[i] != NULL)
-            GHP_TRY(ghp_device_get(set->device, &form, set->call.at.dw[i], host->call.at.dw[i]));
+    for (int i = 0; descriptor.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
+        if (set->args.at.w[i] != NULL)
+            GHP_TRY(ghp_device_get(set->device, &descriptor, set->args.at.w[i], host->args.at.w[i]));
+        if (set->args.at.dw[i] != NULL)
+            GHP_TRY(ghp_device_get(set->device, &descriptor, set->args.at.dw[i], host->args.at.dw[i]));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_local *local,
-                                  int element_bytes, unsigned passes, struct ghp_opset *set)
+enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct ghp_local *local,
+                                  int element_bytes, unsigned passes, struct ghp_operand_set *set)
 {
-    struct ghp_opset host;
+    struct ghp_operand_set host;
     struct cutter cutter = {0};
     void *memory = NULL;
-    enum ghp_status status = ghp_opset_init(local, element_bytes, passes, &host);
+    enum ghp_status status = ghp_operand_set_init(local, element_bytes, passes, &host);
 
     *set = host;
     if (status != GHP_OK || device.ops == NULL) return status;
@@ -275,19 +275,19 @@ enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_loc
     set->memory = NULL;
     GHP_TRY_GOTO(status, ghp_device_allocate(device, host.bytes, &memory), done);
     set->memory = cutter.base = memory;
-    memset(&set->call.at, 0, sizeof set->call.at);
-    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->call.at);
-    status = ghp_opset_upload(&host, set);
+    memset(&set->args.at, 0, sizeof set->args.at);
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->args.at);
+    status = ghp_operand_set_upload(&host, set);
 done:
-    ghp_opset_release(&host);
-    if (status != GHP_OK) ghp_opset_release(set);
+    ghp_operand_set_release(&host);
+    if (status != GHP_OK) ghp_operand_set_release(set);
     return status;
 }
 
 enum { PATTERN_ELEMENTS = 1 << 20 };
 
 /* The first elements from the host, the others as copies of them, twice as many each time. */
-static enum ghp_status fill_on_device(const struct ghp_opset *set, void *tensor, int64_t elements,
+static enum ghp_status fill_on_device(const struct ghp_operand_set *set, void *tensor, int64_t elements,
                                       int element_bytes, struct fill how)
 {
     int64_t first = elements < PATTERN_ELEMENTS ? elements : PATTERN_ELEMENTS;
@@ -302,16 +302,16 @@ static enum ghp_status fill_on_device(const struct ghp_opset *set, void *tensor,
     for (int64_t done = first; done < elements && status == GHP_OK;) {
         int64_t more = elements - done < done ? elements - done : done;
 
-        status = ghp_device_copy(set->device, GHP_QUEUE_COMPUTE,
+        status = ghp_device_copy(set->device, GHP_DEVICE_STREAM_COMPUTE,
                                  (struct ghp_copy){(char *)tensor + done * element_bytes, tensor,
-                                                   more * element_bytes, GHP_WAY_WITHIN});
+                                                   more * element_bytes, GHP_COPY_ON_DEVICE});
         done += more;
     }
     free(host);
     return status;
 }
 
-static enum ghp_status send_labels(const struct ghp_opset *set)
+static enum ghp_status send_labels(const struct ghp_operand_set *set)
 {
     const struct ghp_local *l = &set->local;
     int32_t *labels;
@@ -321,46 +321,46 @@ static enum ghp_status send_labels(const struct ghp_opset *set)
     labels = ghp_alloc((size_t)l->n, sizeof *labels);
     if (labels == NULL) return GHP_NO_MEMORY();
     make_labels(l, labels);
-    status = ghp_device_write(set->device, (void *)(uintptr_t)set->call.at.labels, labels,
+    status = ghp_device_write(set->device, (void *)(uintptr_t)set->args.at.labels, labels,
                               l->n * (int64_t)sizeof *labels);
     free(labels);
     return status;
 }
 
-enum ghp_status ghp_opset_init_to_time(struct ghp_device device, const struct ghp_local *local,
-                                       int element_bytes, unsigned passes, struct ghp_opset *set)
+enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device, const struct ghp_local *local,
+                                       int element_bytes, unsigned passes, struct ghp_operand_set *set)
 {
     struct cutter cutter = {0};
     void *memory = NULL;
     enum ghp_status status = GHP_OK;
 
-    if (device.ops == NULL) return ghp_opset_init(local, element_bytes, passes, set);
+    if (device.ops == NULL) return ghp_operand_set_init(local, element_bytes, passes, set);
     *set = set_of(local, element_bytes, passes);
     set->device = device;
     GHP_TRY_GOTO(status, ghp_device_allocate(device, set->bytes, &memory), fail);
     set->memory = cutter.base = memory;
-    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->call.at);
+    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->args.at);
     GHP_TRY_GOTO(status, send_labels(set), fail);
     GHP_TRY_GOTO(status, fill_all(set, fill_on_device), fail);
-    GHP_TRY_GOTO(status, ghp_device_finish(device, GHP_QUEUE_COMPUTE), fail);
+    GHP_TRY_GOTO(status, ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE), fail);
     return GHP_OK;
 fail:
-    ghp_opset_release(set);
+    ghp_operand_set_release(set);
     return status;
 }
 
-enum ghp_status ghp_opset_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+enum ghp_status ghp_operand_set_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                               struct ghp_backend *backend, enum ghp_pass pass)
 {
     struct ghp_kernel *kernel = NULL;
     void *scratch = NULL;
     GHP_TRY(ops->prepare(backend, &set->local, pass, &kernel));
     enum ghp_status status = ghp_device_allocate(set->device, ops->scratch_bytes(kernel), &scratch);
-    set->call.at.scratch = scratch;
-    if (status == GHP_OK) status = ops->run(kernel, &set->call);
-    if (status == GHP_OK) status = ghp_device_finish(set->device, GHP_QUEUE_COMPUTE);
+    set->args.at.scratch = scratch;
+    if (status == GHP_OK) status = ops->run(kernel, &set->args);
+    if (status == GHP_OK) status = ghp_device_finish(set->device, GHP_DEVICE_STREAM_COMPUTE);
     ghp_device_release(set->device, scratch);
-    set->call.at.scratch = NULL;
+    set->args.at.scratch = NULL;
     ops->release(kernel);
     return status;
 }

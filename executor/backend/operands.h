@@ -9,18 +9,18 @@
 
 #include "executor/backend/backend.h"
 
-struct ghp_opset {
+struct ghp_operand_set {
     struct ghp_local local;
     int element_bytes; /* 2, 4 or 8: core/model/precision.h; weights, states and what is saved may be wider */
     /* tensors; training, loss scale 1/n, all samples valid, all channels here */
-    struct ghp_call call;
+    struct ghp_kernel_arguments args;
     void *memory;             /* owned: one block that holds every tensor */
     int64_t bytes;            /* of memory */
     struct ghp_device device; /* where it lies; zeroed: host memory */
 };
 
-/* Every pass, for ghp_opset_init. */
-enum { GHP_OPSET_ALL = (1 << GHP_PASS_COUNT) - 1 };
+/* Every pass, for ghp_operand_set_init. */
+enum { GHP_OPERAND_SET_ALL = (1 << GHP_PASS_COUNT) - 1 };
 
 /* Allocates and fills the tensors that the given passes touch.
  *
@@ -30,33 +30,33 @@ enum { GHP_OPSET_ALL = (1 << GHP_PASS_COUNT) - 1 };
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/executor/backend/cpu/test_reference.c */
-enum ghp_status ghp_opset_init(const struct ghp_local *local, int element_bytes, unsigned passes,
-                               struct ghp_opset *set);
-void ghp_opset_release(struct ghp_opset *set); /* accepts a zeroed one */
+enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes, unsigned passes,
+                               struct ghp_operand_set *set);
+void ghp_operand_set_release(struct ghp_operand_set *set); /* accepts a zeroed one */
 
 /* The same in a device's memory, for whoever only times: large tensors repeat their first numbers there, made on the host
- * once. In host memory, ghp_opset_init. */
-enum ghp_status ghp_opset_init_to_time(struct ghp_device device, const struct ghp_local *local,
-                                       int element_bytes, unsigned passes, struct ghp_opset *set);
-/* The same numbers in a device's memory; in host memory, ghp_opset_init. */
-enum ghp_status ghp_opset_init_on(struct ghp_device device, const struct ghp_local *local,
-                                  int element_bytes, unsigned passes, struct ghp_opset *set);
+ * once. In host memory, ghp_operand_set_init. */
+enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device, const struct ghp_local *local,
+                                       int element_bytes, unsigned passes, struct ghp_operand_set *set);
+/* The same numbers in a device's memory; in host memory, ghp_operand_set_init. */
+enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct ghp_local *local,
+                                  int element_bytes, unsigned passes, struct ghp_operand_set *set);
 /* All tensors between a set in host memory and one on a device, made for the same operation and passes; waits. */
-enum ghp_status ghp_opset_upload(const struct ghp_opset *host, struct ghp_opset *set);
-enum ghp_status ghp_opset_fetch(const struct ghp_opset *set, struct ghp_opset *host);
+enum ghp_status ghp_operand_set_upload(const struct ghp_operand_set *host, struct ghp_operand_set *set);
+enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set, struct ghp_operand_set *host);
 
 /* Bytes that init would allocate. */
-int64_t ghp_opset_bytes(const struct ghp_local *local, int element_bytes, unsigned passes);
+int64_t ghp_operand_set_bytes(const struct ghp_local *local, int element_bytes, unsigned passes);
 
 /* Prepares a pass, runs it once on the set's tensors with scratch of its own, and releases it. */
-enum ghp_status ghp_opset_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+enum ghp_status ghp_operand_set_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                               struct ghp_backend *backend, enum ghp_pass pass);
 
-int64_t ghp_opset_input_elements(const struct ghp_local *local, int input);
-int ghp_opset_inputs(const struct ghp_local *local);  /* at least 1 */
-int ghp_opset_weights(const struct ghp_local *local); /* weight tensors, each of equal elements */
+int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input);
+int ghp_operand_set_inputs(const struct ghp_local *local);  /* at least 1 */
+int ghp_operand_set_weights(const struct ghp_local *local); /* weight tensors, each of equal elements */
 
 /* A cache-line aligned block for scratch: never NULL for bytes 0; NULL where memory is short. Free with free(). */
-void *ghp_opset_block(int64_t bytes);
+void *ghp_operand_set_block(int64_t bytes);
 
 #endif

@@ -37,12 +37,12 @@ struct side {
 };
 
 /* Of a tensor of so many slices, the slice with that index. */
-static struct side side_of(const struct ghp_pack *how, bool blocked, int parts, int index)
+static struct side side_of(const struct ghp_pack *how, bool nchw16c, int parts, int index)
 {
     int64_t row = parts * how->block_bytes, unit = ghp_gcd(how->block_bytes, how->lane_bytes);
 
-    return (struct side){.lane = blocked ? how->pixels * how->lane_bytes : how->lane_bytes,
-                         .pixel = blocked ? how->lane_bytes : row,
+    return (struct side){.lane = nchw16c ? how->pixels * how->lane_bytes : how->lane_bytes,
+                         .pixel = nchw16c ? how->lane_bytes : row,
                          .sample = row * how->pixels,
                          .first = index * (how->block_bytes / unit)};
 }
@@ -98,25 +98,25 @@ static struct ghp_pack by_samples(const struct ghp_pack *how)
 
 void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part)
 {
-    if (how.whole_blocked != how.part_blocked) {
+    if (how.whole_nchw16c != how.part_nchw16c) {
         turn_slice(&how,
-                   &(struct turn){whole, part, side_of(&how, how.whole_blocked, how.parts, index),
-                                  side_of(&how, how.part_blocked, 1, 0)});
+                   &(struct turn){whole, part, side_of(&how, how.whole_nchw16c, how.parts, index),
+                                  side_of(&how, how.part_nchw16c, 1, 0)});
         return;
     }
-    if (how.whole_blocked) how = by_samples(&how);
+    if (how.whole_nchw16c) how = by_samples(&how);
     copy_blocks(&how, (const char *)whole + index * how.block_bytes, part,
                 (struct stride){.from = how.parts * how.block_bytes, .to = how.block_bytes});
 }
 
 void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole)
 {
-    if (how.whole_blocked != how.part_blocked) {
-        turn_slice(&how, &(struct turn){part, whole, side_of(&how, how.part_blocked, 1, 0),
-                                        side_of(&how, how.whole_blocked, how.parts, index)});
+    if (how.whole_nchw16c != how.part_nchw16c) {
+        turn_slice(&how, &(struct turn){part, whole, side_of(&how, how.part_nchw16c, 1, 0),
+                                        side_of(&how, how.whole_nchw16c, how.parts, index)});
         return;
     }
-    if (how.whole_blocked) how = by_samples(&how);
+    if (how.whole_nchw16c) how = by_samples(&how);
     copy_blocks(&how, part, (char *)whole + index * how.block_bytes,
                 (struct stride){.from = how.block_bytes, .to = how.parts * how.block_bytes});
 }

@@ -15,7 +15,7 @@ struct ghp_pack {        /* rows of blocks */
     int64_t block_bytes; /* channels of one slice x element size */
     int parts;           /* slices in a whole row */
     /* which sides lie in blocks of 16 channels: of the whole, or of a slice, there are whole blocks */
-    bool whole_blocked, part_blocked;
+    bool whole_nchw16c, part_nchw16c;
     int64_t pixels;     /* of a sample, rows is a multiple; read where a side is blocked */
     int64_t lane_bytes; /* 16 channels x element size; read where one is */
 };

@@ -20,8 +20,8 @@ enum { DEFAULT_STEPS = 20 };
 struct parts { /* all that a session owns */
     const struct ghp_session_options *options;
     struct ghp_setup setup;
-    struct ghp_entrant *entrant; /* whose plan is trained */
-    struct ghp_ab ab;            /* of several plans */
+    struct ghp_session_plan *session_plan; /* whose plan is trained */
+    struct ghp_comparison ab;            /* of several plans */
     struct ghp_memory memory;
     struct ghp_training training;
     struct ghp_snapshot mine, lone;
@@ -43,15 +43,15 @@ static bool trains(const struct parts *p)
 static enum ghp_status count_steps(struct parts *p)
 {
     const struct ghp_session_options *o = p->options;
-    struct ghp_recipe *recipe = &p->setup.recipe;
+    struct ghp_training_config *training_config = &p->setup.training_config;
     struct ghp_training *t = &p->training;
 
     t->steps = o->verify_steps != GHP_NOT_SET ? o->verify_steps
-               : o->epochs != GHP_NOT_SET     ? o->epochs * ghp_order_steps(&recipe->order)
+               : o->epochs != GHP_NOT_SET     ? o->epochs * ghp_order_steps(&training_config->order)
                : o->steps != GHP_NOT_SET      ? o->steps
-               : compares(p)                  ? ghp_ab_steps(o)
+               : compares(p)                  ? ghp_compare_steps(o)
                                               : DEFAULT_STEPS;
-    recipe->schedule.steps = t->steps;
+    training_config->schedule.steps = t->steps;
     if (o->warmup_steps > t->steps)
         return GHP_FAIL(
             GHP_ERR_USAGE,
@@ -63,7 +63,7 @@ static enum ghp_status count_steps(struct parts *p)
 static enum ghp_status plan_training(struct parts *p)
 {
     const struct ghp_session_options *o = p->options;
-    const struct ghp_data *data = p->setup.recipe.data;
+    const struct ghp_data *data = p->setup.training_config.data;
 
     p->training.evaluates = o->evaluate == GHP_EVALUATE_ON ||
                             (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));
@@ -104,7 +104,7 @@ static enum ghp_status open_outputs(struct parts *p)
 static enum ghp_status open_all(struct parts *p, struct ghp_session *session)
 {
     GHP_TRY(ghp_setup_open(session, &p->setup));
-    p->entrant = &p->setup.entrants[0];
+    p->session_plan = &p->setup.session_plans[0];
     GHP_TRY(ghp_setup_agree(&p->setup, plan_training(p), "planning the training"));
     return ghp_setup_agree(&p->setup, open_outputs(p), "opening outputs");
 }
@@ -120,10 +120,10 @@ static enum ghp_status flush_stdout(void)
 static enum ghp_status print_comparison(const struct parts *p)
 {
     if (!p->options->json) {
-        GHP_TRY(ghp_ab_report(&p->ab, &p->setup, stdout));
+        GHP_TRY(ghp_compare_report(&p->ab, &p->setup, stdout));
         if (trains(p)) printf("\n");
     } else if (!trains(p)) {
-        GHP_TRY(ghp_json_print(ghp_ab_json(&p->ab, &p->setup, NULL), stdout));
+        GHP_TRY(ghp_json_print(ghp_compare_json(&p->ab, &p->setup, NULL), stdout));
     }
     return flush_stdout();
 }
@@ -131,8 +131,8 @@ static enum ghp_status print_comparison(const struct parts *p)
 /* The winner is trained from the first weights, by a new worker: as if its plan had been run alone. */
 static enum ghp_status compare(struct parts *p)
 {
-    GHP_TRY(ghp_ab_run(&p->setup, &p->ab));
-    p->entrant = &p->setup.entrants[p->ab.contest.winner];
+    GHP_TRY(ghp_compare_run(&p->setup, &p->ab));
+    p->session_plan = &p->setup.session_plans[p->ab.candidates.winner];
     return ghp_setup_agree(&p->setup, p->setup.rank == 0 ? print_comparison(p) : GHP_OK,
                            "printing the comparison");
 }
@@ -143,7 +143,7 @@ static enum ghp_status compare(struct parts *p)
 static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_checkpoint *c)
 {
     const struct ghp_session_options *o = p->options;
-    const struct ghp_order *order = &p->setup.recipe.order;
+    const struct ghp_order *order = &p->setup.training_config.order;
 
     if (c->seed != (uint64_t)o->seed)
         return GHP_FAIL(
@@ -172,7 +172,7 @@ static enum ghp_status load_weights(struct parts *p)
     struct ghp_checkpoint checkpoint = {0};
 
     if (!p->options->resume) return GHP_OK;
-    GHP_TRY(ghp_checkpoint_load(p->options->checkpoint_folder, p->entrant->worker, &checkpoint));
+    GHP_TRY(ghp_checkpoint_load(p->options->checkpoint_folder, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
     p->training.first_step = checkpoint.step;
     ghp_note("resuming after step %lld", (long long)checkpoint.step);
@@ -182,7 +182,7 @@ static enum ghp_status load_weights(struct parts *p)
 
 static enum ghp_status open_snapshots(struct parts *p)
 {
-    const struct ghp_model *model = &p->entrant->plan.model;
+    const struct ghp_model *model = &p->session_plan->plan.model;
     bool keeps = p->setup.rank == 0;
 
     if (p->options->verify_steps == GHP_NOT_SET) return GHP_OK;
@@ -192,10 +192,10 @@ static enum ghp_status open_snapshots(struct parts *p)
 
 static enum ghp_status prepare(struct parts *p)
 {
-    GHP_TRY(ghp_entrant_open(&p->setup, p->entrant));
+    GHP_TRY(ghp_session_plan_open(&p->setup, p->session_plan));
     GHP_TRY(ghp_setup_agree(&p->setup, open_snapshots(p), "allocating"));
     ghp_memory_begin(&p->memory);
-    GHP_TRY(ghp_entrant_allocate(&p->setup, p->entrant));
+    GHP_TRY(ghp_session_plan_allocate(&p->setup, p->session_plan));
     return ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint");
 }
 
@@ -204,8 +204,8 @@ static enum ghp_status train(struct parts *p)
     struct ghp_training *t = &p->training;
     enum ghp_status status;
 
-    t->worker = p->entrant->worker;
-    t->recipe = &p->setup.recipe;
+    t->worker = p->session_plan->worker;
+    t->training_config = &p->setup.training_config;
     t->checkpoint_folder = p->options->checkpoint_folder;
     t->checkpoint_every = p->options->checkpoint_every;
     t->memory = &p->memory;
@@ -226,7 +226,7 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
     if (p->options->json) {
         json_t *summary = ghp_run_summary(run, tool);
 
-        GHP_TRY(ghp_json_print(compares(p) ? ghp_ab_json(&p->ab, &p->setup, summary) : summary,
+        GHP_TRY(ghp_json_print(compares(p) ? ghp_compare_json(&p->ab, &p->setup, summary) : summary,
                                stdout));
     } else {
         GHP_TRY(ghp_report_run(run, stdout));
@@ -247,7 +247,7 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
 
     if (p->options->verify_steps != GHP_NOT_SET) {
         ghp_note("training one worker for comparison");
-        GHP_TRY(ghp_verify_lone(&s->team, &p->entrant->work, &s->recipe, p->training.losses.steps,
+        GHP_TRY(ghp_verify_lone(&s->exec, &p->session_plan->work, &s->training_config, p->training.losses.steps,
                                 &p->lone));
         GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
         run->verification = &verification;
@@ -260,31 +260,31 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
 }
 
 /* The others wait for rank 0's part, which may take long: a verification trains by one worker. */
-static enum ghp_status conclude_first(struct parts *p, struct ghp_outcome *outcome)
+static enum ghp_status conclude_first(struct parts *p, struct ghp_run_result *run_result)
 {
     struct ghp_session *session = p->setup.session;
     enum ghp_status status = GHP_OK;
 
     if (p->setup.rank == 0) {
         session->transport_ops->alone(session->transport, true);
-        status = conclude(p, &outcome->run);
+        status = conclude(p, &run_result->run);
         session->transport_ops->alone(session->transport, false);
     }
-    if (status == GHP_OK && outcome->different != NULL &&
+    if (status == GHP_OK && run_result->different != NULL &&
         !ghp_fault_mistakes((enum ghp_fault)p->options->fault))
         status = GHP_FAIL(GHP_ERR_INTERNAL,
                           "replicas of '%s' differ between workers; report this with the plan",
-                          outcome->different);
+                          run_result->different);
     return ghp_setup_agree(&p->setup, status, "reporting");
 }
 
 static enum ghp_status finish(struct parts *p)
 {
-    struct ghp_outcome outcome = {0};
-    enum ghp_status status = ghp_outcome_init(&p->setup, p->entrant, &p->training, &outcome);
+    struct ghp_run_result run_result = {0};
+    enum ghp_status status = ghp_run_result_init(&p->setup, p->session_plan, &p->training, &run_result);
 
-    if (status == GHP_OK) status = conclude_first(p, &outcome);
-    ghp_outcome_release(&outcome);
+    if (status == GHP_OK) status = conclude_first(p, &run_result);
+    ghp_run_result_release(&run_result);
     return status;
 }
 
@@ -293,7 +293,7 @@ static void parts_release(struct parts *p)
     ghp_snapshot_release(&p->lone);
     ghp_snapshot_release(&p->mine);
     ghp_metrics_close(p->training.metrics);
-    ghp_ab_release(&p->ab);
+    ghp_compare_release(&p->ab);
     ghp_setup_release(&p->setup);
 }
 

@@ -7,7 +7,7 @@
 
 static const double wanted_coverage = 0.95;
 
-void ghp_contest_order(int round, int n, int *order)
+void ghp_candidates_order(int round, int n, int *order)
 {
     for (int i = 0; i < n; i++) {
         int place = round % 2 == 0 ? i : n - 1 - i;
@@ -16,7 +16,7 @@ void ghp_contest_order(int round, int n, int *order)
     }
 }
 
-double ghp_contest_quantile(const double *ascending, int n, double q)
+double ghp_candidates_quantile(const double *ascending, int n, double q)
 {
     double at = q * (n - 1);
     int below = (int)at;
@@ -49,16 +49,16 @@ static int rank_of_interval(int n, double *coverage)
     return k;
 }
 
-struct ghp_interval ghp_contest_interval(const double *values, int n)
+struct ghp_interval ghp_candidates_interval(const double *values, int n)
 {
-    double sorted[GHP_CONTEST_ROUNDS];
+    double sorted[GHP_CANDIDATES_ROUNDS];
     struct ghp_interval interval = {.low = NAN, .high = NAN};
     int k = rank_of_interval(n, &interval.coverage);
 
-    GHP_ASSERT(n >= 1 && n <= GHP_CONTEST_ROUNDS);
+    GHP_ASSERT(n >= 1 && n <= GHP_CANDIDATES_ROUNDS);
     memcpy(sorted, values, (size_t)n * sizeof(*sorted));
     qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
-    interval.median = ghp_contest_quantile(sorted, n, 0.5);
+    interval.median = ghp_candidates_quantile(sorted, n, 0.5);
     if (k == 0) return interval;
     interval.low = sorted[k - 1];
     interval.high = sorted[n - k];
@@ -66,34 +66,34 @@ struct ghp_interval ghp_contest_interval(const double *values, int n)
 }
 
 /* One contestant's seconds by another's, round by round. */
-static struct ghp_interval ratio_of(const struct ghp_contest *c, int one, int other)
+static struct ghp_interval ratio_of(const struct ghp_candidates *c, int one, int other)
 {
-    double ratios[GHP_CONTEST_ROUNDS];
+    double ratios[GHP_CANDIDATES_ROUNDS];
 
     for (int r = 0; r < c->rounds; r++)
         ratios[r] = c->seconds[r * c->n + one] / c->seconds[r * c->n + other];
-    return ghp_contest_interval(ratios, c->rounds);
+    return ghp_candidates_interval(ratios, c->rounds);
 }
 
-static void stand(const struct ghp_contest *c, int i)
+static void stand(const struct ghp_candidates *c, int i)
 {
     struct ghp_standing *s = &c->standings[i];
-    double seconds[GHP_CONTEST_ROUNDS];
+    double seconds[GHP_CANDIDATES_ROUNDS];
     double range;
 
     for (int r = 0; r < c->rounds; r++)
         seconds[r] = c->seconds[r * c->n + i];
     qsort(seconds, (size_t)c->rounds, sizeof(*seconds), by_value);
-    s->measured_s = ghp_contest_quantile(seconds, c->rounds, 0.5);
-    range = ghp_contest_quantile(seconds, c->rounds, 0.75) -
-            ghp_contest_quantile(seconds, c->rounds, 0.25);
+    s->measured_s = ghp_candidates_quantile(seconds, c->rounds, 0.5);
+    range = ghp_candidates_quantile(seconds, c->rounds, 0.75) -
+            ghp_candidates_quantile(seconds, c->rounds, 0.25);
     s->spread = s->measured_s > 0 ? range / s->measured_s : 0;
     s->ratio = ratio_of(c, i, 0);
 }
 
-void ghp_contest_judge(struct ghp_contest *c)
+void ghp_candidates_evaluate(struct ghp_candidates *c)
 {
-    GHP_ASSERT(c->n >= 1 && c->rounds >= 1 && c->rounds <= GHP_CONTEST_ROUNDS);
+    GHP_ASSERT(c->n >= 1 && c->rounds >= 1 && c->rounds <= GHP_CANDIDATES_ROUNDS);
     c->winner = 0;
     for (int i = 0; i < c->n; i++) {
         stand(c, i);

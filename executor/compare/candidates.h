@@ -10,18 +10,18 @@
 
 #include <stdbool.h>
 
-enum { GHP_CONTEST_ROUNDS = 1000 }; /* at most */
+enum { GHP_CANDIDATES_ROUNDS = 1000 }; /* at most */
 
 /* The order in which `n` contestants take their turns in a round: rotated by half the round's number, odd rounds
  * reversed. Two: AB BA BA AB ...; three: all six orders in six rounds.
  *
  * order   receives n indices
  *
- * Tested   tests/executor/compare/test_contest.c */
-void ghp_contest_order(int round, int n, int *order);
+ * Tested   tests/executor/compare/test_candidates.c */
+void ghp_candidates_order(int round, int n, int *order);
 
 /* The q-quantile of ascending values, between two of them by proportion; n >= 1, 0 <= q <= 1. */
-double ghp_contest_quantile(const double *ascending, int n, double q);
+double ghp_candidates_quantile(const double *ascending, int n, double q);
 
 struct ghp_interval {
     double median;
@@ -33,11 +33,11 @@ struct ghp_interval {
  *
  *     coverage = 1 - 2 P(X < k) >= 0.95,  X binomial (n, 1/2)
  *
- * values   in any order, 1 <= n <= GHP_CONTEST_ROUNDS
+ * values   in any order, 1 <= n <= GHP_CANDIDATES_ROUNDS
  *
  * Source   order statistics: a value lies below the median with probability 1/2
- * Tested   tests/executor/compare/test_contest.c */
-struct ghp_interval ghp_contest_interval(const double *values, int n);
+ * Tested   tests/executor/compare/test_candidates.c */
+struct ghp_interval ghp_candidates_interval(const double *values, int n);
 
 struct ghp_standing {          /* of one contestant */
     double measured_s;         /* median over the rounds */
@@ -45,7 +45,7 @@ struct ghp_standing {          /* of one contestant */
     struct ghp_interval ratio; /* its seconds by the first contestant's, of each round */
 };
 
-struct ghp_contest {
+struct ghp_candidates {
     int n, rounds;
     const double *seconds; /* [rounds][n], borrowed */
     /* found */
@@ -54,7 +54,7 @@ struct ghp_contest {
     bool certain; /* every other's ratio to the winner has its whole interval above 1 */
 };
 
-/* Fills in what is found; standings has room for n. Local. Tested tests/executor/compare/test_contest.c */
-void ghp_contest_judge(struct ghp_contest *contest);
+/* Fills in what is found; standings has room for n. Local. Tested tests/executor/compare/test_candidates.c */
+void ghp_candidates_evaluate(struct ghp_candidates *candidates);
 
 #endif

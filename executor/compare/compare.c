@@ -13,20 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, TEXT_BYTES = 32, SIZING_STEPS = 1, PACE_JOBS = 2 };
+enum { PATH_BYTES = 4096, TEXT_BYTES = 32, SIZING_STEPS = 1, SPEED_PROBE_JOBS = 2 };
 
 struct bout { /* a comparison while it lasts */
     struct ghp_setup *setup;
-    struct ghp_ab *ab;
-    struct ghp_neighbours *neighbours;
-    struct ghp_pacer *pacer;
-    double *pace[PACE_JOBS]; /* [rounds] seconds of each job, the workers' mean */
+    struct ghp_comparison *ab;
+    struct ghp_host_load *host_load;
+    struct ghp_speed_prober *prober;
+    double *speed_probe[SPEED_PROBE_JOBS]; /* [rounds] seconds of each job, the workers' mean */
     struct ghp_training trainings[GHP_SESSION_PLANS]; /* one an entrant */
     int64_t next[GHP_SESSION_PLANS];                  /* step to run */
     double *all;                                      /* [workers][plans] */
 };
 
-int64_t ghp_ab_steps(const struct ghp_session_options *o)
+int64_t ghp_compare_steps(const struct ghp_session_options *o)
 {
     return o->ab_rounds * (o->ab_warmup_steps + o->ab_steps) + SIZING_STEPS;
 }
@@ -36,26 +36,26 @@ int64_t ghp_ab_steps(const struct ghp_session_options *o)
 static enum ghp_status make_tables(struct bout *b)
 {
     const struct ghp_session_options *o = b->setup->options;
-    struct ghp_ab *ab = b->ab;
-    size_t n = (size_t)b->setup->n_entrants, rounds = (size_t)o->ab_rounds;
+    struct ghp_comparison *ab = b->ab;
+    size_t n = (size_t)b->setup->n_session_plans, rounds = (size_t)o->ab_rounds;
 
     ab->steps = o->ab_steps;
     ab->warmup_steps = o->ab_warmup_steps;
-    ab->contest.n = (int)n;
+    ab->candidates.n = (int)n;
     ab->seconds = ghp_alloc(rounds * n, sizeof(*ab->seconds));
     ab->order = ghp_alloc(rounds * n, sizeof(*ab->order));
     ab->use = ghp_alloc(rounds, sizeof(*ab->use));
     ab->turn_steps = ghp_alloc(n, sizeof(*ab->turn_steps));
-    ab->contest.standings = ghp_alloc(n, sizeof(*ab->contest.standings));
-    ab->contest.seconds = ab->seconds;
+    ab->candidates.standings = ghp_alloc(n, sizeof(*ab->candidates.standings));
+    ab->candidates.seconds = ab->seconds;
     b->all = ghp_alloc((size_t)b->setup->size * n, sizeof(*b->all));
-    for (int job = 0; job < PACE_JOBS; job++)
-        b->pace[job] = ghp_alloc(rounds, sizeof(*b->pace[job]));
+    for (int job = 0; job < SPEED_PROBE_JOBS; job++)
+        b->speed_probe[job] = ghp_alloc(rounds, sizeof(*b->speed_probe[job]));
     if (ab->seconds == NULL || ab->order == NULL || ab->use == NULL || ab->turn_steps == NULL ||
-        ab->contest.standings == NULL || b->all == NULL || b->pace[0] == NULL || b->pace[1] == NULL)
+        ab->candidates.standings == NULL || b->all == NULL || b->speed_probe[0] == NULL || b->speed_probe[1] == NULL)
         return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; i++) {
-        b->trainings[i].steps = ghp_ab_steps(o);
+        b->trainings[i].steps = ghp_compare_steps(o);
     }
     return GHP_OK;
 }
@@ -65,27 +65,27 @@ static enum ghp_status check_memory(const struct bout *b)
 {
     const struct ghp_setup *s = b->setup;
     int64_t together = 0, available = ghp_memory_available(), limit = 0;
-    int here = ghp_neighbours_here(b->neighbours);
+    int here = ghp_host_load_here(b->host_load);
     char need[TEXT_BYTES], have[TEXT_BYTES];
 
-    for (int i = 0; i < s->n_entrants; i++) {
-        const struct ghp_entrant *e = &s->entrants[i];
+    for (int i = 0; i < s->n_session_plans; i++) {
+        const struct ghp_session_plan *e = &s->session_plans[i];
 
         together += ghp_worker_program(e->worker)->peak_bytes;
         if (e->plan.memory_limit_bytes > 0 && (limit == 0 || e->plan.memory_limit_bytes < limit))
             limit = e->plan.memory_limit_bytes;
     }
-    ghp_bytes_text((double)together, need, sizeof(need));
+    ghp_bytes_format((double)together, need, sizeof(need));
     if (available >= 0 && together > available / here)
         return GHP_FAIL(GHP_ERR_NO_MEMORY,
                         "the %d plans need %s a worker at once, and this machine has %s left for "
                         "%d worker(s); compare fewer plans at a time",
-                        s->n_entrants, need, ghp_bytes_text((double)available, have, sizeof(have)),
+                        s->n_session_plans, need, ghp_bytes_format((double)available, have, sizeof(have)),
                         here);
     if (limit > 0 && together > limit)
         ghp_warn("the plans together take %s a worker, more than the %s that one of them was "
                  "limited to; where that limit is hard, run them one after the other",
-                 need, ghp_bytes_text((double)limit, have, sizeof(have)));
+                 need, ghp_bytes_format((double)limit, have, sizeof(have)));
     return GHP_OK;
 }
 
@@ -94,13 +94,13 @@ static enum ghp_status open_all(struct bout *b)
     struct ghp_setup *s = b->setup;
 
     GHP_TRY(ghp_setup_agree(s, make_tables(b), "preparing the comparison"));
-    GHP_TRY(ghp_neighbours_open(s->session->transport_ops, s->world, s->size, &b->neighbours));
-    for (int i = 0; i < s->n_entrants; i++)
-        GHP_TRY(ghp_entrant_open(s, &s->entrants[i]));
+    GHP_TRY(ghp_host_load_open(s->session->transport_ops, s->world, s->size, &b->host_load));
+    for (int i = 0; i < s->n_session_plans; i++)
+        GHP_TRY(ghp_session_plan_open(s, &s->session_plans[i]));
     GHP_TRY(ghp_setup_agree(s, check_memory(b), "counting memory"));
-    for (int i = 0; i < s->n_entrants; i++)
-        GHP_TRY(ghp_entrant_allocate(s, &s->entrants[i]));
-    return ghp_setup_agree(s, ghp_pacer_open(s->team.backend_ops, s->team.backend, &b->pacer),
+    for (int i = 0; i < s->n_session_plans; i++)
+        GHP_TRY(ghp_session_plan_allocate(s, &s->session_plans[i]));
+    return ghp_setup_agree(s, ghp_speed_prober_open(s->exec.backend_ops, s->exec.backend, &b->prober),
                            "preparing to time the machine");
 }
 
@@ -109,7 +109,7 @@ static enum ghp_status open_all(struct bout *b)
 /* Keeps a finished step's loss; a training that diverged computes with other numbers, at another speed. */
 static enum ghp_status note_loss(struct bout *b, int i)
 {
-    const struct ghp_entrant *e = &b->setup->entrants[i];
+    const struct ghp_session_plan *e = &b->setup->session_plans[i];
     struct ghp_training *t = &b->trainings[i];
     struct ghp_result r;
 
@@ -124,24 +124,24 @@ static enum ghp_status note_loss(struct bout *b, int i)
 
 static void hint(struct bout *b, int i, enum ghp_hints now)
 {
-    struct ghp_worker *worker = b->setup->entrants[i].worker;
+    struct ghp_worker *worker = b->setup->session_plans[i].worker;
     struct ghp_step next;
 
     if (ghp_worker_hints(worker) != now) return;
-    next = ghp_recipe_step(&b->setup->recipe, b->next[i]);
+    next = ghp_training_config_step(&b->setup->training_config, b->next[i]);
     ghp_worker_hint(worker, &next);
 }
 
 /* The comparison may take more steps than the training afterwards: then at the schedule's last rate. */
 static enum ghp_status run_step(struct bout *b, int i)
 {
-    struct ghp_recipe *recipe = &b->setup->recipe;
-    int64_t index = b->next[i]++, last = recipe->schedule.steps - 1;
-    struct ghp_step step = ghp_recipe_step(recipe, index);
+    struct ghp_training_config *training_config = &b->setup->training_config;
+    int64_t index = b->next[i]++, last = training_config->schedule.steps - 1;
+    struct ghp_step step = ghp_training_config_step(training_config, index);
 
-    step.learning_rate = ghp_schedule_rate(recipe->schedule, index < last ? index : last);
+    step.learning_rate = ghp_lr_schedule_rate(training_config->schedule, index < last ? index : last);
     hint(b, i, GHP_HINTS_BEFORE);
-    GHP_TRY(ghp_worker_step(b->setup->entrants[i].worker, &step));
+    GHP_TRY(ghp_worker_step(b->setup->session_plans[i].worker, &step));
     hint(b, i, GHP_HINTS_AFTER);
     return note_loss(b, i);
 }
@@ -150,7 +150,7 @@ static enum ghp_status warm_up(struct bout *b, int i, int64_t steps)
 {
     for (int64_t step = 0; step < steps; step++) {
         GHP_TRY(run_step(b, i));
-        ghp_stopwatch_skip(ghp_worker_stopwatch(b->setup->entrants[i].worker));
+        ghp_step_timer_skip(ghp_worker_step_timer(b->setup->session_plans[i].worker));
     }
     return GHP_OK;
 }
@@ -188,9 +188,9 @@ static enum ghp_status take_turn(struct bout *b, int round, int i)
     for (int64_t step = 0; step < b->ab->turn_steps[i]; step++)
         GHP_TRY(run_step(b, i));
     end = ghp_now_s();
-    b->ab->seconds[round * b->ab->contest.n + i] = (end - begin) / (double)b->ab->turn_steps[i];
+    b->ab->seconds[round * b->ab->candidates.n + i] = (end - begin) / (double)b->ab->turn_steps[i];
     b->trainings[i].seconds += end - begin;
-    GHP_TRY(ghp_worker_flush(b->setup->entrants[i].worker));
+    GHP_TRY(ghp_worker_flush(b->setup->session_plans[i].worker));
     return note_loss(b, i);
 }
 
@@ -198,7 +198,7 @@ static enum ghp_status take_turn(struct bout *b, int round, int i)
 static enum ghp_status share_round(struct bout *b, int round)
 {
     struct ghp_setup *s = b->setup;
-    int n = s->n_entrants;
+    int n = s->n_session_plans;
     double *seconds = &b->ab->seconds[round * n];
 
     s->session->transport_ops->label(s->world, "sharing a round's times");
@@ -216,40 +216,40 @@ static enum ghp_status share_round(struct bout *b, int round)
 static enum ghp_status time_machine(struct bout *b, int round)
 {
     struct ghp_setup *s = b->setup;
-    struct ghp_pace pace = {0};
-    double mine[PACE_JOBS];
+    struct ghp_speed_probe speed_probe = {0};
+    double mine[SPEED_PROBE_JOBS];
 
     s->session->transport_ops->label(s->world, "timing the machine");
     GHP_TRY(s->session->transport_ops->barrier(s->world));
-    GHP_TRY(ghp_pacer_time(b->pacer, &pace));
-    mine[0] = pace.compute_s;
-    mine[1] = pace.memory_s;
+    GHP_TRY(ghp_speed_prober_time(b->prober, &speed_probe));
+    mine[0] = speed_probe.compute_s;
+    mine[1] = speed_probe.memory_s;
     GHP_TRY(s->session->transport_ops->all_gather(s->world, mine, b->all, sizeof(mine)));
-    for (int job = 0; job < PACE_JOBS; job++)
+    for (int job = 0; job < SPEED_PROBE_JOBS; job++)
         for (int r = 0; r < s->size; r++)
-            b->pace[job][round] += b->all[r * PACE_JOBS + job] / s->size;
+            b->speed_probe[job][round] += b->all[r * SPEED_PROBE_JOBS + job] / s->size;
     return GHP_OK;
 }
 
 static enum ghp_status run_rounds(struct bout *b)
 {
-    int rounds = (int)b->setup->options->ab_rounds, n = b->setup->n_entrants;
-    struct ghp_ab *ab = b->ab;
+    int rounds = (int)b->setup->options->ab_rounds, n = b->setup->n_session_plans;
+    struct ghp_comparison *ab = b->ab;
 
     ghp_progress_begin("comparing", rounds);
     for (int round = 0; round < rounds; round++) {
         int *order = &ab->order[round * n];
 
-        ghp_contest_order(round, n, order);
+        ghp_candidates_order(round, n, order);
         GHP_TRY(time_machine(b, round));
-        GHP_TRY(ghp_neighbours_mark(b->neighbours));
+        GHP_TRY(ghp_host_load_begin(b->host_load));
         for (int i = 0; i < n; i++)
             GHP_TRY(take_turn(b, round, order[i]));
-        GHP_TRY(ghp_neighbours_use(b->neighbours, &ab->use[round]));
+        GHP_TRY(ghp_host_load_use(b->host_load, &ab->use[round]));
         GHP_TRY(share_round(b, round));
         ab->all_use.foreign_s += ab->use[round].foreign_s;
         ab->all_use.capacity_s += ab->use[round].capacity_s;
-        ab->contest.rounds = round + 1;
+        ab->candidates.rounds = round + 1;
         ghp_progress_step(round + 1, "%s", "");
     }
     ghp_progress_end();
@@ -261,7 +261,7 @@ static enum ghp_status run_rounds(struct bout *b)
 /* "DIR/2-vgg.plan.run.json" of the second plan, "plans/vgg.plan.json". */
 static enum ghp_status save_run(const struct bout *b, int i, const struct ghp_run *run)
 {
-    const char *path = b->setup->entrants[i].path, *slash = strrchr(path, '/');
+    const char *path = b->setup->session_plans[i].path, *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     size_t length = strlen(name);
     char file[PATH_BYTES];
@@ -280,15 +280,15 @@ static enum ghp_status save_runs(struct bout *b)
 {
     struct ghp_setup *s = b->setup;
 
-    for (int i = 0; s->options->run_folder != NULL && i < s->n_entrants; i++) {
-        struct ghp_outcome outcome = {0};
-        enum ghp_status status = ghp_outcome_init(s, &s->entrants[i], &b->trainings[i], &outcome);
+    for (int i = 0; s->options->run_folder != NULL && i < s->n_session_plans; i++) {
+        struct ghp_run_result run_result = {0};
+        enum ghp_status status = ghp_run_result_init(s, &s->session_plans[i], &b->trainings[i], &run_result);
 
         if (status == GHP_OK) {
-            if (s->rank == 0) status = save_run(b, i, &outcome.run);
+            if (s->rank == 0) status = save_run(b, i, &run_result.run);
             status = ghp_setup_agree(s, status, "writing run files");
         }
-        ghp_outcome_release(&outcome);
+        ghp_run_result_release(&run_result);
         GHP_TRY(status);
     }
     return GHP_OK;
@@ -301,48 +301,48 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void judge_pace(struct bout *b)
+static void judge_speed_probe(struct bout *b)
 {
-    double *const medians[PACE_JOBS] = {&b->ab->pace.compute_s, &b->ab->pace.memory_s};
-    int rounds = b->ab->contest.rounds;
+    double *const medians[SPEED_PROBE_JOBS] = {&b->ab->speed_probe.compute_s, &b->ab->speed_probe.memory_s};
+    int rounds = b->ab->candidates.rounds;
 
-    for (int job = 0; job < PACE_JOBS; job++) {
-        qsort(b->pace[job], (size_t)rounds, sizeof(*b->pace[job]), ascending);
-        *medians[job] = ghp_contest_quantile(b->pace[job], rounds, 0.5);
+    for (int job = 0; job < SPEED_PROBE_JOBS; job++) {
+        qsort(b->speed_probe[job], (size_t)rounds, sizeof(*b->speed_probe[job]), ascending);
+        *medians[job] = ghp_candidates_quantile(b->speed_probe[job], rounds, 0.5);
     }
 }
 
-enum ghp_status ghp_ab_run(struct ghp_setup *s, struct ghp_ab *ab)
+enum ghp_status ghp_compare_run(struct ghp_setup *s, struct ghp_comparison *ab)
 {
     struct bout b = {.setup = s, .ab = ab};
     enum ghp_status status = GHP_OK;
 
     GHP_TRY_GOTO(status, open_all(&b), done);
-    ghp_note("comparing %d plans: %lld round(s) of %lld + %lld steps each", s->n_entrants,
+    ghp_note("comparing %d plans: %lld round(s) of %lld + %lld steps each", s->n_session_plans,
              (long long)s->options->ab_rounds, (long long)ab->warmup_steps, (long long)ab->steps);
     s->session->in_loop = true;
     GHP_TRY_GOTO(status, run_rounds(&b), done);
     s->session->in_loop = false;
-    ghp_contest_judge(&ab->contest);
-    judge_pace(&b);
+    ghp_candidates_evaluate(&ab->candidates);
+    judge_speed_probe(&b);
     GHP_TRY_GOTO(status, save_runs(&b), done);
 done:
-    for (int i = 0; i < s->n_entrants && !s->session->in_loop; i++)
-        ghp_entrant_close(&s->entrants[i]);
-    ghp_pacer_close(b.pacer);
-    for (int job = 0; job < PACE_JOBS; job++)
-        free(b.pace[job]);
-    ghp_neighbours_close(b.neighbours);
+    for (int i = 0; i < s->n_session_plans && !s->session->in_loop; i++)
+        ghp_session_plan_close(&s->session_plans[i]);
+    ghp_speed_prober_close(b.prober);
+    for (int job = 0; job < SPEED_PROBE_JOBS; job++)
+        free(b.speed_probe[job]);
+    ghp_host_load_close(b.host_load);
     free(b.all);
     return status;
 }
 
-void ghp_ab_release(struct ghp_ab *ab)
+void ghp_compare_release(struct ghp_comparison *ab)
 {
-    free(ab->contest.standings);
+    free(ab->candidates.standings);
     free(ab->turn_steps);
     free(ab->use);
     free(ab->order);
     free(ab->seconds);
-    *ab = (struct ghp_ab){0};
+    *ab = (struct ghp_comparison){0};
 }

@@ -5,7 +5,7 @@
  * their number, meant over all workers. Turns follow the order of executor/compare/candidates.h. Training goes on from turn to turn
  * within each plan, from the same first weights, on the same samples.
  *
- * Call order: ghp_ab_run -> report (executor/compare/compare_report.h) -> ghp_ab_release. */
+ * Call order: ghp_compare_run -> report (executor/compare/compare_report.h) -> ghp_compare_release. */
 #ifndef GHP_EXECUTOR_COMPARE_COMPARE_H
 #define GHP_EXECUTOR_COMPARE_COMPARE_H
 
@@ -13,19 +13,19 @@
 #include "executor/compare/host_load.h"
 #include "executor/train/setup.h"
 
-struct ghp_ab {
+struct ghp_comparison {
     int64_t steps, warmup_steps; /* of a turn, at most */
     int64_t *turn_steps;         /* [plans] timed steps of each plan's turns; owned */
-    struct ghp_contest contest;  /* contestant i is the setup's entrant i */
+    struct ghp_candidates candidates;  /* contestant i is the setup's entrant i */
     double *seconds;             /* [rounds][plans] of a step; owned, as the rest */
     int *order;                  /* [rounds][plans]: who was first, second, ... */
     struct ghp_cpu_use *use;     /* [rounds], of other programs */
-    struct ghp_pace pace;        /* of the machine: jobs' medians over the rounds */
+    struct ghp_speed_probe speed_probe;        /* of the machine: jobs' medians over the rounds */
     struct ghp_cpu_use all_use;  /* of all rounds */
 };
 
 /* Steps that each plan trains in a comparison. Local. */
-int64_t ghp_ab_steps(const struct ghp_session_options *options);
+int64_t ghp_compare_steps(const struct ghp_session_options *options);
 
 /* Opens every plan's worker, runs the rounds, judges, saves each plan's run where a folder for them was given, and closes
  * the workers.
@@ -35,8 +35,8 @@ int64_t ghp_ab_steps(const struct ghp_session_options *options);
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (all arenas at once are more than this machine has); GHP_ERR_INPUT (a training
  *           diverged). Where the session is in its loop then, the only thing left is to abort
  * Collective over all workers
- * Tested    tests/tools/run/test_ab.sh */
-enum ghp_status ghp_ab_run(struct ghp_setup *setup, struct ghp_ab *ab);
-void ghp_ab_release(struct ghp_ab *ab); /* accepts a zeroed one */
+ * Tested    tests/tools/run/test_compare.sh */
+enum ghp_status ghp_compare_run(struct ghp_setup *setup, struct ghp_comparison *ab);
+void ghp_compare_release(struct ghp_comparison *ab); /* accepts a zeroed one */
 
 #endif

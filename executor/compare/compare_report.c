@@ -12,19 +12,19 @@
 static const double ms = 1e3;
 static const double disturbing_share = 0.05; /* of all cores; less is a system's own housekeeping */
 
-static struct ghp_term term_of(const struct ghp_ab *ab, const struct ghp_setup *s, int i)
+static struct ghp_term term_of(const struct ghp_comparison *ab, const struct ghp_setup *s, int i)
 {
-    return (struct ghp_term){.predicted_s = s->entrants[i].plan.predicted.step_s,
-                             .measured_s = ab->contest.standings[i].measured_s};
+    return (struct ghp_term){.predicted_s = s->session_plans[i].plan.predicted.step_s,
+                             .measured_s = ab->candidates.standings[i].measured_s};
 }
 
 /* Greatest share of a round, and which; -1 where none is known. */
-static double worst_share(const struct ghp_ab *ab, int *round)
+static double worst_share(const struct ghp_comparison *ab, int *round)
 {
     double worst = -1;
 
     *round = 0;
-    for (int r = 0; r < ab->contest.rounds; r++) {
+    for (int r = 0; r < ab->candidates.rounds; r++) {
         double share = ghp_cpu_share(ab->use[r]);
 
         if (share <= worst) continue;
@@ -36,19 +36,19 @@ static double worst_share(const struct ghp_ab *ab, int *round)
 
 /* ---- for people ---- */
 
-static void head_notes(struct ghp_table *t, const struct ghp_ab *ab, const struct ghp_setup *s)
+static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s)
 {
-    const struct ghp_plan *plan = &s->entrants[0].plan;
-    double coverage = ab->contest.standings[0].ratio.coverage;
+    const struct ghp_plan *plan = &s->session_plans[0].plan;
+    double coverage = ab->candidates.standings[0].ratio.coverage;
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 "; %s, %s, numerics %s, %d thread(s)",
-                   plan->model.name, s->size, plan->extent.global_batch, s->team.backend_ops->name,
+                   plan->model.name, s->size, plan->problem.global_batch, s->exec.backend_ops->name,
                    ghp_precision_name(s->precision), s->exact ? "exact" : "fast",
                    s->threads);
     ghp_table_note(t,
                    "measured: median over %d round(s) of the mean of at most %" PRId64 " steps; turns "
                    "alternate, each after %" PRId64 " steps of warm-up",
-                   ab->contest.rounds, ab->steps, ab->warmup_steps);
+                   ab->candidates.rounds, ab->steps, ab->warmup_steps);
     if (coverage > 0)
         ghp_table_note(t,
                        "ratio: median of each round's step by the first plan's, and the interval "
@@ -61,7 +61,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_ab *ab, const struc
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
 }
 
-static void disturbance_note(struct ghp_table *t, const struct ghp_ab *ab)
+static void disturbance_note(struct ghp_table *t, const struct ghp_comparison *ab)
 {
     int round;
     double worst = worst_share(ab, &round), all = ghp_cpu_share(ab->all_use);
@@ -79,14 +79,14 @@ static void disturbance_note(struct ghp_table *t, const struct ghp_ab *ab)
                        100 * all);
 }
 
-static struct ghp_pace pace_ratio(const struct ghp_ab *ab, const struct ghp_setup *s)
+static struct ghp_speed_probe speed_probe_ratio(const struct ghp_comparison *ab, const struct ghp_setup *s)
 {
-    return ghp_pace_ratio(&ab->pace, &s->entrants[0].plan.profile.pace);
+    return ghp_speed_probe_ratio(&ab->speed_probe, &s->session_plans[0].plan.profile.speed_probe);
 }
 
-static void pace_note(struct ghp_table *t, const struct ghp_ab *ab, const struct ghp_setup *s)
+static void speed_probe_note(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s)
 {
-    struct ghp_pace ratio = pace_ratio(ab, s);
+    struct ghp_speed_probe ratio = speed_probe_ratio(ab, s);
 
     if (ratio.compute_s > 0)
         ghp_table_note(t,
@@ -108,10 +108,10 @@ static void columns(struct ghp_table *t)
     ghp_table_column(t, "to", NULL, 'r');
 }
 
-static void row(struct ghp_table *t, const struct ghp_ab *ab, const struct ghp_setup *s, int i)
+static void row(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s, int i)
 {
-    const struct ghp_entrant *e = &s->entrants[i];
-    const struct ghp_standing *standing = &ab->contest.standings[i];
+    const struct ghp_session_plan *e = &s->session_plans[i];
+    const struct ghp_standing *standing = &ab->candidates.standings[i];
     struct ghp_term term = term_of(ab, s, i);
 
     ghp_table_row(t);
@@ -133,28 +133,28 @@ static void row(struct ghp_table *t, const struct ghp_ab *ab, const struct ghp_s
     ghp_table_cell(t, "%.4f", standing->ratio.high);
 }
 
-enum ghp_status ghp_ab_report(const struct ghp_ab *ab, const struct ghp_setup *s, FILE *out)
+enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct ghp_setup *s, FILE *out)
 {
-    const struct ghp_contest *c = &ab->contest;
+    const struct ghp_candidates *c = &ab->candidates;
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status;
     bool all_comparable = true;
 
     head_notes(t, ab, s);
     disturbance_note(t, ab);
-    pace_note(t, ab, s);
-    for (int i = 0; i < s->n_entrants; i++)
-        all_comparable = all_comparable && s->entrants[i].comparable;
+    speed_probe_note(t, ab, s);
+    for (int i = 0; i < s->n_session_plans; i++)
+        all_comparable = all_comparable && s->session_plans[i].comparable;
     if (!all_comparable)
         ghp_table_note(t, "no prediction where a plan's profile is not of this backend and "
                           "numerics");
     columns(t);
-    for (int i = 0; i < s->n_entrants; i++)
+    for (int i = 0; i < s->n_session_plans; i++)
         row(t, ab, s, i);
     status = ghp_table_print(t, out);
     ghp_table_close(t);
     GHP_TRY(status);
-    fprintf(out, "\nwinner '%s'%s\n", s->entrants[c->winner].path,
+    fprintf(out, "\nwinner '%s'%s\n", s->session_plans[c->winner].path,
             c->certain                            ? ""
             : c->standings[0].ratio.coverage <= 0 ? ", by median alone: too few rounds to be sure"
                                                   : ", by median alone: too close to be sure");
@@ -181,10 +181,10 @@ static json_t *share_json(struct ghp_cpu_use use)
     return real_or_null(share >= 0, share);
 }
 
-static json_t *plan_json(const struct ghp_ab *ab, const struct ghp_setup *s, int i)
+static json_t *plan_json(const struct ghp_comparison *ab, const struct ghp_setup *s, int i)
 {
-    const struct ghp_entrant *e = &s->entrants[i];
-    const struct ghp_standing *standing = &ab->contest.standings[i];
+    const struct ghp_session_plan *e = &s->session_plans[i];
+    const struct ghp_standing *standing = &ab->candidates.standings[i];
     struct ghp_term term = term_of(ab, s, i);
     json_t *o = json_object(), *rounds = json_array();
 
@@ -201,21 +201,21 @@ static json_t *plan_json(const struct ghp_ab *ab, const struct ghp_setup *s, int
     put(o, "ratio", json_real(standing->ratio.median));
     put(o, "ratio_low", real_or_null(true, standing->ratio.low));
     put(o, "ratio_high", real_or_null(true, standing->ratio.high));
-    for (int r = 0; r < ab->contest.rounds; r++)
-        json_array_append_new(rounds, json_real(ab->seconds[r * ab->contest.n + i]));
+    for (int r = 0; r < ab->candidates.rounds; r++)
+        json_array_append_new(rounds, json_real(ab->seconds[r * ab->candidates.n + i]));
     put(o, "rounds_s", rounds);
     return o;
 }
 
-static json_t *rounds_json(const struct ghp_ab *ab)
+static json_t *rounds_json(const struct ghp_comparison *ab)
 {
     json_t *rounds = json_array();
 
-    for (int r = 0; r < ab->contest.rounds; r++) {
+    for (int r = 0; r < ab->candidates.rounds; r++) {
         json_t *o = json_object(), *order = json_array();
 
-        for (int i = 0; i < ab->contest.n; i++)
-            json_array_append_new(order, json_integer(ab->order[r * ab->contest.n + i] + 1));
+        for (int i = 0; i < ab->candidates.n; i++)
+            json_array_append_new(order, json_integer(ab->order[r * ab->candidates.n + i] + 1));
         put(o, "order", order);
         put(o, "foreign_share", share_json(ab->use[r]));
         json_array_append_new(rounds, o);
@@ -223,7 +223,7 @@ static json_t *rounds_json(const struct ghp_ab *ab)
     return rounds;
 }
 
-static json_t *pace_json(struct ghp_pace ratio)
+static json_t *speed_probe_json(struct ghp_speed_probe ratio)
 {
     json_t *o = json_object();
 
@@ -239,23 +239,23 @@ static void put_option(const char *name, const char *value, void *context)
 
 static void put_how(json_t *o, const struct ghp_setup *s)
 {
-    const struct ghp_plan *plan = &s->entrants[0].plan;
+    const struct ghp_plan *plan = &s->session_plans[0].plan;
 
     put(o, "model", json_string(plan->model.name));
     put(o, "workers", json_integer(s->size));
-    put(o, "global_batch", json_integer(plan->extent.global_batch));
-    put(o, "backend", json_string(s->team.backend_ops->name));
+    put(o, "global_batch", json_integer(plan->problem.global_batch));
+    put(o, "backend", json_string(s->exec.backend_ops->name));
     put(o, "precision", json_string(ghp_precision_name(s->precision)));
     put(o, "numerics", json_string(s->exact ? "exact" : "fast"));
     put(o, "threads", json_integer(s->threads));
     put(o, "oversubscribed", json_boolean(s->binding.oversubscribed));
-    put(o, "data", json_string(ghp_data_text(s->recipe.data)));
+    put(o, "data", json_string(ghp_data_text(s->training_config.data)));
     put(o, "seed", json_integer((json_int_t)s->options->seed));
 }
 
-json_t *ghp_ab_json(const struct ghp_ab *ab, const struct ghp_setup *s, json_t *training)
+json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup *s, json_t *training)
 {
-    const struct ghp_contest *c = &ab->contest;
+    const struct ghp_candidates *c = &ab->candidates;
     json_t *o = json_object(), *plans = json_array(), *options = json_object();
     double coverage = c->standings[0].ratio.coverage;
 
@@ -271,10 +271,10 @@ json_t *ghp_ab_json(const struct ghp_ab *ab, const struct ghp_setup *s, json_t *
     put(o, "warmup_steps", json_integer(ab->warmup_steps));
     put(o, "steps", json_integer(ab->steps));
     put(o, "interval_coverage", real_or_null(coverage > 0, coverage));
-    put(o, "winner", json_string(s->entrants[c->winner].path));
+    put(o, "winner", json_string(s->session_plans[c->winner].path));
     put(o, "winner_certain", json_boolean(c->certain));
     put(o, "foreign_share", share_json(ab->all_use));
-    put(o, "pace", pace_json(pace_ratio(ab, s)));
+    put(o, "pace", speed_probe_json(speed_probe_ratio(ab, s)));
     for (int i = 0; i < c->n; i++)
         json_array_append_new(plans, plan_json(ab, s, i));
     put(o, "plans", plans);

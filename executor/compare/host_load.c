@@ -13,7 +13,7 @@
 
 enum { LEAST_TICKS = 100 };
 
-struct ghp_neighbours {
+struct ghp_host_load {
     const struct ghp_transport_ops *ops;
     struct ghp_comm *comm;
     int size, here;
@@ -62,20 +62,20 @@ static void read_machine(char *machine)
     if (file != NULL) fclose(file);
 }
 
-static enum ghp_status gather(struct ghp_neighbours *n, struct ghp_cpu_count mine)
+static enum ghp_status gather(struct ghp_host_load *n, struct ghp_cpu_count mine)
 {
     snprintf(mine.machine, sizeof(mine.machine), "%s", n->machine);
     n->ops->label(n->comm, "counting other programs");
     return n->ops->all_gather(n->comm, &mine, n->all, (int64_t)sizeof(mine));
 }
 
-enum ghp_status ghp_neighbours_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
-                                    int size, struct ghp_neighbours **neighbours)
+enum ghp_status ghp_host_load_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
+                                    int size, struct ghp_host_load **host_load)
 {
-    struct ghp_neighbours *n = ghp_alloc(1, sizeof(*n));
+    struct ghp_host_load *n = ghp_alloc(1, sizeof(*n));
     enum ghp_status status = GHP_OK;
 
-    *neighbours = NULL;
+    *host_load = NULL;
     if (n != NULL) n->all = ghp_alloc((size_t)size, sizeof(*n->all));
     if (n == NULL || n->all == NULL) status = GHP_NO_MEMORY();
     ops->label(comm, "counting other programs");
@@ -87,26 +87,26 @@ enum ghp_status ghp_neighbours_open(const struct ghp_transport_ops *ops, struct 
     GHP_TRY_GOTO(status, gather(n, (struct ghp_cpu_count){.busy_s = -1}), fail);
     for (int r = 0; r < size; r++)
         n->here += strcmp(n->all[r].machine, n->machine) == 0;
-    *neighbours = n;
+    *host_load = n;
     return GHP_OK;
 fail:
-    ghp_neighbours_close(n);
+    ghp_host_load_close(n);
     return status;
 }
 
-void ghp_neighbours_close(struct ghp_neighbours *n)
+void ghp_host_load_close(struct ghp_host_load *n)
 {
     if (n == NULL) return;
     free(n->all);
     free(n);
 }
 
-int ghp_neighbours_here(const struct ghp_neighbours *n)
+int ghp_host_load_here(const struct ghp_host_load *n)
 {
     return n->here;
 }
 
-enum ghp_status ghp_neighbours_mark(struct ghp_neighbours *n)
+enum ghp_status ghp_host_load_begin(struct ghp_host_load *n)
 {
     int cores;
 
@@ -117,7 +117,7 @@ enum ghp_status ghp_neighbours_mark(struct ghp_neighbours *n)
     return n->ops->barrier(n->comm);
 }
 
-enum ghp_status ghp_neighbours_use(struct ghp_neighbours *n, struct ghp_cpu_use *use)
+enum ghp_status ghp_host_load_use(struct ghp_host_load *n, struct ghp_cpu_use *use)
 {
     struct ghp_cpu_count mine = {.busy_s = -1};
     double busy_s;

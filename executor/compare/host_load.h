@@ -12,7 +12,7 @@
 
 #include "executor/transport/transport.h"
 
-struct ghp_neighbours;
+struct ghp_host_load;
 
 struct ghp_cpu_use {   /* since the mark, of the machine with the greatest foreign share */
     double foreign_s;  /* core seconds of other programs, >= 0 */
@@ -29,27 +29,27 @@ struct ghp_cpu_count {                /* what one worker counted since the mark 
 /* Gathers who shares which machine.
  *
  * Collective over the communicator, which is borrowed: all `size` workers */
-enum ghp_status ghp_neighbours_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
-                                    int size, struct ghp_neighbours **neighbours);
-void ghp_neighbours_close(struct ghp_neighbours *neighbours); /* accepts NULL */
+enum ghp_status ghp_host_load_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
+                                    int size, struct ghp_host_load **host_load);
+void ghp_host_load_close(struct ghp_host_load *host_load); /* accepts NULL */
 
 /* Workers of this job on this worker's machine, itself included. Local. */
-int ghp_neighbours_here(const struct ghp_neighbours *neighbours);
+int ghp_host_load_here(const struct ghp_host_load *host_load);
 
 /* Starts counting. Collective: nobody works before all count. */
-enum ghp_status ghp_neighbours_mark(struct ghp_neighbours *neighbours);
+enum ghp_status ghp_host_load_begin(struct ghp_host_load *host_load);
 /* What was used since, the same on all workers. Collective. */
-enum ghp_status ghp_neighbours_use(struct ghp_neighbours *neighbours, struct ghp_cpu_use *use);
+enum ghp_status ghp_host_load_use(struct ghp_host_load *host_load, struct ghp_cpu_use *use);
 
 /* foreign / capacity; -1 where capacity is not known, or so small that the kernel's clock ticks (of 10 ms, mostly) make
- * the quotient coarser than a hundredth. Local. Tested tests/executor/compare/test_neighbours.c */
+ * the quotient coarser than a hundredth. Local. Tested tests/executor/compare/test_host_load.c */
 double ghp_cpu_share(struct ghp_cpu_use use);
 
-/* The most disturbed machine of n workers' counts. Local. Tested tests/executor/compare/test_neighbours.c */
+/* The most disturbed machine of n workers' counts. Local. Tested tests/executor/compare/test_host_load.c */
 struct ghp_cpu_use ghp_cpu_most(const struct ghp_cpu_count *counts, int n);
 
 /* Busy seconds of all cores, and how many there are, from a file like /proc/stat; false where it cannot be read. Local.
- * Tested tests/executor/compare/test_neighbours.c */
+ * Tested tests/executor/compare/test_host_load.c */
 bool ghp_cpu_busy(const char *path, double *busy_s, int *cores);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { DEMAND_SHIFT = 32 };
 
-struct ghp_ahead {
+struct ghp_prefetch {
     struct ghp_load load;
     unsigned char *place;
     /* the demand as the thread sees it: written only while there is none */
@@ -26,7 +26,7 @@ struct ghp_ahead {
     struct ghp_supply hinted; /* the same as the taker remembers it; samples owned: the load's */
     atomic_uint_fast64_t state;
     atomic_bool ending;
-    struct ghp_ahead_count count;
+    struct ghp_prefetch_count count;
     sem_t wanted;
     pthread_t thread;
 };
@@ -43,7 +43,7 @@ static int64_t made_of(uint_fast64_t state)
 
 /* ---- the thread ---- */
 
-static void make_sample(struct ghp_ahead *a, int64_t i)
+static void make_sample(struct ghp_prefetch *a, int64_t i)
 {
     const struct ghp_load *load = &a->load;
     int64_t sample = atomic_load_explicit(&a->samples[i], memory_order_relaxed);
@@ -60,7 +60,7 @@ static void make_sample(struct ghp_ahead *a, int64_t i)
 }
 
 /* Makes what is asked for, until there is nothing left or the demand is over. */
-static void serve(struct ghp_ahead *a)
+static void serve(struct ghp_prefetch *a)
 {
     for (;;) {
         uint_fast64_t state = atomic_load_explicit(&a->state, memory_order_acquire);
@@ -74,9 +74,9 @@ static void serve(struct ghp_ahead *a)
     }
 }
 
-static void *make_ahead(void *argument)
+static void *make_prefetch(void *argument)
 {
-    struct ghp_ahead *a = argument;
+    struct ghp_prefetch *a = argument;
 
     /* where the system refuses, it works as any other thread: results and the taker's part stay the same */
     pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
@@ -89,7 +89,7 @@ static void *make_ahead(void *argument)
 /* ---- who asks and takes ---- */
 
 /* Ends the demand; returns how many of its samples are there. */
-static int64_t end_demand(struct ghp_ahead *a)
+static int64_t end_demand(struct ghp_prefetch *a)
 {
     uint_fast64_t state = atomic_load_explicit(&a->state, memory_order_relaxed), none;
 
@@ -98,7 +98,7 @@ static int64_t end_demand(struct ghp_ahead *a)
     return made_of(atomic_exchange_explicit(&a->state, none, memory_order_acq_rel));
 }
 
-void ghp_ahead_hint(struct ghp_ahead *a, const struct ghp_supply *next)
+void ghp_prefetch_hint(struct ghp_prefetch *a, const struct ghp_supply *next)
 {
     const struct ghp_load *load = &a->load;
     const int64_t *samples = next->samples + load->first_image;
@@ -120,14 +120,14 @@ void ghp_ahead_hint(struct ghp_ahead *a, const struct ghp_supply *next)
     sem_post(&a->wanted);
 }
 
-static bool is_hinted(const struct ghp_ahead *a, const struct ghp_supply *s)
+static bool is_hinted(const struct ghp_prefetch *a, const struct ghp_supply *s)
 {
     return a->hinted.data == s->data && a->hinted.set == s->set &&
            memcmp(a->hinted.samples, s->samples + a->load.first_image,
                   (size_t)a->load.images * sizeof(*s->samples)) == 0;
 }
 
-enum ghp_status ghp_ahead_take(struct ghp_ahead *a, const struct ghp_supply *supply, void *images)
+enum ghp_status ghp_prefetch_take(struct ghp_prefetch *a, const struct ghp_supply *supply, void *images)
 {
     int64_t made = end_demand(a), n = a->load.images;
 
@@ -139,14 +139,14 @@ enum ghp_status ghp_ahead_take(struct ghp_ahead *a, const struct ghp_supply *sup
     return GHP_OK;
 }
 
-struct ghp_ahead_count ghp_ahead_counted(const struct ghp_ahead *a)
+struct ghp_prefetch_count ghp_prefetch_counted(const struct ghp_prefetch *a)
 {
-    return a != NULL ? a->count : (struct ghp_ahead_count){0};
+    return a != NULL ? a->count : (struct ghp_prefetch_count){0};
 }
 
 /* ---- opening and closing ---- */
 
-static void release(struct ghp_ahead *a)
+static void release(struct ghp_prefetch *a)
 {
     sem_destroy(&a->wanted);
     free(a->samples);
@@ -154,11 +154,11 @@ static void release(struct ghp_ahead *a)
     free(a);
 }
 
-enum ghp_status ghp_ahead_open(const struct ghp_load *load, void *place, struct ghp_ahead **ahead)
+enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place, struct ghp_prefetch **prefetch)
 {
-    struct ghp_ahead *a = ghp_alloc(1, sizeof(*a));
+    struct ghp_prefetch *a = ghp_alloc(1, sizeof(*a));
 
-    *ahead = NULL;
+    *prefetch = NULL;
     if (a == NULL) return GHP_NO_MEMORY();
     a->load = *load;
     a->place = place;
@@ -170,16 +170,16 @@ enum ghp_status ghp_ahead_open(const struct ghp_load *load, void *place, struct 
         release(a);
         return GHP_NO_MEMORY();
     }
-    if (pthread_create(&a->thread, NULL, make_ahead, a) != 0) {
+    if (pthread_create(&a->thread, NULL, make_prefetch, a) != 0) {
         release(a);
         return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot start the thread that makes samples; raise the "
                                            "limit of processes (ulimit -u)");
     }
-    *ahead = a;
+    *prefetch = a;
     return GHP_OK;
 }
 
-void ghp_ahead_close(struct ghp_ahead *a)
+void ghp_prefetch_close(struct ghp_prefetch *a)
 {
     if (a == NULL) return;
     end_demand(a);

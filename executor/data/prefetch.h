@@ -1,7 +1,7 @@
 /* executor/data/prefetch.h - the next samples of a worker on a processor, made while the present step runs.
  *
  * A thread of the lowest priority (Linux: SCHED_IDLE) makes them, one after the other, into a buffer of the program's arena
- * (GHP_ROLE_AHEAD): beside a computing thread it gets a few thousandths of a core, and the whole core wherever that waits
+ * (GHP_BUFFER_PREFETCH): beside a computing thread it gets a few thousandths of a core, and the whole core wherever that waits
  * for other workers. Nobody ever waits for it: the load copies what is there and makes the rest itself. So a step is at
  * most as long as without, less what was hidden, plus one copy; and since a sample is the same bits whoever makes it,
  * results do not depend on how far the thread came.
@@ -15,7 +15,7 @@
 
 #include "executor/data/samples.h"
 
-struct ghp_ahead;
+struct ghp_prefetch;
 
 /* Starts the thread.
  *
@@ -23,25 +23,25 @@ struct ghp_ahead;
  * place   [load->images][load->image_bytes]; borrowed until close
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/engine/test_ahead.c */
-enum ghp_status ghp_ahead_open(const struct ghp_load *load, void *place, struct ghp_ahead **ahead);
-void ghp_ahead_close(struct ghp_ahead *ahead); /* accepts NULL; waits for a sample at most */
+ * Tested    tests/executor/engine/test_prefetch.c */
+enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place, struct ghp_prefetch **prefetch);
+void ghp_prefetch_close(struct ghp_prefetch *prefetch); /* accepts NULL; waits for a sample at most */
 
 /* What will be taken next; drops what was asked for before. A hint that does not come true costs time alone.
- * next->samples are copied, next->data is borrowed until ghp_ahead_close: the thread may read it at any time. */
-void ghp_ahead_hint(struct ghp_ahead *ahead, const struct ghp_supply *next);
+ * next->samples are copied, next->data is borrowed until ghp_prefetch_close: the thread may read it at any time. */
+void ghp_prefetch_hint(struct ghp_prefetch *prefetch, const struct ghp_supply *next);
 
 /* The load's images of a supply: copied as far as they were made for it, made now as far as not.
  *
  * images   [load->images][load->image_bytes]
  *
  * Returns   GHP_OK; GHP_ERR_INTERNAL naming a sample that is not in the source */
-enum ghp_status ghp_ahead_take(struct ghp_ahead *ahead, const struct ghp_supply *supply,
+enum ghp_status ghp_prefetch_take(struct ghp_prefetch *prefetch, const struct ghp_supply *supply,
                                void *images);
 
-struct ghp_ahead_count { /* samples since ghp_ahead_open */
+struct ghp_prefetch_count { /* samples since ghp_prefetch_open */
     int64_t taken, made; /* of those taken: made ahead */
 };
-struct ghp_ahead_count ghp_ahead_counted(const struct ghp_ahead *ahead); /* accepts NULL */
+struct ghp_prefetch_count ghp_prefetch_counted(const struct ghp_prefetch *prefetch); /* accepts NULL */
 
 #endif

@@ -45,7 +45,7 @@ enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
 
 static bool is_borrowed(const struct ghp_buffer *b)
 {
-    return b->role == GHP_ROLE_WEIGHT || b->role == GHP_ROLE_STATE;
+    return b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE;
 }
 
 /* What a lender's program has beside it: one stretch, since weights and states are placed one after the other. */
@@ -133,9 +133,9 @@ void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *prog
 
 #ifdef ARENA_POISONS
 /* The other stream may be in these at any time. */
-static bool is_shared(enum ghp_role role)
+static bool is_shared(enum ghp_buffer_kind buffer_kind)
 {
-    return role == GHP_ROLE_BUCKET || role == GHP_ROLE_COMM || role == GHP_ROLE_METRICS;
+    return buffer_kind == GHP_BUFFER_BUCKET || buffer_kind == GHP_BUFFER_COMM || buffer_kind == GHP_BUFFER_METRICS;
 }
 
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point)
@@ -151,7 +151,7 @@ void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program,
         for (int i = 0; i < program->n_buffers; i++) {
             const struct ghp_buffer *b = &program->buffers[i];
             bool lives = (b->first_point <= point && point <= b->last_point) || b->persistent ||
-                         is_shared(b->role);
+                         is_shared(b->buffer_kind);
 
             if (lives != (pass == 1)) continue;
             if (lives)

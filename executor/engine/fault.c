@@ -38,13 +38,13 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     case GHP_FAULT_RANK_MASKS:
         for (int i = 0; i < model->n_layers; i++)
             if (model->layers[i].op == GHP_OP_DROPOUT && model->layers[i].norm.ratio > 0 &&
-                program->extent.workers > 1 &&
-                !(splits[i].kind == GHP_SPLIT_FULL && splits[i].degree == program->extent.workers))
+                program->problem.workers > 1 &&
+                !(splits[i].kind == GHP_SPLIT_FULL && splits[i].tp_size == program->problem.workers))
                 return true;
         return false;
     case GHP_FAULT_STOP_AT_START:
     case GHP_FAULT_STOP_BEFORE_COMPARISON:
-    case GHP_FAULT_STOP_BEFORE_END: return program->extent.workers > 1;
+    case GHP_FAULT_STOP_BEFORE_END: return program->problem.workers > 1;
     case GHP_FAULT_NONE:
     case GHP_FAULT_GROUP_SCALE:
     case GHP_FAULT_COUNT: break;

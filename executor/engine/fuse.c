@@ -98,7 +98,7 @@ static bool is_product(enum ghp_op op)
     return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
 }
 
-static bool takes_along(enum ghp_op op)
+static bool fuses_with(enum ghp_op op)
 {
     return is_product(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
 }
@@ -110,7 +110,7 @@ struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struc
     struct ghp_epilogue found = nothing;
     int next = taker + 1;
 
-    if (!takes_along(first->local.op) || !is_forward(first, first->local.op)) return nothing;
+    if (!fuses_with(first->local.op) || !is_forward(first, first->local.op)) return nothing;
     if (first->local.op == GHP_OP_BATCH_NORM) return behind_norm(program, model, taker);
     if (first->local.op == GHP_OP_ADD) {
         if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;
@@ -164,12 +164,12 @@ int ghp_fuse_find_sum(const struct ghp_program *program, int sum)
     return relu_behind(program, sum, first->at.dy);
 }
 
-struct ghp_gate ghp_fuse_find_gate(const struct ghp_program *program, const struct ghp_model *model,
+struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program, const struct ghp_model *model,
                                    int data)
 {
-    static const struct ghp_gate none = {-1, -1};
+    static const struct ghp_relu_mask none = {-1, -1};
     const struct ghp_instr *pool = &program->instrs[data];
-    struct ghp_gate found;
+    struct ghp_relu_mask found;
     int before;
 
     if (pool->kind != GHP_INSTR_COMPUTE || pool->local.op != GHP_OP_MAX_POOL ||
@@ -225,7 +225,7 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     enum ghp_op op = model->layers[taker].op;
     int last = taker;
 
-    if (!takes_along(op) || (op == GHP_OP_LINEAR && !scope.linear)) return nothing;
+    if (!fuses_with(op) || (op == GHP_OP_LINEAR && !scope.linear)) return nothing;
     if (is_product(op)) found.bias = reader_of(model, taker, GHP_OP_BIAS);
     if (op == GHP_OP_BATCH_NORM && scope.own) {
         found.stats = taker;
@@ -248,7 +248,7 @@ static bool is_read_by(const struct ghp_model *model, int layer, int reader)
     return reads;
 }
 
-static bool is_taken_along(const struct ghp_model *model, int layer, enum ghp_pass pass,
+static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pass pass,
                            struct ghp_fuse_scope scope)
 {
     const struct ghp_layer *l = &model->layers[layer];
@@ -290,16 +290,16 @@ bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pas
         bool alike = other->op == l->op && other->out.h == l->out.h && other->out.w == l->out.w;
 
         alike = alike && (of_images || other->out.c == l->out.c);
-        if (alike && !is_taken_along(model, i, pass, scope)) return false;
+        if (alike && !is_fused_away(model, i, pass, scope)) return false;
     }
     return true;
 }
 
-struct ghp_formats ghp_fuse_formats(struct ghp_formats formats, struct ghp_epilogue epilogue)
+struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats, struct ghp_epilogue epilogue)
 {
-    formats.bias = epilogue.bias >= 0;
-    formats.relu = epilogue.relu >= 0;
-    formats.stats = epilogue.stats >= 0;
-    formats.add = epilogue.add >= 0;
-    return formats;
+    memory_formats.bias = epilogue.bias >= 0;
+    memory_formats.relu = epilogue.relu >= 0;
+    memory_formats.stats = epilogue.stats >= 0;
+    memory_formats.add = epilogue.add >= 0;
+    return memory_formats;
 }

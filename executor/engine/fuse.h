@@ -1,7 +1,7 @@
 /* executor/engine/fuse.h - what one kernel does in place of several, while the tensor is in registers or in cache.
  *
  * A bias and a ReLU behind a convolution (on GPUs: or a linear layer) read and write its output once each, for next to no
- * computing; so does a ReLU behind a batch norm or an addition. Where they stand behind it in the program, in place and with no exchange between, the worker prepares one kernel for all of them, and their
+ * computing; so does a ReLU behind a batch norm or an addition. Where they stand behind it in the program, in place and with no reshard between, the worker prepares one kernel for all of them, and their
  * own instructions do nothing. The bias is updated before the convolution runs, which waits for nothing more: its
  * gradient was ready before the convolution's. Backward, a batch norm's passes leave out of dy what the ReLU behind it would,
  * whose own pass does nothing then.
@@ -39,28 +39,28 @@ struct ghp_prologue {
     bool own;  /* no other worker shares the sums, and dx can be written where they are taken */
 };
 
-/* What a batch norm's backward passes can take along, asked of its BACKWARD_DATA. */
+/* What a batch norm's backward passes can fuse, asked of its BACKWARD_DATA. */
 struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
                                        const struct ghp_model *model, int data);
 
 /* A max pool's forward pass, which knows what the ReLU right before it would let through, and that ReLU's backward pass, right
  * behind the pool's (instruction `data`). */
-struct ghp_gate {
+struct ghp_relu_mask {
     int relu, forward; /* -1: none */
 };
-struct ghp_gate ghp_fuse_find_gate(const struct ghp_program *program, const struct ghp_model *model,
+struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program, const struct ghp_model *model,
                                    int data);
 
 /* The backward pass of a ReLU right behind instruction `sum`, which adds a further gradient of its output; -1: none. */
 int ghp_fuse_find_sum(const struct ghp_program *program, int sum);
 
-/* What kernels may take along, wherever the splits let them. */
+/* What kernels may fuse, wherever the splits let them. */
 struct ghp_fuse_scope {
     bool own;    /* no other worker shares a batch norm's statistics */
     bool linear; /* linear layers do as convolutions do */
 };
 
-/* The layers behind one that it takes along. */
+/* The layers behind one that it fuses. */
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
                                     struct ghp_fuse_scope scope);
 
@@ -70,6 +70,6 @@ bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pas
                      struct ghp_fuse_scope scope);
 
 /* The same formats with that epilogue. */
-struct ghp_formats ghp_fuse_formats(struct ghp_formats formats, struct ghp_epilogue epilogue);
+struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats, struct ghp_epilogue epilogue);
 
 #endif

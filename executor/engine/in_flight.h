@@ -1,70 +1,70 @@
 /* executor/engine/in_flight.h - the steps that a worker on a device has under way: one that is being done, one that is being
  * enqueued.
  *
- * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks. A flight
- * keeps them, brings the samples in, and, where every queue takes part by enqueueing alone, records a step once as a tape
+ * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks. The in-flight steps
+ * keeps them, brings the samples in, and, where every stream takes part by enqueueing alone, records a step once as a graph
  * and plays it from then on.
  *
- * Call order: open -> per step: begin, enqueue (or the tape), end, collect the bank before -> collect -> close. */
+ * Call order: open -> per step: begin, enqueue (or the graph), end, collect the bank before -> collect -> close. */
 #ifndef GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 #define GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 
 #include "executor/engine/loader.h"
-#include "executor/transport/team.h"
+#include "executor/transport/exec_context.h"
 
-struct ghp_flight;
+struct ghp_in_flight;
 
-struct ghp_flight_plan { /* borrowed until close */
-    const struct ghp_team *team;
+struct ghp_in_flight_plan { /* borrowed until close */
+    const struct ghp_exec_context *exec;
     const struct ghp_program *program;
     struct ghp_load load;
-    struct ghp_flight *lender; /* not NULL: its loader is used */
-    bool records;              /* steps may be recorded and played */
+    struct ghp_in_flight *lender; /* not NULL: its loader is used */
+    bool captures;              /* steps may be recorded and played */
     const char *(*label)(void *context, int instr); /* what the watchdog names */
     void *context;
 };
 
-enum ghp_status ghp_flight_open(const struct ghp_flight_plan *plan, struct ghp_flight **flight);
-void ghp_flight_close(struct ghp_flight *flight); /* accepts NULL */
+enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan, struct ghp_in_flight **in_flight);
+void ghp_in_flight_close(struct ghp_in_flight *in_flight); /* accepts NULL */
 
 /* Numbers of a step in device memory, for calls and updates. */
-const struct ghp_step_numbers *ghp_flight_numbers(const struct ghp_flight *flight);
-/* Sets them in the compute queue, outside of a step; waits. */
-enum ghp_status ghp_flight_set(struct ghp_flight *flight, const struct ghp_step_numbers *numbers);
+const struct ghp_step_hyperparameters *ghp_in_flight_hyperparameters(const struct ghp_in_flight *in_flight);
+/* Sets them in the compute stream, outside of a step; waits. */
+enum ghp_status ghp_in_flight_set(struct ghp_in_flight *in_flight, const struct ghp_step_hyperparameters *hyperparameters);
 
 /* A step begins: its bank, its samples, its numbers. */
-enum ghp_status ghp_flight_begin(struct ghp_flight *flight, const struct ghp_supply *supply,
-                                 const struct ghp_step_numbers *numbers);
-/* Enqueues the step: calls `run`, or plays what an earlier call left on tape.
+enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *in_flight, const struct ghp_supply *supply,
+                                 const struct ghp_step_hyperparameters *hyperparameters);
+/* Enqueues the step: calls `run`, or plays what an earlier call left on graph.
  *
  * steady   this step enqueues what every later one does: it may be recorded */
-enum ghp_status ghp_flight_run(struct ghp_flight *flight, bool steady,
+enum ghp_status ghp_in_flight_run(struct ghp_in_flight *in_flight, bool steady,
                                enum ghp_status (*run)(void *context), void *context);
-bool ghp_flight_records(const struct ghp_flight *flight); /* it is to end with all queues joined */
-bool ghp_flight_recording(const struct ghp_flight *flight);
-int ghp_flight_bank(const struct ghp_flight *flight); /* of the present step */
+bool ghp_in_flight_captures(const struct ghp_in_flight *in_flight); /* it is to end with all streams joined */
+bool ghp_in_flight_is_capturing(const struct ghp_in_flight *in_flight);
+int ghp_in_flight_bank(const struct ghp_in_flight *in_flight); /* of the present step */
 
 /* Called by `run`, and by jobs of the step that had this bank. */
-enum ghp_status ghp_flight_load(struct ghp_flight *flight, void *images, void *labels);
+enum ghp_status ghp_in_flight_load(struct ghp_in_flight *in_flight, void *images, void *labels);
 /* The step's own begin and end are those of instruction GHP_WHOLE_STEP. */
 enum { GHP_WHOLE_STEP = -1 };
-enum ghp_status ghp_flight_start(struct ghp_flight *flight, int bank, int instr);
-enum ghp_status ghp_flight_finish(struct ghp_flight *flight, int bank, int instr);
-/* The metrics are complete in this queue: on their way to the host. */
-enum ghp_status ghp_flight_metrics(struct ghp_flight *flight, int bank, enum ghp_queue queue,
+enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int bank, int instr);
+enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int bank, int instr);
+/* The metrics are complete in this stream: on their way to the host. */
+enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank, enum ghp_device_stream stream,
                                    const void *metrics);
 
-/* Collects the step before the present one, or (all) the present one too: waits until it is done, then writes its laps to
+/* Collects the step before the present one, or (all) the present one too: waits until it is done, then writes its timings to
  * the watch. Returns the steps collected, with their metrics, oldest first. */
-struct ghp_landed {
+struct ghp_in_flight_results {
     int n;
     double metrics[GHP_BANKS][GHP_METRIC_COUNT];
     uint64_t step[GHP_BANKS];
 };
-enum ghp_status ghp_flight_collect(struct ghp_flight *flight, bool all,
-                                   struct ghp_stopwatch *watch, struct ghp_landed *landed);
+enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *in_flight, bool all,
+                                   struct ghp_step_timer *timer, struct ghp_in_flight_results *landed);
 
 /* What the step after the present one will be supplied with. */
-void ghp_flight_hint(struct ghp_flight *flight, const struct ghp_supply *next);
+void ghp_in_flight_hint(struct ghp_in_flight *in_flight, const struct ghp_supply *next);
 
 #endif

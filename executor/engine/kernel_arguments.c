@@ -6,7 +6,7 @@ static void *of(void *const *address, int buffer)
     return buffer < 0 ? NULL : address[buffer];
 }
 
-struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address)
+struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr, void *const *address)
 {
     const struct ghp_operands *at = &instr->at;
     struct ghp_tensors t = {.y = of(address, at->y),
@@ -27,7 +27,7 @@ struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *
     }
     for (int i = 0; i < GHP_MAX_STATES; i++) {
         t.state[i] = of(address, at->state[i]);
-        t.drift[i] = of(address, at->drift[i]);
+        t.stats_delta[i] = of(address, at->stats_delta[i]);
     }
     return t;
 }
@@ -40,14 +40,14 @@ static int64_t valid_in(struct ghp_window_at at, int64_t valid)
     return n < 0 ? 0 : n > at.samples ? at.samples : n;
 }
 
-struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *seat,
+struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work, const struct ghp_placement *placement,
                             const struct ghp_instr *instr, const struct ghp_step *step)
 {
     const struct ghp_layer *layer = &work->model->layers[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
-    struct ghp_window_at at = ghp_seat_window(seat, layout, layer->in.c);
-    struct ghp_call call = {.training = work->lender == NULL,
-                            .loss_scale = 1.0 / (double)work->extent.global_batch,
+    struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in.c);
+    struct ghp_kernel_arguments args = {.training = work->lender == NULL,
+                            .loss_scale = 1.0 / (double)work->problem.global_batch,
                             .stat_count = instr->stat_count,
                             .seed = work->seed,
                             .step = step->index,
@@ -55,14 +55,14 @@ struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *
                             .first_channel = at.first_channel,
                             .global_channels = layer->in.c};
 
-    at.first_sample += instr->micro * seat->micro_batch;
-    call.first_sample = at.first_sample;
-    call.valid_samples = valid_in(at, step->valid);
-    call.drift_share = (double)instr->local.n / (double)work->extent.global_batch;
-    call.drift_adds = instr->micro > 0;
-    if (work->fault == GHP_FAULT_GROUP_SCALE) call.loss_scale *= work->groups;
-    if (work->fault == GHP_FAULT_RANK_MASKS) call.first_sample = call.first_channel = 0;
+    at.first_sample += instr->micro * placement->micro_batch;
+    args.first_sample = at.first_sample;
+    args.valid_samples = valid_in(at, step->valid);
+    args.stats_delta_share = (double)instr->local.n / (double)work->problem.global_batch;
+    args.stats_delta_adds = instr->micro > 0;
+    if (work->fault == GHP_FAULT_GROUP_SCALE) args.loss_scale *= work->groups;
+    if (work->fault == GHP_FAULT_RANK_MASKS) args.first_sample = args.first_channel = 0;
     if (work->fault == GHP_FAULT_LOCAL_STATISTICS)
-        call.stat_count = instr->local.n * instr->local.h * instr->local.w;
-    return call;
+        args.stat_count = instr->local.n * instr->local.h * instr->local.w;
+    return args;
 }

@@ -7,10 +7,10 @@
 #include "executor/engine/worker.h"
 
 /* Addresses of an instruction's operands. `address` has one entry a buffer. */
-struct ghp_tensors ghp_call_tensors(const struct ghp_instr *instr, void *const *address);
+struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr, void *const *address);
 
 /* The call of a COMPUTE instruction in a step, without tensors. */
-struct ghp_call ghp_call_of(const struct ghp_work *work, const struct ghp_seat *seat,
+struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work, const struct ghp_placement *placement,
                             const struct ghp_instr *instr, const struct ghp_step *step);
 
 #endif

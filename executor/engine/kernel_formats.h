@@ -1,39 +1,39 @@
-/* executor/engine/kernel_formats.h - the memory formats that one operation's kernels may have, and what they take.
+/* executor/engine/kernel_memory_formats.h - the memory formats that one operation's kernels may have, and what they take.
  *
  * Which of them a program gives an operation is engine/memory_format.h's to decide. */
-#ifndef GHP_EXECUTOR_ENGINE_KERNEL_FORMATS_H
-#define GHP_EXECUTOR_ENGINE_KERNEL_FORMATS_H
+#ifndef GHP_EXECUTOR_ENGINE_KERNEL_MEMORY_FORMATS_H
+#define GHP_EXECUTOR_ENGINE_KERNEL_MEMORY_FORMATS_H
 
 #include "core/cost/profile.h"
 #include "executor/opbench/opbench.h"
 
 /* Whether the weights of an operation lie blocked, in steps and between them. */
-bool ghp_formats_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+bool ghp_memory_format_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                          const struct ghp_local *local);
 
 /* The algorithm that an entry of a profile names for an operation in these formats; NULL (or no entry): none. */
-const char *ghp_formats_algorithm(const struct ghp_op_entry *entry, struct ghp_formats formats);
+const char *ghp_memory_format_algorithm(const struct ghp_op_entry *entry, struct ghp_memory_format memory_formats);
 
 /* The formats in which an operation may run, blocks wherever there can be any. */
-struct ghp_formats ghp_formats_likely(const struct ghp_backend_ops *ops,
+struct ghp_memory_format ghp_memory_format_likely(const struct ghp_backend_ops *ops,
                                       const struct ghp_backend *backend,
                                       const struct ghp_local *local);
 
 /* Whether a pass may take a ReLU, or a bias, along (fuse.h). */
-bool ghp_formats_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+bool ghp_memory_format_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                        enum ghp_op op, enum ghp_pass pass);
 
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
- * most that any of them takes: the i-th of GHP_FORMATS_MOST, none with more blocks than `likely`; the second half with a
+ * most that any of them takes: the i-th of GHP_MEMORY_FORMAT_MAX, none with more blocks than `likely`; the second half with a
  * bias and a ReLU, for passes that take them along. */
-enum { GHP_FORMATS_MOST = 8 };
-struct ghp_formats ghp_formats_variant(struct ghp_formats likely, int i);
+enum { GHP_MEMORY_FORMAT_MAX = 8 };
+struct ghp_memory_format ghp_memory_format_variant(struct ghp_memory_format likely, int i);
 
 /* That scratch, for the pass by the algorithms that an entry names (NULL: the likeliest).
  *
  * Returns   GHP_OK; failures of preparing kernels
  * Local */
-enum ghp_status ghp_formats_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+enum ghp_status ghp_memory_format_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                                     const struct ghp_opbench_task *task,
                                     const struct ghp_op_entry *entry, int64_t *bytes);
 

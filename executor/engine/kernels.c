@@ -10,7 +10,7 @@ struct ghp_kernel_entry {
     char key[GHP_KEY_BYTES];
     struct ghp_local local; /* keys do not say everything: same_local */
     enum ghp_pass pass;
-    struct ghp_formats formats;
+    struct ghp_memory_format memory_formats;
     struct ghp_kernel *kernel;
 };
 
@@ -84,18 +84,18 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
         kernels->profile == NULL
             ? NULL
             : ghp_profile_nearest(kernels->profile, &entry->local, entry->pass);
-    const char *algorithm = ghp_formats_algorithm(measured, entry->formats);
+    const char *algorithm = ghp_memory_format_algorithm(measured, entry->memory_formats);
 
-    if (ops->prepare_blocked != NULL)
-        return ops->prepare_blocked(kernels->backend, &entry->local, entry->pass, algorithm,
-                                    entry->formats, &entry->kernel);
-    GHP_ASSERT(!entry->formats.x && !entry->formats.y && !entry->formats.w);
+    if (ops->prepare_nchw16c != NULL)
+        return ops->prepare_nchw16c(kernels->backend, &entry->local, entry->pass, algorithm,
+                                    entry->memory_formats, &entry->kernel);
+    GHP_ASSERT(!entry->memory_formats.x && !entry->memory_formats.y && !entry->memory_formats.w);
     if (algorithm == NULL || ops->prepare_as == NULL)
         return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
     return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
 }
 
-static bool same_formats(struct ghp_formats a, struct ghp_formats b)
+static bool same_memory_formats(struct ghp_memory_format a, struct ghp_memory_format b)
 {
     return a.x == b.x && a.y == b.y && a.w == b.w && a.bias == b.bias && a.relu == b.relu &&
            a.stats == b.stats && a.add == b.add;
@@ -103,15 +103,15 @@ static bool same_formats(struct ghp_formats a, struct ghp_formats b)
 
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
-    return entry->pass == wanted->pass && same_formats(entry->formats, wanted->formats) &&
+    return entry->pass == wanted->pass && same_memory_formats(entry->memory_formats, wanted->memory_formats) &&
            strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
 }
 
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_formats formats,
+                                 enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                  struct ghp_kernel **kernel)
 {
-    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .formats = formats};
+    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .memory_formats = memory_formats};
     struct ghp_kernel_entry *entry;
 
     ghp_local_key(local, wanted.key);
@@ -137,15 +137,15 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     int64_t profiled = 0;
     char key[GHP_KEY_BYTES];
 
-    struct ghp_formats likely = ghp_formats_likely(kernels->ops, kernels->backend, local);
-    bool fuses = ghp_formats_fuses(kernels->ops, kernels->backend, local->op, pass);
+    struct ghp_memory_format likely = ghp_memory_format_likely(kernels->ops, kernels->backend, local);
+    bool fuses = ghp_memory_format_fuses(kernels->ops, kernels->backend, local->op, pass);
 
     *bytes = 0;
-    for (int i = 0; i < GHP_FORMATS_MOST; i++) {
-        struct ghp_formats formats = ghp_formats_variant(likely, i);
+    for (int i = 0; i < GHP_MEMORY_FORMAT_MAX; i++) {
+        struct ghp_memory_format memory_formats = ghp_memory_format_variant(likely, i);
 
-        if (ghp_formats_fused(formats) && !fuses) break;
-        GHP_TRY(ghp_kernels_find(kernels, local, pass, formats, &kernel));
+        if (ghp_memory_format_fused(memory_formats) && !fuses) break;
+        GHP_TRY(ghp_kernels_find(kernels, local, pass, memory_formats, &kernel));
         if (kernel == NULL) continue;
         int64_t own = kernels->ops->scratch_bytes(kernel);
 

@@ -25,7 +25,7 @@ void ghp_kernels_release(struct ghp_kernels *kernels); /* accepts a zeroed one *
 
 /* The kernel of a pass in these formats, prepared on first use; owned by `kernels`. NULL where there is none that fuses. */
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_formats formats,
+                                 enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                  struct ghp_kernel **kernel);
 
 /* For struct ghp_lowering; borrows `kernels`.

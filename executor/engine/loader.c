@@ -12,7 +12,7 @@ enum { MESSAGE_BYTES = 512 };
 
 struct bank {
     unsigned char *host, *device; /* images, then labels */
-    struct ghp_mark *copied;
+    struct ghp_device_event *copied;
 };
 
 struct ghp_loader {
@@ -43,16 +43,16 @@ static enum ghp_status make(struct ghp_loader *loader, int bank, const struct gh
 static enum ghp_status send(struct ghp_loader *loader, int bank)
 {
     struct bank *b = &loader->banks[bank];
-    struct ghp_copy copy = {b->device, b->host, loader->bytes, GHP_WAY_IN};
+    struct ghp_copy copy = {b->device, b->host, loader->bytes, GHP_COPY_TO_DEVICE};
     struct ghp_device d = loader->device;
 
-    GHP_TRY(ghp_device_copy(d, GHP_QUEUE_COPY, copy));
-    return d.ops->set(d.backend, GHP_QUEUE_COPY, b->copied);
+    GHP_TRY(ghp_device_copy(d, GHP_DEVICE_STREAM_COPY, copy));
+    return d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COPY, b->copied);
 }
 
 /* ---- the thread ---- */
 
-static void *make_ahead(void *argument)
+static void *make_prefetch(void *argument)
 {
     struct ghp_loader *loader = argument;
 
@@ -90,7 +90,7 @@ void ghp_loader_hint(struct ghp_loader *loader, int bank, const struct ghp_suppl
     loader->has_hint = false;
     if (!keep_samples(loader, next)) return; /* then it is made when the step comes */
     loader->hinted_bank = bank;
-    loader->running = pthread_create(&loader->thread, NULL, make_ahead, loader) == 0;
+    loader->running = pthread_create(&loader->thread, NULL, make_prefetch, loader) == 0;
     loader->has_hint = loader->running;
 }
 
@@ -121,7 +121,7 @@ enum ghp_status ghp_loader_follow(struct ghp_loader *loader, int bank)
 {
     struct ghp_device d = loader->device;
 
-    return d.ops->follow(d.backend, GHP_QUEUE_COMPUTE, loader->banks[bank].copied);
+    return d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, loader->banks[bank].copied);
 }
 
 enum ghp_status ghp_loader_take(struct ghp_loader *loader, int bank, void *images, void *labels)
@@ -130,12 +130,12 @@ enum ghp_status ghp_loader_take(struct ghp_loader *loader, int bank, void *image
     unsigned char *from = loader->banks[bank].device;
 
     GHP_TRY(ghp_device_copy(
-        loader->device, GHP_QUEUE_COMPUTE,
-        (struct ghp_copy){images, from, load->images * load->image_bytes, GHP_WAY_WITHIN}));
-    return ghp_device_copy(loader->device, GHP_QUEUE_COMPUTE,
+        loader->device, GHP_DEVICE_STREAM_COMPUTE,
+        (struct ghp_copy){images, from, load->images * load->image_bytes, GHP_COPY_ON_DEVICE}));
+    return ghp_device_copy(loader->device, GHP_DEVICE_STREAM_COMPUTE,
                            (struct ghp_copy){labels, from + loader->labels_at,
                                              load->labels * (int64_t)sizeof(int32_t),
-                                             GHP_WAY_WITHIN});
+                                             GHP_COPY_ON_DEVICE});
 }
 
 static enum ghp_status open_bank(struct ghp_loader *loader, struct bank *b)
@@ -147,7 +147,7 @@ static enum ghp_status open_bank(struct ghp_loader *loader, struct bank *b)
     b->host = host;
     if (status == GHP_OK) status = d.ops->allocate(d.backend, loader->bytes, &device);
     b->device = device;
-    return status == GHP_OK ? d.ops->mark_open(d.backend, false, &b->copied) : status;
+    return status == GHP_OK ? d.ops->event_open(d.backend, false, &b->copied) : status;
 }
 
 enum ghp_status ghp_loader_open(struct ghp_device device, const struct ghp_load *load,
@@ -179,9 +179,9 @@ void ghp_loader_close(struct ghp_loader *loader)
     if (loader == NULL) return;
     d = loader->device;
     join(loader);
-    ghp_device_finish(d, GHP_QUEUE_COPY);
+    ghp_device_finish(d, GHP_DEVICE_STREAM_COPY);
     for (int i = 0; i < GHP_BANKS; i++) {
-        d.ops->mark_close(d.backend, loader->banks[i].copied);
+        d.ops->event_close(d.backend, loader->banks[i].copied);
         d.ops->release(d.backend, loader->banks[i].device);
         d.ops->release_host(d.backend, loader->banks[i].host);
     }

@@ -2,7 +2,7 @@
  * where it is told what comes next.
  *
  * Two banks of pinned host memory and of device memory, beside the arena: while a step computes on the samples of one,
- * the next step's are made into the other by a thread and copied by the copy queue. Without a hint the same is done when
+ * the next step's are made into the other by a thread and copied by the copy stream. Without a hint the same is done when
  * the step comes, by whoever asks.
  *
  * Call order: open -> (hint) supply, follow, take ... -> close. */
@@ -27,7 +27,7 @@ void ghp_loader_hint(struct ghp_loader *loader, int bank, const struct ghp_suppl
 /* Makes the samples unless a hint has had them made, and enqueues their way into the bank. */
 enum ghp_status ghp_loader_supply(struct ghp_loader *loader, int bank,
                                   const struct ghp_supply *supply);
-/* The compute queue goes on when the bank's samples are there. */
+/* The compute stream goes on when the bank's samples are there. */
 enum ghp_status ghp_loader_follow(struct ghp_loader *loader, int bank);
 /* Enqueues copying the bank's samples to where the program wants them. */
 enum ghp_status ghp_loader_take(struct ghp_loader *loader, int bank, void *images, void *labels);

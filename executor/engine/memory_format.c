@@ -57,28 +57,28 @@ static void forbid(struct choice *c, const int *buffers, int n)
 }
 
 /* Which sides of an instruction can lie blocked, as far as it alone is concerned. */
-static struct ghp_blocked able(const struct choice *c, const struct ghp_instr *instr)
+static struct ghp_nchw16c able(const struct choice *c, const struct ghp_instr *instr)
 {
     const struct ghp_local *local = &instr->local;
     int64_t x = local->c, y = local->k;
     switch (instr->kind) {
-    case GHP_INSTR_ACCUMULATE: return (struct ghp_blocked){.x = true, .y = true};
+    case GHP_INSTR_ACCUMULATE: return (struct ghp_nchw16c){.x = true, .y = true};
     case GHP_INSTR_RESHARD:
         x = ghp_layout_channels(instr->step.from, local->c);
         y = ghp_layout_channels(instr->step.to, local->c);
         break;
     case GHP_INSTR_COMPUTE:
         if (c->ops->can_block(c->backend, local)) break;
-        return (struct ghp_blocked){0};
-    default: return (struct ghp_blocked){0};
+        return (struct ghp_nchw16c){0};
+    default: return (struct ghp_nchw16c){0};
     }
-    return (struct ghp_blocked){.x = ghp_whole_blocks(x), .y = ghp_whole_blocks(y)};
+    return (struct ghp_nchw16c){.x = ghp_whole_blocks(x), .y = ghp_whole_blocks(y)};
 }
 
 static void rule_out(struct choice *c, const struct ghp_instr *instr)
 {
     const struct sides sides = sides_of(c->program, instr);
-    const struct ghp_blocked can = able(c, instr);
+    const struct ghp_nchw16c can = able(c, instr);
     if (!can.x) forbid(c, sides.x, sides.n_x);
     if (!can.y) forbid(c, sides.y, sides.n_y);
 }
@@ -121,7 +121,7 @@ static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
     struct ghp_kernel *kernel = NULL;
     if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D || c->ops->reorders == NULL)
         return GHP_OK;
-    const struct ghp_formats plain = {.w = ghp_formats_weights(c->ops, c->backend, &instr->local)};
+    const struct ghp_memory_format plain = {.w = ghp_memory_format_weights(c->ops, c->backend, &instr->local)};
     GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, plain, &kernel));
     if (!c->ops->reorders(kernel)) return GHP_OK;
     for (int i = 0; i < sides.n_x; i++)
@@ -136,24 +136,24 @@ static void allow(struct choice *c)
 {
     const struct ghp_program *program = c->program;
     for (int i = 0; i < program->n_buffers; i++) {
-        enum ghp_role role = program->buffers[i].role;
-        c->can[i] = role == GHP_ROLE_OUTPUT || role == GHP_ROLE_EDGE_GRADIENT ||
-                    role == GHP_ROLE_EDGE_INPUT || role == GHP_ROLE_EDGE_GRADIENT_OUT ||
-                    role == GHP_ROLE_SAVED;
+        enum ghp_buffer_kind buffer_kind = program->buffers[i].buffer_kind;
+        c->can[i] = buffer_kind == GHP_BUFFER_OUTPUT || buffer_kind == GHP_BUFFER_EDGE_GRADIENT ||
+                    buffer_kind == GHP_BUFFER_EDGE_INPUT || buffer_kind == GHP_BUFFER_EDGE_GRADIENT_OUT ||
+                    buffer_kind == GHP_BUFFER_SAVED;
     }
     for (int i = 0; i < program->n_instrs; i++) /* between two steps */
         if (program->instrs[i].kind == GHP_INSTR_RESHARD) c->can[program->instrs[i].at.y] = true;
 }
 
 /* A layer's output, the gradients of it, and either in another layout. */
-static void want_said(struct choice *c, const struct ghp_formats_said *said)
+static void want_requested(struct choice *c, const struct ghp_memory_format_request *said)
 {
     for (int i = 0; i < c->program->n_buffers; i++) {
         const struct ghp_buffer *buffer = &c->program->buffers[i];
-        int layer = buffer->role == GHP_ROLE_OUTPUT ? buffer->layer
+        int layer = buffer->buffer_kind == GHP_BUFFER_OUTPUT ? buffer->layer
                     : buffer->edge >= 0             ? said->model->edges[buffer->edge].from
                                                     : -1;
-        if (layer >= 0 && said->blocked[layer]) c->wants[storage_of(c->program, i)] = true;
+        if (layer >= 0 && said->nchw16c[layer]) c->wants[storage_of(c->program, i)] = true;
     }
 }
 
@@ -173,10 +173,10 @@ static void settle(struct choice *c)
 }
 
 static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
-                            const struct ghp_formats_said *said)
+                            const struct ghp_memory_format_request *said)
 {
     if (said != NULL) {
-        want_said(c, said);
+        want_requested(c, said);
         return GHP_OK;
     }
     for (int i = 0; i < c->program->n_instrs; i++)
@@ -184,12 +184,12 @@ static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
     return GHP_OK;
 }
 
-enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
-                                   const struct ghp_formats_said *said, bool *blocked)
+enum ghp_status ghp_memory_format_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
+                                   const struct ghp_memory_format_request *said, bool *nchw16c)
 {
     size_t n = (size_t)program->n_buffers;
     struct choice c = {.program = program, .ops = kernels->ops, .backend = kernels->backend};
-    memset(blocked, 0, n * sizeof *blocked);
+    memset(nchw16c, 0, n * sizeof *nchw16c);
     if (c.ops->can_block == NULL) return GHP_OK;
     c.can = ghp_alloc(n + 1, sizeof *c.can);
     c.wants = ghp_alloc(n + 1, sizeof *c.wants);
@@ -198,14 +198,14 @@ enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp
     if (status == GHP_OK) settle(&c);
     for (size_t i = 0; i < n && status == GHP_OK; i++) {
         int storage = storage_of(program, (int)i);
-        blocked[i] = c.can[storage] && c.wants[storage];
+        nchw16c[i] = c.can[storage] && c.wants[storage];
     }
     free(c.can);
     free(c.wants);
     return status;
 }
 
-enum ghp_status ghp_formats_possible(const struct ghp_program *program,
+enum ghp_status ghp_memory_format_possible(const struct ghp_program *program,
                                      const struct ghp_backend_ops *ops,
                                      const struct ghp_backend *backend, bool *possible)
 {
@@ -224,21 +224,21 @@ enum ghp_status ghp_formats_possible(const struct ghp_program *program,
     return status;
 }
 
-struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
-                                     const struct ghp_instr *instr, const bool *blocked)
+struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
+                                     const struct ghp_instr *instr, const bool *nchw16c)
 {
     const struct sides sides = sides_of(program, instr);
-    return (struct ghp_blocked){.said = true,
-                                .x = sides.n_x > 0 && blocked[sides.x[0]],
-                                .y = sides.n_y > 0 && blocked[sides.y[0]]};
+    return (struct ghp_nchw16c){.said = true,
+                                .x = sides.n_x > 0 && nchw16c[sides.x[0]],
+                                .y = sides.n_y > 0 && nchw16c[sides.y[0]]};
 }
 
-struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const struct ghp_kernels *kernels, const bool *blocked)
+struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program, const struct ghp_instr *instr,
+                                  const struct ghp_kernels *kernels, const bool *nchw16c)
 {
-    const struct ghp_blocked sides = ghp_formats_sides(program, instr, blocked);
-    return (struct ghp_formats){
+    const struct ghp_nchw16c sides = ghp_memory_format_sides(program, instr, nchw16c);
+    return (struct ghp_memory_format){
         .x = sides.x,
         .y = sides.y,
-        .w = ghp_formats_weights(kernels->ops, kernels->backend, &instr->local)};
+        .w = ghp_memory_format_weights(kernels->ops, kernels->backend, &instr->local)};
 }

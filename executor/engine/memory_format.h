@@ -15,9 +15,9 @@
 #include "executor/engine/kernels.h"
 
 /* What a plan says (core/plan/memory_format.h): of each layer of the model, whether its output lies blocked. */
-struct ghp_formats_said {
+struct ghp_memory_format_request {
     const struct ghp_model *model;
-    const bool *blocked;
+    const bool *nchw16c;
 };
 
 /* Decides for every buffer: as the plan says, wherever that can be.
@@ -28,20 +28,20 @@ struct ghp_formats_said {
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
  * Local
- * Tested    tests/executor/backend/test_formats.c */
-enum ghp_status ghp_formats_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
-                                   const struct ghp_formats_said *said, bool *blocked);
+ * Tested    tests/executor/backend/test_memory_formats.c */
+enum ghp_status ghp_memory_format_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
+                                   const struct ghp_memory_format_request *said, bool *nchw16c);
 
 /* Which buffers can lie blocked; written. Returns GHP_OK; GHP_ERR_NO_MEMORY. Local */
-enum ghp_status ghp_formats_possible(const struct ghp_program *program,
+enum ghp_status ghp_memory_format_possible(const struct ghp_program *program,
                                      const struct ghp_backend_ops *ops,
                                      const struct ghp_backend *backend, bool *possible);
 
 /* The formats of a COMPUTE's tensors under that decision. */
-struct ghp_formats ghp_formats_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const struct ghp_kernels *kernels, const bool *blocked);
+struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program, const struct ghp_instr *instr,
+                                  const struct ghp_kernels *kernels, const bool *nchw16c);
 /* The same of its activations alone; of a RESHARD's, before and after it. */
-struct ghp_blocked ghp_formats_sides(const struct ghp_program *program,
-                                     const struct ghp_instr *instr, const bool *blocked);
+struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
+                                     const struct ghp_instr *instr, const bool *nchw16c);
 
 #endif

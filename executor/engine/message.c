@@ -7,13 +7,13 @@
 #include <string.h>
 
 /* The geometry of a piece in this worker's part of the tensor. */
-static struct ghp_parcel_piece piece_at(const struct ghp_transfer *t, const struct ghp_seat *own,
+static struct ghp_message_piece piece_at(const struct ghp_transfer *t, const struct ghp_placement *own,
                                         const struct ghp_piece *piece, bool receives)
 {
     /* what the buffer holds */
-    struct ghp_window_at here = ghp_seat_window(own, receives ? t->to : t->from, t->shape.c);
+    struct ghp_window_at here = ghp_placement_window(own, receives ? t->to : t->from, t->shape.c);
     int64_t pixels = t->shape.h * t->shape.w;
-    struct ghp_parcel_piece p = {.rows = piece->samples * pixels,
+    struct ghp_message_piece p = {.rows = piece->samples * pixels,
                                  .block_bytes = piece->channels * t->element_bytes,
                                  .stride = here.channels * t->element_bytes,
                                  .scratch = -1};
@@ -23,19 +23,19 @@ static struct ghp_parcel_piece piece_at(const struct ghp_transfer *t, const stru
     return p;
 }
 
-static enum ghp_status add_pieces(struct ghp_parcel *parcel, const struct ghp_transfer *t,
-                                  const struct ghp_seat *own)
+static enum ghp_status add_pieces(struct ghp_message *message, const struct ghp_transfer *t,
+                                  const struct ghp_placement *own)
 {
-    bool receives = parcel->receives, joins = receives && ghp_transfer_joins(t);
-    struct ghp_partners with =
+    bool receives = message->receives, joins = receives && ghp_transfer_joins(t);
+    struct ghp_peers with =
         receives ? ghp_transfer_senders(t, own) : ghp_transfer_receivers(t, own);
     int64_t filled = 0;
 
-    parcel->pieces = ghp_alloc((size_t)with.n, sizeof(*parcel->pieces));
-    if (parcel->pieces == NULL) return GHP_NO_MEMORY();
+    message->pieces = ghp_alloc((size_t)with.n, sizeof(*message->pieces));
+    if (message->pieces == NULL) return GHP_NO_MEMORY();
     for (int r = with.first; r < with.first + with.n; r++) {
-        struct ghp_seat other = ghp_seat_of(t->staging, t->n_layers, t->whole, r);
-        struct ghp_parcel_piece *p = &parcel->pieces[parcel->n];
+        struct ghp_placement other = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
+        struct ghp_message_piece *p = &message->pieces[message->n];
         struct ghp_piece piece;
         bool any = receives ? ghp_transfer_piece(t, &other, own, &piece)
                             : ghp_transfer_piece(t, own, &other, &piece);
@@ -44,45 +44,45 @@ static enum ghp_status add_pieces(struct ghp_parcel *parcel, const struct ghp_tr
         *p = piece_at(t, own, &piece, receives);
         p->peer = r;
         p->adds =
-            receives && t->from.kind == GHP_LAYOUT_PARTIAL && other.number % t->from.degree != 0;
+            receives && t->from.kind == GHP_LAYOUT_PARTIAL && other.number % t->from.tp_size != 0;
         if (joins || (!receives && piece.packs)) {
             p->scratch = filled;
             filled += ghp_piece_bytes(t, &piece);
         }
-        parcel->n++;
+        message->n++;
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_parcel_open(const struct ghp_instr *instr, int rank, struct ghp_parcel *parcel)
+enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank, struct ghp_message *message)
 {
     const struct ghp_transfer *t = &instr->transfer;
-    struct ghp_seat own = ghp_seat_of(t->staging, t->n_layers, t->whole, rank);
+    struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
 
-    *parcel = (struct ghp_parcel){.receives = instr->kind == GHP_INSTR_RECEIVE,
+    *message = (struct ghp_message){.receives = instr->kind == GHP_INSTR_RECEIVE,
                                   .tag = 2 * instr->edge + (instr->backward ? 1 : 0),
                                   .element_bytes = t->element_bytes};
-    return add_pieces(parcel, t, &own);
+    return add_pieces(message, t, &own);
 }
 
-void ghp_parcel_close(struct ghp_parcel *parcel)
+void ghp_message_close(struct ghp_message *message)
 {
-    free(parcel->pieces);
-    *parcel = (struct ghp_parcel){0};
+    free(message->pieces);
+    *message = (struct ghp_message){0};
 }
 
-void ghp_parcel_place(struct ghp_parcel *parcel, void *tensor, void *scratch)
+void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch)
 {
-    parcel->tensor = tensor;
-    parcel->scratch = scratch;
+    message->tensor = tensor;
+    message->scratch = scratch;
 }
 
-void ghp_parcel_pack(const struct ghp_parcel *parcel)
+void ghp_message_pack(const struct ghp_message *message)
 {
-    for (int i = 0; i < parcel->n; i++) {
-        const struct ghp_parcel_piece *p = &parcel->pieces[i];
-        const char *from = parcel->tensor + p->offset;
-        char *to = parcel->scratch + p->scratch;
+    for (int i = 0; i < message->n; i++) {
+        const struct ghp_message_piece *p = &message->pieces[i];
+        const char *from = message->tensor + p->offset;
+        char *to = message->scratch + p->scratch;
 
         if (p->scratch < 0) continue;
         for (int64_t row = 0; row < p->rows; row++)
@@ -91,26 +91,26 @@ void ghp_parcel_pack(const struct ghp_parcel *parcel)
 }
 
 /* Pieces that are added to each other follow the one that they are added to: how many there are with it. */
-static int summands_from(const struct ghp_parcel *parcel, int first)
+static int summands_from(const struct ghp_message *message, int first)
 {
     int count = 1;
 
-    while (first + count < parcel->n && parcel->pieces[first + count].adds)
+    while (first + count < message->n && message->pieces[first + count].adds)
         count++;
     return count;
 }
 
-static void join_sum(const struct ghp_parcel *parcel, int first, int count)
+static void join_sum(const struct ghp_message *message, int first, int count)
 {
-    const struct ghp_parcel_piece *p = &parcel->pieces[first];
+    const struct ghp_message_piece *p = &message->pieces[first];
     bool whole = p->block_bytes == p->stride; /* one run of elements */
     int64_t rows = whole ? 1 : p->rows, piece_bytes = p->rows * p->block_bytes;
-    const char *from = parcel->scratch + p->scratch;
-    char *to = parcel->tensor + p->offset;
+    const char *from = message->scratch + p->scratch;
+    char *to = message->tensor + p->offset;
     struct ghp_summands sum = {.count = count,
                                .index = -1,
-                               .n = (whole ? piece_bytes : p->block_bytes) / parcel->element_bytes,
-                               .stride = piece_bytes / parcel->element_bytes};
+                               .n = (whole ? piece_bytes : p->block_bytes) / message->element_bytes,
+                               .stride = piece_bytes / message->element_bytes};
 
     for (int i = 1; i < count; i++) {
         GHP_ASSERT_EQ(p[i].offset, p->offset);
@@ -118,38 +118,38 @@ static void join_sum(const struct ghp_parcel *parcel, int first, int count)
     }
     for (int64_t row = 0; row < rows; row++) {
         sum.scratch = from + row * p->block_bytes;
-        ghp_summands_add(&sum, parcel->element_bytes, to + row * p->stride);
+        ghp_summands_add(&sum, message->element_bytes, to + row * p->stride);
     }
 }
 
-static void join_copy(const struct ghp_parcel *parcel, const struct ghp_parcel_piece *p)
+static void join_copy(const struct ghp_message *message, const struct ghp_message_piece *p)
 {
-    const char *from = parcel->scratch + p->scratch;
-    char *to = parcel->tensor + p->offset;
+    const char *from = message->scratch + p->scratch;
+    char *to = message->tensor + p->offset;
 
     for (int64_t row = 0; row < p->rows; row++)
         memcpy(to + row * p->stride, from + row * p->block_bytes, (size_t)p->block_bytes);
 }
 
-void ghp_parcel_join(const struct ghp_parcel *parcel)
+void ghp_message_join(const struct ghp_message *message)
 {
-    for (int i = 0, count; i < parcel->n; i += count) {
-        count = summands_from(parcel, i);
+    for (int i = 0, count; i < message->n; i += count) {
+        count = summands_from(message, i);
         if (count > 1)
-            join_sum(parcel, i, count);
-        else if (parcel->pieces[i].scratch >= 0)
-            join_copy(parcel, &parcel->pieces[i]);
+            join_sum(message, i, count);
+        else if (message->pieces[i].scratch >= 0)
+            join_copy(message, &message->pieces[i]);
     }
 }
 
-struct ghp_message ghp_parcel_message(const struct ghp_parcel *parcel, int piece)
+struct ghp_p2p_message ghp_message_of_piece(const struct ghp_message *message, int piece)
 {
-    const struct ghp_parcel_piece *p = &parcel->pieces[piece];
+    const struct ghp_message_piece *p = &message->pieces[piece];
 
-    return (struct ghp_message){.data = p->scratch >= 0 ? parcel->scratch + p->scratch
-                                                        : parcel->tensor + p->offset,
+    return (struct ghp_p2p_message){.data = p->scratch >= 0 ? message->scratch + p->scratch
+                                                        : message->tensor + p->offset,
                                 .bytes = p->rows * p->block_bytes,
                                 .peer = p->peer,
-                                .tag = parcel->tag,
-                                .receives = parcel->receives};
+                                .tag = message->tag,
+                                .receives = message->receives};
 }

@@ -3,7 +3,7 @@
  * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in memory. A piece
  * whose samples are whole is sent from and received into the tensor itself, any other through scratch.
  *
- * Call order: ghp_parcel_open -> ghp_parcel_place -> pack | messages | join, any number of times -> ghp_parcel_close.
+ * Call order: ghp_message_open -> ghp_message_place -> pack | messages | join, any number of times -> ghp_message_close.
  * Tested    tests/executor/engine/test_message.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_MESSAGE_H
 #define GHP_EXECUTOR_ENGINE_MESSAGE_H
@@ -11,7 +11,7 @@
 #include "core/program/program.h"
 #include "executor/transport/transport.h"
 
-struct ghp_parcel_piece {
+struct ghp_message_piece {
     int peer;            /* rank */
     int64_t rows;        /* samples x pixels */
     int64_t block_bytes; /* of each row: its channels */
@@ -21,12 +21,12 @@ struct ghp_parcel_piece {
     bool adds;           /* added to the piece before it, of the same place */
 };
 
-struct ghp_parcel {
+struct ghp_message {
     bool receives;
     int tag;
     int element_bytes;
     int n;
-    struct ghp_parcel_piece *pieces; /* in the order of the peers; owned */
+    struct ghp_message_piece *pieces; /* in the order of the peers; owned */
     char *tensor, *scratch;          /* borrowed */
 };
 
@@ -34,14 +34,14 @@ struct ghp_parcel {
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_parcel_open(const struct ghp_instr *instr, int rank, struct ghp_parcel *parcel);
-void ghp_parcel_close(struct ghp_parcel *parcel); /* accepts a zeroed one */
-void ghp_parcel_place(struct ghp_parcel *parcel, void *tensor, void *scratch);
+enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank, struct ghp_message *message);
+void ghp_message_close(struct ghp_message *message); /* accepts a zeroed one */
+void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch);
 
 /* A send's strided pieces into scratch; a receive's from scratch into the tensor. */
-void ghp_parcel_pack(const struct ghp_parcel *parcel);
-void ghp_parcel_join(const struct ghp_parcel *parcel);
+void ghp_message_pack(const struct ghp_message *message);
+void ghp_message_join(const struct ghp_message *message);
 
-struct ghp_message ghp_parcel_message(const struct ghp_parcel *parcel, int piece);
+struct ghp_p2p_message ghp_message_of_piece(const struct ghp_message *message, int piece);
 
 #endif

@@ -18,24 +18,24 @@ struct pauses {
     long first_ns, last_ns, growth;
 };
 
-/* While somebody waits for a parcel nobody computes on the core, and looks cost nothing.  Else each takes ten to thirty
+/* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to thirty
  * microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links go on with
  * what sockets hold. */
-static const struct pauses awaited = {5000, 500000, 16}, beside = {200000, 2000000, 4};
+static const struct pauses awaited = {5000, 500000, 16}, concurrent = {200000, 2000000, 4};
 
-enum stage_of_parcel { IDLE, POSTED, ACTIVE };
+enum stage_of_message { IDLE, POSTED, ACTIVE };
 
-struct ghp_courier {
-    struct ghp_courier_job job;
-    enum stage_of_parcel *state;
-    double *since_s; /* of an active parcel */
-    int *first_slot; /* of a parcel's pieces */
+struct ghp_p2p_thread {
+    struct ghp_p2p_thread_job job;
+    enum stage_of_message *state;
+    double *since_s; /* of an active message */
+    int *first_slot; /* of a message's pieces */
     bool *is_done;   /* a slot: its message */
-    int *active;     /* parcels under way, in the order of posting; the thread's own */
+    int *active;     /* messages under way, in the order of posting; the thread's own */
     int n_active;
     int *queue; /* posted, not yet active */
     int n_queue;
-    bool ending, waits;     /* waits: somebody does, for a parcel */
+    bool ending, waits;     /* waits: somebody does, for a message */
     enum ghp_status status; /* first failure */
     char message[MESSAGE_BYTES];
     bool has_thread;
@@ -46,30 +46,30 @@ struct ghp_courier {
 
 /* ---- on the thread ---- */
 
-static enum ghp_status start(struct ghp_courier *c, int parcel)
+static enum ghp_status start(struct ghp_p2p_thread *c, int message)
 {
-    const struct ghp_parcel *p = &c->job.parcels[parcel];
+    const struct ghp_message *p = &c->job.messages[message];
 
-    if (!p->receives) ghp_parcel_pack(p);
-    c->since_s[parcel] = ghp_now_s();
+    if (!p->receives) ghp_message_pack(p);
+    c->since_s[message] = ghp_now_s();
     for (int i = 0; i < p->n; i++) {
-        struct ghp_message m = ghp_parcel_message(p, i);
+        struct ghp_p2p_message m = ghp_message_of_piece(p, i);
 
-        c->is_done[c->first_slot[parcel] + i] = false;
-        GHP_TRY(c->job.ops->post(c->job.mailbox, c->first_slot[parcel] + i, &m));
+        c->is_done[c->first_slot[message] + i] = false;
+        GHP_TRY(c->job.ops->post(c->job.channel, c->first_slot[message] + i, &m));
     }
     return GHP_OK;
 }
 
-static enum ghp_status fail_stalled(const struct ghp_courier *c, int parcel, double limit_s)
+static enum ghp_status fail_stalled(const struct ghp_p2p_thread *c, int message, double limit_s)
 {
-    const struct ghp_parcel *p = &c->job.parcels[parcel];
+    const struct ghp_message *p = &c->job.messages[message];
     char missing[256] = "";
 
     for (int i = 0; i < p->n; i++) {
         size_t used = strlen(missing);
 
-        if (c->is_done[c->first_slot[parcel] + i] || used + 16 > sizeof(missing)) continue;
+        if (c->is_done[c->first_slot[message] + i] || used + 16 > sizeof(missing)) continue;
         snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "",
                  p->pieces[i].peer);
     }
@@ -77,42 +77,42 @@ static enum ghp_status fail_stalled(const struct ghp_courier *c, int parcel, dou
                     "worker %d waited %.0f s in '%s': %s rank(s) %s; see why they stopped, or "
                     "raise --watchdog if they are only slow",
                     c->job.ops->rank(c->job.transport), limit_s,
-                    c->job.name(c->job.context, parcel),
+                    c->job.name(c->job.context, message),
                     p->receives ? "nothing arrived from" : "not taken by", missing);
 }
 
-/* Looks at a parcel's messages. */
-static enum ghp_status look(struct ghp_courier *c, int parcel, bool *all)
+/* Looks at a message's messages. */
+static enum ghp_status look(struct ghp_p2p_thread *c, int message, bool *all)
 {
-    const struct ghp_parcel *p = &c->job.parcels[parcel];
+    const struct ghp_message *p = &c->job.messages[message];
     double limit_s = c->job.ops->watchdog_s(c->job.transport);
 
     *all = true;
     for (int i = 0; i < p->n; i++) {
-        int slot = c->first_slot[parcel] + i;
+        int slot = c->first_slot[message] + i;
 
-        if (!c->is_done[slot]) GHP_TRY(c->job.ops->poll(c->job.mailbox, slot, &c->is_done[slot]));
+        if (!c->is_done[slot]) GHP_TRY(c->job.ops->poll(c->job.channel, slot, &c->is_done[slot]));
         *all = *all && c->is_done[slot];
     }
-    if (*all || ghp_now_s() - c->since_s[parcel] <= limit_s) return GHP_OK;
-    return fail_stalled(c, parcel, limit_s);
+    if (*all || ghp_now_s() - c->since_s[message] <= limit_s) return GHP_OK;
+    return fail_stalled(c, message, limit_s);
 }
 
-static void finish(struct ghp_courier *c, int at)
+static void finish(struct ghp_p2p_thread *c, int at)
 {
-    int parcel = c->active[at];
+    int message = c->active[at];
 
-    if (c->job.parcels[parcel].receives) ghp_parcel_join(&c->job.parcels[parcel]);
-    c->job.done(c->job.context, parcel);
+    if (c->job.messages[message].receives) ghp_message_join(&c->job.messages[message]);
+    c->job.done(c->job.context, message);
     memmove(&c->active[at], &c->active[at + 1], (size_t)(--c->n_active - at) * sizeof(*c->active));
     pthread_mutex_lock(&c->lock);
-    c->state[parcel] = IDLE;
+    c->state[message] = IDLE;
     pthread_cond_broadcast(&c->done);
     pthread_mutex_unlock(&c->lock);
 }
 
 /* One round over everything under way; *progress: something was done. */
-static enum ghp_status carry(struct ghp_courier *c, bool *progress)
+static enum ghp_status carry(struct ghp_p2p_thread *c, bool *progress)
 {
     *progress = false;
     for (int i = 0; i < c->n_active;) {
@@ -130,7 +130,7 @@ static enum ghp_status carry(struct ghp_courier *c, bool *progress)
 }
 
 /* Under the lock: takes what was posted. */
-static int take_posted(struct ghp_courier *c)
+static int take_posted(struct ghp_p2p_thread *c)
 {
     int n = c->n_queue;
 
@@ -142,7 +142,7 @@ static int take_posted(struct ghp_courier *c)
     return n;
 }
 
-static void pause_for(struct ghp_courier *c, long ns)
+static void pause_for(struct ghp_p2p_thread *c, long ns)
 {
     struct timespec until;
 
@@ -162,9 +162,9 @@ struct rhythm {
 };
 
 /* Under the lock, directly before a pause: whoever began to wait meanwhile signalled a thread that did not listen. */
-static void adapt(const struct ghp_courier *c, struct rhythm *rhythm)
+static void adapt(const struct ghp_p2p_thread *c, struct rhythm *rhythm)
 {
-    const struct pauses *now = c->waits ? &awaited : &beside;
+    const struct pauses *now = c->waits ? &awaited : &concurrent;
 
     if (rhythm->pauses != now) *rhythm = (struct rhythm){now, now->first_ns};
 }
@@ -175,9 +175,9 @@ static void lengthen(struct rhythm *rhythm)
     if (rhythm->ns > rhythm->pauses->last_ns) rhythm->ns = rhythm->pauses->last_ns;
 }
 
-static enum ghp_status serve(struct ghp_courier *c)
+static enum ghp_status serve(struct ghp_p2p_thread *c)
 {
-    struct rhythm rhythm = {&beside, beside.first_ns};
+    struct rhythm rhythm = {&concurrent, concurrent.first_ns};
 
     for (;;) {
         enum ghp_status status = GHP_OK;
@@ -208,7 +208,7 @@ static enum ghp_status serve(struct ghp_courier *c)
 
 static void *run(void *argument)
 {
-    struct ghp_courier *c = argument;
+    struct ghp_p2p_thread *c = argument;
     enum ghp_status status = serve(c);
 
     pthread_mutex_lock(&c->lock);
@@ -221,7 +221,7 @@ static void *run(void *argument)
 
 /* ---- for the other thread ---- */
 
-static enum ghp_status make_tables(struct ghp_courier *c)
+static enum ghp_status make_tables(struct ghp_p2p_thread *c)
 {
     size_t n = (size_t)c->job.n + 1;
     int slots = 0;
@@ -233,7 +233,7 @@ static enum ghp_status make_tables(struct ghp_courier *c)
     c->queue = ghp_alloc(n, sizeof(*c->queue));
     for (int i = 0; i < c->job.n && c->first_slot != NULL; i++) {
         c->first_slot[i] = slots;
-        slots += c->job.parcels[i].n;
+        slots += c->job.messages[i].n;
     }
     c->is_done = ghp_alloc((size_t)slots + 1, sizeof(*c->is_done));
     return c->state != NULL && c->since_s != NULL && c->first_slot != NULL && c->active != NULL &&
@@ -242,13 +242,13 @@ static enum ghp_status make_tables(struct ghp_courier *c)
                : GHP_NO_MEMORY();
 }
 
-enum ghp_status ghp_courier_open(const struct ghp_courier_job *job, struct ghp_courier **courier)
+enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job, struct ghp_p2p_thread **p2p_thread)
 {
-    struct ghp_courier *c = ghp_alloc(1, sizeof(*c));
+    struct ghp_p2p_thread *c = ghp_alloc(1, sizeof(*c));
     pthread_condattr_t monotonic;
     enum ghp_status status;
 
-    *courier = NULL;
+    *p2p_thread = NULL;
     if (c == NULL) return GHP_NO_MEMORY();
     c->job = *job;
     pthread_mutex_init(&c->lock, NULL);
@@ -264,13 +264,13 @@ enum ghp_status ghp_courier_open(const struct ghp_courier_job *job, struct ghp_c
                      "cannot start the transfer thread; raise the limit of processes (ulimit -u)");
     c->has_thread = status == GHP_OK;
     if (status != GHP_OK)
-        ghp_courier_close(c);
+        ghp_p2p_thread_close(c);
     else
-        *courier = c;
+        *p2p_thread = c;
     return status;
 }
 
-void ghp_courier_close(struct ghp_courier *c)
+void ghp_p2p_thread_close(struct ghp_p2p_thread *c)
 {
     if (c == NULL) return;
     if (c->has_thread) {
@@ -292,27 +292,27 @@ void ghp_courier_close(struct ghp_courier *c)
     free(c);
 }
 
-void ghp_courier_post(struct ghp_courier *c, int parcel)
+void ghp_p2p_thread_post(struct ghp_p2p_thread *c, int message)
 {
     pthread_mutex_lock(&c->lock);
-    GHP_ASSERT(c->state[parcel] == IDLE);
-    c->state[parcel] = POSTED;
-    c->queue[c->n_queue++] = parcel;
+    GHP_ASSERT(c->state[message] == IDLE);
+    c->state[message] = POSTED;
+    c->queue[c->n_queue++] = message;
     pthread_cond_signal(&c->posted);
     pthread_mutex_unlock(&c->lock);
 }
 
-enum ghp_status ghp_courier_wait(struct ghp_courier *c, int parcel)
+enum ghp_status ghp_p2p_thread_wait(struct ghp_p2p_thread *c, int message)
 {
     enum ghp_status status;
 
     pthread_mutex_lock(&c->lock);
-    c->waits = c->state[parcel] != IDLE;
+    c->waits = c->state[message] != IDLE;
     if (c->waits) pthread_cond_signal(&c->posted);
-    while (c->state[parcel] != IDLE && c->status == GHP_OK)
+    while (c->state[message] != IDLE && c->status == GHP_OK)
         pthread_cond_wait(&c->done, &c->lock);
     c->waits = false;
-    status = c->state[parcel] == IDLE ? GHP_OK : c->status;
+    status = c->state[message] == IDLE ? GHP_OK : c->status;
     pthread_mutex_unlock(&c->lock);
     /* message is written once, before status is seen here */
     return status == GHP_OK ? GHP_OK : GHP_FAIL(status, "%s", c->message);

@@ -2,117 +2,117 @@
 #include "executor/engine/reshard.h"
 
 /* The tensor of the whole subgroup: instr->local has its samples and all channels. */
-static int64_t whole_bytes(const struct ghp_exchange *e)
+static int64_t whole_bytes(const struct ghp_reshard_job *e)
 {
     const struct ghp_local *l = &e->instr->local;
 
     return l->n * l->c * l->h * l->w * e->element_bytes;
 }
 
-/* `samples` samples whose channels lie in `degree` slices; which of the two sides lie blocked. */
-static struct ghp_pack slices(const struct ghp_exchange *e, int64_t samples, bool whole, bool part)
+/* `samples` samples whose channels lie in `tp_size` slices; which of the two sides lie blocked. */
+static struct ghp_pack slices(const struct ghp_reshard_job *e, int64_t samples, bool whole, bool part)
 {
     const struct ghp_local *l = &e->instr->local;
-    int m = e->instr->step.degree;
+    int m = e->instr->step.tp_size;
 
     return (struct ghp_pack){.rows = samples * l->h * l->w,
                              .block_bytes = l->c / m * e->element_bytes,
                              .parts = m,
-                             .whole_blocked = whole,
-                             .part_blocked = part,
+                             .whole_nchw16c = whole,
+                             .part_nchw16c = part,
                              .pixels = l->h * l->w,
                              .lane_bytes = GHP_BLOCK_CHANNELS * (int64_t)e->element_bytes};
 }
 
 /* What takes slices out of x, and what puts them into y. */
-static struct ghp_pack taking(const struct ghp_exchange *e, int64_t samples)
+static struct ghp_pack taking(const struct ghp_reshard_job *e, int64_t samples)
 {
-    return slices(e, samples, e->blocked.x, e->blocked.y);
+    return slices(e, samples, e->nchw16c.x, e->nchw16c.y);
 }
 
-static struct ghp_pack putting(const struct ghp_exchange *e, int64_t samples)
+static struct ghp_pack putting(const struct ghp_reshard_job *e, int64_t samples)
 {
-    return slices(e, samples, e->blocked.y, e->blocked.x);
+    return slices(e, samples, e->nchw16c.y, e->nchw16c.x);
 }
 
-static int member(const struct ghp_exchange *e)
+static int member(const struct ghp_reshard_job *e)
 {
-    return e->rank % e->instr->step.degree;
+    return e->rank % e->instr->step.tp_size;
 }
 
-static enum ghp_status copy(const struct ghp_exchange *e, void *to, const void *from, int64_t bytes)
+static enum ghp_status copy(const struct ghp_reshard_job *e, void *to, const void *from, int64_t bytes)
 {
-    return ghp_device_copy(e->device, GHP_QUEUE_COMPUTE,
-                           (struct ghp_copy){to, from, bytes, GHP_WAY_WITHIN});
+    return ghp_device_copy(e->device, GHP_DEVICE_STREAM_COMPUTE,
+                           (struct ghp_copy){to, from, bytes, GHP_COPY_ON_DEVICE});
 }
 
-static enum ghp_status move(const struct ghp_exchange *e, struct ghp_move how)
+static enum ghp_status move(const struct ghp_reshard_job *e, struct ghp_move how)
 {
-    return ghp_device_move(e->device, GHP_QUEUE_COMPUTE, &how);
+    return ghp_device_move(e->device, GHP_DEVICE_STREAM_COMPUTE, &how);
 }
 
 /* All slices of `samples` samples, one after the other, and back. */
-static enum ghp_status split(const struct ghp_exchange *e, int64_t samples)
+static enum ghp_status split(const struct ghp_reshard_job *e, int64_t samples)
 {
     return move(e, (struct ghp_move){GHP_MOVE_SPLIT, taking(e, samples), e->x, e->scratch, 0});
 }
 
-static enum ghp_status join(const struct ghp_exchange *e, int64_t samples)
+static enum ghp_status join(const struct ghp_reshard_job *e, int64_t samples)
 {
     return move(e, (struct ghp_move){GHP_MOVE_JOIN, putting(e, samples), e->scratch, e->y, 0});
 }
 
 /* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
-static enum ghp_status slice_batch(const struct ghp_exchange *e)
+static enum ghp_status slice_batch(const struct ghp_reshard_job *e)
 {
-    int from = e->instr->step.from.degree, to = e->instr->step.to.degree;
+    int from = e->instr->step.from.tp_size, to = e->instr->step.to.tp_size;
     int64_t bytes = whole_bytes(e) / from * to;
 
     return copy(e, e->y, (const char *)e->x + e->rank % from / to * bytes, bytes);
 }
 
-static enum ghp_status slice_channel(const struct ghp_exchange *e)
+static enum ghp_status slice_channel(const struct ghp_reshard_job *e)
 {
     return move(
         e, (struct ghp_move){GHP_MOVE_TAKE, taking(e, e->instr->local.n), e->x, e->y, member(e)});
 }
 
-static enum ghp_status gather_batch(const struct ghp_exchange *e)
+static enum ghp_status gather_batch(const struct ghp_reshard_job *e)
 {
     return e->transport_ops->all_gather(e->comm, e->x, e->y,
-                                        whole_bytes(e) / e->instr->step.degree);
+                                        whole_bytes(e) / e->instr->step.tp_size);
 }
 
-static enum ghp_status gather_channel(const struct ghp_exchange *e)
+static enum ghp_status gather_channel(const struct ghp_reshard_job *e)
 {
     GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch,
-                                         whole_bytes(e) / e->instr->step.degree));
+                                         whole_bytes(e) / e->instr->step.tp_size));
     return join(e, e->instr->local.n);
 }
 
 /* Own samples, cut into slices for their owners; what arrives is a run of samples from each. */
-static enum ghp_status batch_to_channel(const struct ghp_exchange *e)
+static enum ghp_status batch_to_channel(const struct ghp_reshard_job *e)
 {
-    int m = e->instr->step.degree;
+    int m = e->instr->step.tp_size;
 
     GHP_TRY(split(e, e->instr->local.n / m));
     return e->transport_ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
 }
 
-static enum ghp_status channel_to_batch(const struct ghp_exchange *e)
+static enum ghp_status channel_to_batch(const struct ghp_reshard_job *e)
 {
-    int m = e->instr->step.degree;
+    int m = e->instr->step.tp_size;
 
     GHP_TRY(e->transport_ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
     return join(e, e->instr->local.n / m);
 }
 
-static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
+static enum ghp_status scatter_sum(const struct ghp_reshard_job *e, const void *in)
 {
     struct ghp_reduction sum = {.in = in,
                                 .out = e->y,
                                 .elements =
-                                    whole_bytes(e) / e->instr->step.degree / e->element_bytes,
+                                    whole_bytes(e) / e->instr->step.tp_size / e->element_bytes,
                                 .element_bytes = e->element_bytes,
                                 .scratch = e->receive,
                                 .scratch_bytes = e->receive_bytes};
@@ -120,18 +120,18 @@ static enum ghp_status scatter_sum(const struct ghp_exchange *e, const void *in)
     return e->transport_ops->reduce_scatter(e->comm, &sum);
 }
 
-static enum ghp_status sum_to_batch(const struct ghp_exchange *e)
+static enum ghp_status sum_to_batch(const struct ghp_reshard_job *e)
 {
     return scatter_sum(e, e->x);
 }
 
-static enum ghp_status sum_to_channel(const struct ghp_exchange *e)
+static enum ghp_status sum_to_channel(const struct ghp_reshard_job *e)
 {
     GHP_TRY(split(e, e->instr->local.n));
     return scatter_sum(e, e->scratch);
 }
 
-static enum ghp_status sum_to_full(const struct ghp_exchange *e)
+static enum ghp_status sum_to_full(const struct ghp_reshard_job *e)
 {
     struct ghp_reduction sum = {.in = e->y,
                                 .out = e->y,
@@ -144,7 +144,7 @@ static enum ghp_status sum_to_full(const struct ghp_exchange *e)
     return e->transport_ops->all_reduce(e->comm, &sum);
 }
 
-static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_exchange *) = {
+static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_reshard_job *) = {
     [GHP_RESHARD_SLICE_BATCH] = slice_batch,
     [GHP_RESHARD_SLICE_CHANNEL] = slice_channel,
     [GHP_RESHARD_GATHER_BATCH] = gather_batch,
@@ -156,10 +156,10 @@ static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_exc
     [GHP_RESHARD_SUM_TO_FULL] = sum_to_full,
 };
 
-enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange)
+enum ghp_status ghp_reshard_run(const struct ghp_reshard_job *reshard)
 {
-    GHP_ASSERT(exchange->instr->kind == GHP_INSTR_RESHARD);
-    GHP_ASSERT(exchange->blocked.x == exchange->blocked.y ||
-               ghp_reshard_packs(exchange->instr->step.op));
-    return steps[exchange->instr->step.op](exchange);
+    GHP_ASSERT(reshard->instr->kind == GHP_INSTR_RESHARD);
+    GHP_ASSERT(reshard->nchw16c.x == reshard->nchw16c.y ||
+               ghp_reshard_packs(reshard->instr->step.op));
+    return steps[reshard->instr->step.op](reshard);
 }

@@ -9,16 +9,16 @@
 #include "executor/backend/device.h"
 #include "executor/transport/transport.h"
 
-struct ghp_exchange {
+struct ghp_reshard_job {
     const struct ghp_instr *instr; /* RESHARD */
-    struct ghp_extent extent;
+    struct ghp_problem problem;
     int rank;
     int element_bytes;
     const struct ghp_transport_ops *transport_ops;
     struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
     const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
     void *y;       /* in layout step.to; blocked.y */
-    struct ghp_blocked blocked; /* both alike where the step does not pack; host memory alone */
+    struct ghp_nchw16c nchw16c; /* both alike where the step does not pack; host memory alone */
     /* packed copy of the whole tensor, where the step packs: split it lies as y, to be joined as x */
     void *scratch;
     void *receive; /* segment of a reduction */
@@ -26,11 +26,11 @@ struct ghp_exchange {
     struct ghp_device device; /* where all of them lie; zeroed: host memory */
 };
 
-/* Runs the step (on a device: enqueues it in the compute queue, as far as the transport does).
+/* Runs the step (on a device: enqueues it in the compute stream, as far as the transport does).
  *
  * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_BACKEND
  * Collective over instr->ranks
- * Tested    tests/executor/engine/test_exchange.c */
-enum ghp_status ghp_exchange_run(const struct ghp_exchange *exchange);
+ * Tested    tests/executor/engine/test_reshard.c */
+enum ghp_status ghp_reshard_run(const struct ghp_reshard_job *reshard);
 
 #endif

@@ -5,14 +5,14 @@
 #include <string.h>
 
 struct moments { /* of one instruction in one bank */
-    struct ghp_mark *start, *finish;
+    struct ghp_device_event *start, *finish;
     bool started, finished; /* in this bank's latest step */
 };
 
 struct bank {
-    struct ghp_mark *begin, *end;
+    struct ghp_device_event *begin, *end;
     struct moments *of; /* [n_instrs] */
-    int checked;        /* marks before this instruction are passed */
+    int checked;        /* events before this instruction are passed */
 };
 
 struct ghp_timeline {
@@ -21,9 +21,9 @@ struct ghp_timeline {
     struct bank banks[GHP_BANKS];
 };
 
-static enum ghp_queue queue_of(const struct ghp_timeline *t, int i)
+static enum ghp_device_stream stream_of(const struct ghp_timeline *t, int i)
 {
-    return t->program->instrs[i].stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE;
+    return t->program->instrs[i].stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
 }
 
 static enum ghp_status open_instr(struct ghp_timeline *t, int i, struct moments *m)
@@ -32,8 +32,8 @@ static enum ghp_status open_instr(struct ghp_timeline *t, int i, struct moments 
     struct ghp_device d = t->device;
 
     if (instr->stream == GHP_STREAM_COMM || instr->wait >= 0)
-        GHP_TRY(d.ops->mark_open(d.backend, true, &m->start));
-    return d.ops->mark_open(d.backend, true, &m->finish);
+        GHP_TRY(d.ops->event_open(d.backend, true, &m->start));
+    return d.ops->event_open(d.backend, true, &m->finish);
 }
 
 static enum ghp_status open_bank(struct ghp_timeline *t, struct bank *bank)
@@ -42,8 +42,8 @@ static enum ghp_status open_bank(struct ghp_timeline *t, struct bank *bank)
 
     bank->of = ghp_alloc((size_t)t->program->n_instrs, sizeof(*bank->of));
     if (bank->of == NULL) return GHP_NO_MEMORY();
-    GHP_TRY(d.ops->mark_open(d.backend, true, &bank->begin));
-    GHP_TRY(d.ops->mark_open(d.backend, true, &bank->end));
+    GHP_TRY(d.ops->event_open(d.backend, true, &bank->begin));
+    GHP_TRY(d.ops->event_open(d.backend, true, &bank->end));
     for (int i = 0; i < t->program->n_instrs; i++)
         GHP_TRY(open_instr(t, i, &bank->of[i]));
     return GHP_OK;
@@ -75,11 +75,11 @@ void ghp_timeline_close(struct ghp_timeline *t)
         struct bank *bank = &t->banks[b];
 
         for (int i = 0; bank->of != NULL && i < t->program->n_instrs; i++) {
-            t->device.ops->mark_close(t->device.backend, bank->of[i].start);
-            t->device.ops->mark_close(t->device.backend, bank->of[i].finish);
+            t->device.ops->event_close(t->device.backend, bank->of[i].start);
+            t->device.ops->event_close(t->device.backend, bank->of[i].finish);
         }
-        t->device.ops->mark_close(t->device.backend, bank->begin);
-        t->device.ops->mark_close(t->device.backend, bank->end);
+        t->device.ops->event_close(t->device.backend, bank->begin);
+        t->device.ops->event_close(t->device.backend, bank->end);
         free(bank->of);
     }
     free(t);
@@ -92,17 +92,17 @@ enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b)
     for (int i = 0; i < t->program->n_instrs; i++)
         bank->of[i].started = bank->of[i].finished = false;
     bank->checked = 0;
-    return t->device.ops->set(t->device.backend, GHP_QUEUE_COMPUTE, bank->begin);
+    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, bank->begin);
 }
 
 void ghp_timeline_again(struct ghp_timeline *t, int b)
 {
-    t->banks[b].checked = t->program->n_instrs + 1; /* whoever plays tapes waits for their end */
+    t->banks[b].checked = t->program->n_instrs + 1; /* whoever plays graphs waits for their end */
 }
 
 enum ghp_status ghp_timeline_end(struct ghp_timeline *t, int b)
 {
-    return t->device.ops->set(t->device.backend, GHP_QUEUE_COMPUTE, t->banks[b].end);
+    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, t->banks[b].end);
 }
 
 enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
@@ -111,7 +111,7 @@ enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
 
     if (m->start == NULL) return GHP_OK;
     m->started = true;
-    return t->device.ops->set(t->device.backend, queue_of(t, i), m->start);
+    return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->start);
 }
 
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
@@ -119,7 +119,7 @@ enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
     struct moments *m = &t->banks[b].of[i];
 
     m->finished = true;
-    return t->device.ops->set(t->device.backend, queue_of(t, i), m->finish);
+    return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->finish);
 }
 
 enum ghp_status ghp_timeline_pending(struct ghp_timeline *t, int b, int *instr)
@@ -130,43 +130,43 @@ enum ghp_status ghp_timeline_pending(struct ghp_timeline *t, int b, int *instr)
 
     while (passed && bank->checked <= n) {
         bool end = bank->checked == n;
-        struct ghp_mark *mark = end ? bank->end : bank->of[bank->checked].finish;
+        struct ghp_device_event *event = end ? bank->end : bank->of[bank->checked].finish;
 
         if (end || bank->of[bank->checked].finished)
-            GHP_TRY(t->device.ops->passed(t->device.backend, mark, &passed));
+            GHP_TRY(t->device.ops->query_event(t->device.backend, event, &passed));
         if (passed) bank->checked++;
     }
     *instr = bank->checked <= n ? bank->checked : -1;
     return GHP_OK;
 }
 
-/* Seconds from the step's begin to a mark. */
+/* Seconds from the step's begin to an event. */
 static enum ghp_status since_begin(const struct ghp_timeline *t, const struct bank *bank,
-                                   struct ghp_mark *mark, double *seconds)
+                                   struct ghp_device_event *event, double *seconds)
 {
-    return t->device.ops->between(t->device.backend, bank->begin, mark, seconds);
+    return t->device.ops->elapsed(t->device.backend, bank->begin, event, seconds);
 }
 
-enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_stopwatch *watch)
+enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_step_timer *timer)
 {
     struct bank *bank = &t->banks[b];
-    double before_s = 0, step_s = 0; /* where the compute queue was done last */
+    double before_s = 0, step_s = 0; /* where the compute stream was done last */
 
-    ghp_stopwatch_begin(watch);
+    ghp_step_timer_begin(timer);
     for (int i = 0; i < t->program->n_instrs; i++) {
         const struct moments *m = &bank->of[i];
-        struct ghp_lap lap = {.step = ghp_stopwatch_step(watch), .start_s = before_s};
+        struct ghp_instr_timing timing = {.step = ghp_step_timer_step(timer), .start_s = before_s};
 
         if (!m->finished) continue;
-        if (m->started) GHP_TRY(since_begin(t, bank, m->start, &lap.start_s));
-        GHP_TRY(since_begin(t, bank, m->finish, &lap.finish_s));
-        if (queue_of(t, i) == GHP_QUEUE_COMPUTE) {
-            ghp_stopwatch_wait(watch, i, lap.start_s - before_s);
-            before_s = lap.finish_s;
+        if (m->started) GHP_TRY(since_begin(t, bank, m->start, &timing.start_s));
+        GHP_TRY(since_begin(t, bank, m->finish, &timing.finish_s));
+        if (stream_of(t, i) == GHP_DEVICE_STREAM_COMPUTE) {
+            ghp_step_timer_wait(timer, i, timing.start_s - before_s);
+            before_s = timing.finish_s;
         }
-        ghp_stopwatch_lap(watch, i, lap);
+        ghp_step_timer_record(timer, i, timing);
     }
     GHP_TRY(since_begin(t, bank, bank->end, &step_s));
-    ghp_stopwatch_end_after(watch, step_s);
+    ghp_step_timer_end_after(timer, step_s);
     return GHP_OK;
 }

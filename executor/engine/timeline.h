@@ -1,10 +1,10 @@
-/* executor/engine/timeline.h - when a step's instructions ran in a device's queues.
+/* executor/engine/timeline.h - when a step's instructions ran in a device's streams.
  *
- * The host only enqueues, so its clock says nothing: a timed mark stands behind every instruction, and before those that
- * wait or run in the communication queue. Two *banks* of marks, for the step that is being done and the one that is being
- * enqueued meanwhile; laps are taken when a step's marks are all passed.
+ * The host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and before those that
+ * wait or run in the communication stream. Two *banks* of events, for the step that is being done and the one that is being
+ * enqueued meanwhile; timings are taken when a step's events are all passed.
  *
- * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a queue. */
+ * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a stream. */
 #ifndef GHP_EXECUTOR_ENGINE_TIMELINE_H
 #define GHP_EXECUTOR_ENGINE_TIMELINE_H
 
@@ -23,17 +23,17 @@ void ghp_timeline_close(struct ghp_timeline *timeline); /* accepts NULL */
 /* Begin and end of the compute stream's step. */
 enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int bank);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int bank);
-/* In place of begin where the bank's whole step is played again from a tape. */
+/* In place of begin where the bank's whole step is played again from a graph. */
 void ghp_timeline_again(struct ghp_timeline *timeline, int bank);
-/* Around instruction i, in the queue of its stream. Compute instructions without anything to wait for need no start. */
+/* Around instruction i, in the stream of its stream. Compute instructions without anything to wait for need no start. */
 enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int bank, int i);
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int bank, int i);
 
-/* The next mark of the bank's step that is not passed yet: its instruction, n_instrs for the end, -1: all are passed. */
+/* The next event of the bank's step that is not passed yet: its instruction, n_instrs for the end, -1: all are passed. */
 enum ghp_status ghp_timeline_pending(struct ghp_timeline *timeline, int bank, int *instr);
 
-/* One step of the stopwatch: the laps of all instructions that ran, and the step's length. */
+/* One step of the step timer: the timings of all instructions that ran, and the step's length. */
 enum ghp_status ghp_timeline_take(struct ghp_timeline *timeline, int bank,
-                                  struct ghp_stopwatch *watch);
+                                  struct ghp_step_timer *timer);
 
 #endif

@@ -13,15 +13,15 @@
 static enum ghp_status lower(struct ghp_worker *w)
 {
     struct ghp_lowering how = {.model = w->work.model,
-                               .extent = w->work.extent,
+                               .problem = w->work.problem,
                                .element_bytes = w->work.element_bytes,
                                .bucket_bytes = w->work.bucket_bytes,
                                .staging = w->work.staging,
-                               .blocked = w->work.blocked,
+                               .nchw16c = w->work.nchw16c,
                                .scratch = ghp_kernels_scratch(&w->kernels),
                                .forward_only = w->work.lender != NULL,
-                               .samples_ahead =
-                                   w->work.samples_ahead && ghp_team_device(&w->team).ops == NULL};
+                               .prefetch =
+                                   w->work.prefetch && ghp_exec_context_device(&w->exec).ops == NULL};
 
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
@@ -33,11 +33,11 @@ static enum ghp_status make_tables(struct ghp_worker *w)
 
     w->kernel = ghp_alloc(n, sizeof(*w->kernel));
     w->order = ghp_alloc(n, sizeof(*w->order));
-    w->absorbed = ghp_alloc(n, sizeof(*w->absorbed));
+    w->fused = ghp_alloc(n, sizeof(*w->fused));
     w->bias = ghp_alloc(n, sizeof(*w->bias));
-    w->gate = ghp_alloc(n, sizeof(*w->gate));
+    w->relu_mask = ghp_alloc(n, sizeof(*w->relu_mask));
     w->add = ghp_alloc(n, sizeof(*w->add));
-    if (w->order == NULL || w->absorbed == NULL || w->bias == NULL || w->gate == NULL ||
+    if (w->order == NULL || w->fused == NULL || w->bias == NULL || w->relu_mask == NULL ||
         w->add == NULL)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++) {
@@ -51,19 +51,19 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->updates = ghp_alloc(n * GHP_MAX_PARAMS, sizeof(*w->updates));
     w->origin = ghp_alloc(n, sizeof(*w->origin));
     w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
-    w->parcel = ghp_alloc(n, sizeof(*w->parcel));
-    w->parcel_instr = ghp_alloc(n, sizeof(*w->parcel_instr));
-    w->parcels = ghp_alloc(n, sizeof(*w->parcels));
-    if (w->parcel == NULL || w->parcel_instr == NULL || w->parcels == NULL) return GHP_NO_MEMORY();
-    w->blocked = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->blocked));
+    w->message = ghp_alloc(n, sizeof(*w->message));
+    w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
+    w->messages = ghp_alloc(n, sizeof(*w->messages));
+    if (w->message == NULL || w->message_instr == NULL || w->messages == NULL) return GHP_NO_MEMORY();
+    w->nchw16c = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->nchw16c));
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
-        w->updates == NULL || w->origin == NULL || w->address == NULL || w->blocked == NULL)
+        w->updates == NULL || w->origin == NULL || w->address == NULL || w->nchw16c == NULL)
         return GHP_NO_MEMORY();
-    const struct ghp_formats_said said = {w->work.model, w->work.blocked};
+    const struct ghp_memory_format_request said = {w->work.model, w->work.nchw16c};
 
-    GHP_TRY(ghp_formats_choose(&w->program, &w->kernels, said.blocked != NULL ? &said : NULL,
-                               w->blocked));
-    return ghp_stopwatch_open(w->program.n_instrs, &w->watch);
+    GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels, said.nchw16c != NULL ? &said : NULL,
+                               w->nchw16c));
+    return ghp_step_timer_open(w->program.n_instrs, &w->timer);
 }
 
 static int64_t scratch_of(const struct ghp_worker *w, int i)
@@ -95,21 +95,21 @@ static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
     const int taken[] = {epilogue.bias, epilogue.relu, epilogue.stats, epilogue.add};
 
     for (size_t t = 0; t < sizeof taken / sizeof taken[0]; t++)
-        if (taken[t] >= 0) w->absorbed[taken[t]] = true;
+        if (taken[t] >= 0) w->fused[taken[t]] = true;
     if (epilogue.bias >= 0) w->bias[i] = ghp_worker_instr(w, epilogue.bias)->at.w[0];
     if (epilogue.update >= 0) swap(w, i, epilogue.update);
     w->add[i] = epilogue.add;
     if (epilogue.add >= 0) swap(w, i, epilogue.add);
 }
 
-/* A kernel with what goes along; NULL where the backend has none that the instruction's scratch holds. */
-static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_formats formats,
+/* A kernel with what is fused; NULL where the backend has none that the instruction's scratch holds. */
+static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_memory_format memory_formats,
                                   struct ghp_kernel **fused)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, formats, fused));
-    if (*fused != NULL && w->team.backend_ops->scratch_bytes(*fused) > scratch_of(w, i))
+    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, memory_formats, fused));
+    if (*fused != NULL && w->exec.backend_ops->scratch_bytes(*fused) > scratch_of(w, i))
         *fused = NULL;
     return GHP_OK;
 }
@@ -117,17 +117,17 @@ static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_format
 /* Takes what follows the instruction along. */
 static enum ghp_status fuse_instr(struct ghp_worker *w, int i)
 {
-    const struct ghp_backend_ops *ops = w->team.backend_ops;
+    const struct ghp_backend_ops *ops = w->exec.backend_ops;
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_epilogue epilogue = ghp_fuse_find(&w->program, w->work.model, i);
-    struct ghp_formats formats =
-        ghp_fuse_formats(ghp_formats_of(&w->program, instr, &w->kernels, w->blocked), epilogue);
+    struct ghp_memory_format memory_formats =
+        ghp_fuse_memory_format(ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c), epilogue);
     struct ghp_kernel *fused = NULL;
 
-    if (!ghp_formats_fused(formats) ||
-        !ghp_formats_fuses(ops, w->team.backend, instr->local.op, instr->pass))
+    if (!ghp_memory_format_fused(memory_formats) ||
+        !ghp_memory_format_fuses(ops, w->exec.backend, instr->local.op, instr->pass))
         return GHP_OK;
-    GHP_TRY(find_fused(w, i, formats, &fused));
+    GHP_TRY(find_fused(w, i, memory_formats, &fused));
     if (fused == NULL) return GHP_OK;
     w->kernel[i] = fused;
     absorb(w, i, epilogue);
@@ -139,47 +139,47 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
 {
     const struct ghp_prologue prologue = ghp_fuse_find_back(&w->program, w->work.model, i);
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    bool relu = prologue.relu >= 0 && !w->absorbed[prologue.relu]; /* else a sum has it */
+    bool relu = prologue.relu >= 0 && !w->fused[prologue.relu]; /* else a sum has it */
     struct ghp_kernel *stats = NULL, *data = NULL;
-    struct ghp_formats formats;
+    struct ghp_memory_format memory_formats;
 
     if (!(relu || prologue.own) ||
-        !ghp_formats_fuses(w->team.backend_ops, w->team.backend, instr->local.op, instr->pass))
+        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op, instr->pass))
         return GHP_OK;
-    formats = ghp_formats_of(&w->program, instr, &w->kernels, w->blocked);
-    formats.relu = relu;
-    formats.stats = prologue.own;
-    GHP_TRY(find_fused(w, i, formats, &data));
-    if (!prologue.own) GHP_TRY(find_fused(w, prologue.stats, formats, &stats));
+    memory_formats = ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c);
+    memory_formats.relu = relu;
+    memory_formats.stats = prologue.own;
+    GHP_TRY(find_fused(w, i, memory_formats, &data));
+    if (!prologue.own) GHP_TRY(find_fused(w, prologue.stats, memory_formats, &stats));
     if (data == NULL || (stats == NULL && !prologue.own)) return GHP_OK;
     w->kernel[i] = data;
-    if (relu) w->absorbed[prologue.relu] = true;
+    if (relu) w->fused[prologue.relu] = true;
     if (!prologue.own) {
         w->kernel[prologue.stats] = stats;
         return GHP_OK;
     }
-    w->absorbed[prologue.stats] = true;
+    w->fused[prologue.stats] = true;
     swap(w, i, prologue.stats);
     return GHP_OK;
 }
 
 /* The ReLU before a max pool; instruction i is the pool's backward pass. */
-static enum ghp_status fuse_gate(struct ghp_worker *w, int i)
+static enum ghp_status fuse_relu_mask(struct ghp_worker *w, int i)
 {
-    const struct ghp_gate gate = ghp_fuse_find_gate(&w->program, w->work.model, i);
-    const struct ghp_instr *forward = ghp_worker_instr(w, gate.forward < 0 ? 0 : gate.forward);
+    const struct ghp_relu_mask relu_mask = ghp_fuse_find_relu_mask(&w->program, w->work.model, i);
+    const struct ghp_instr *forward = ghp_worker_instr(w, relu_mask.forward < 0 ? 0 : relu_mask.forward);
     struct ghp_kernel *fused = NULL;
-    struct ghp_formats formats;
+    struct ghp_memory_format memory_formats;
 
-    if (gate.relu < 0 ||
-        !ghp_formats_fuses(w->team.backend_ops, w->team.backend, forward->local.op, forward->pass))
+    if (relu_mask.relu < 0 ||
+        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, forward->local.op, forward->pass))
         return GHP_OK;
-    formats = ghp_formats_of(&w->program, forward, &w->kernels, w->blocked);
-    formats.relu = true;
-    GHP_TRY(find_fused(w, gate.forward, formats, &fused));
+    memory_formats = ghp_memory_format_of(&w->program, forward, &w->kernels, w->nchw16c);
+    memory_formats.relu = true;
+    GHP_TRY(find_fused(w, relu_mask.forward, memory_formats, &fused));
     if (fused == NULL) return GHP_OK;
-    w->kernel[gate.forward] = fused;
-    w->absorbed[gate.relu] = true;
+    w->kernel[relu_mask.forward] = fused;
+    w->fused[relu_mask.relu] = true;
     return GHP_OK;
 }
 
@@ -188,12 +188,12 @@ static void fuse_sum(struct ghp_worker *w, int i)
 {
     int relu = ghp_fuse_find_sum(&w->program, i);
 
-    w->gate[i] = -1;
-    if (relu < 0 || !ghp_formats_fuses(w->team.backend_ops, w->team.backend, GHP_OP_RELU,
+    w->relu_mask[i] = -1;
+    if (relu < 0 || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, GHP_OP_RELU,
                                        GHP_PASS_BACKWARD_DATA))
         return;
-    w->gate[i] = ghp_worker_instr(w, relu)->at.y;
-    w->absorbed[relu] = true;
+    w->relu_mask[i] = ghp_worker_instr(w, relu)->at.y;
+    w->fused[relu] = true;
 }
 
 static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
@@ -205,35 +205,35 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
              instr->backward ? ", backward" : "");
     if (instr->kind == GHP_INSTR_COMPUTE) {
         GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
-                                 ghp_formats_of(&w->program, instr, &w->kernels, w->blocked),
+                                 ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c),
                                  &w->kernel[i]));
-        GHP_ASSERT(w->team.backend_ops->scratch_bytes(w->kernel[i]) <= scratch_of(w, i));
+        GHP_ASSERT(w->exec.backend_ops->scratch_bytes(w->kernel[i]) <= scratch_of(w, i));
         GHP_TRY(fuse_instr(w, i));
         GHP_TRY(fuse_back(w, i));
-        GHP_TRY(fuse_gate(w, i));
+        GHP_TRY(fuse_relu_mask(w, i));
     }
     fuse_sum(w, i);
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
-    w->parcel[i] = -1;
+    w->message[i] = -1;
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
-    w->parcel[i] = w->n_parcels;
-    w->parcel_instr[w->n_parcels] = i;
-    return ghp_parcel_open(instr, w->work.rank, &w->parcels[w->n_parcels++]);
+    w->message[i] = w->n_messages;
+    w->message_instr[w->n_messages] = i;
+    return ghp_message_open(instr, w->work.rank, &w->messages[w->n_messages++]);
 }
 
 /* The instruction that waits for the metrics; where nothing is reduced, the loss of the first micro-batch. */
-static void choose_turning(struct ghp_worker *w)
+static void choose_metrics_boundary(struct ghp_worker *w)
 {
-    w->turning = -1;
-    for (int i = 0; i < w->program.n_instrs && w->turning < 0; i++) {
+    w->metrics_boundary = -1;
+    for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++) {
         int wait = ghp_worker_instr(w, i)->wait;
 
-        if (wait >= 0 && ghp_worker_instr(w, wait)->kind == GHP_INSTR_METRIC_REDUCE) w->turning = i;
+        if (wait >= 0 && ghp_worker_instr(w, wait)->kind == GHP_INSTR_METRIC_REDUCE) w->metrics_boundary = i;
     }
-    for (int i = 0; i < w->program.n_instrs && w->turning < 0; i++)
+    for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_COMPUTE &&
             ghp_worker_instr(w, i)->at.metrics >= 0)
-            w->turning = i;
+            w->metrics_boundary = i;
 }
 
 /* One communicator for each distinct (ranks, stream); every worker of a stage meets them in the same order. */
@@ -244,9 +244,9 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
 
         if (!ghp_instr_sends(instr)) continue;
         GHP_TRY(
-            w->team.carrier_ops->group(w->team.carrier, instr->ranks, instr->stream, &w->comm[i]));
+            w->exec.device_transport_ops->group(w->exec.device_transport, instr->ranks, instr->stream, &w->comm[i]));
     }
-    return w->program.seat.n_stages > 1 ? ghp_worker_open_mailbox(w) : GHP_OK;
+    return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
 
 static void choose_dropped(struct ghp_worker *w)
@@ -257,7 +257,7 @@ static void choose_dropped(struct ghp_worker *w)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_ALL_REDUCE) w->dropped = i;
 }
 
-enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
+enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
                                 struct ghp_worker **worker)
 {
     enum ghp_status status = GHP_OK;
@@ -265,11 +265,11 @@ enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_wo
 
     *worker = NULL;
     if (w == NULL) return GHP_NO_MEMORY();
-    w->team = ghp_team_complete(*team);
+    w->exec = ghp_exec_context_complete(*exec);
     w->work = *work;
     w->metrics = -1;
     w->arena.point = -1;
-    ghp_kernels_init(&w->kernels, team->backend_ops, team->backend, work->profile);
+    ghp_kernels_init(&w->kernels, exec->backend_ops, exec->backend, work->profile);
     GHP_TRY_GOTO(status, lower(w), fail);
     if (work->lender == NULL)
         GHP_TRY_GOTO(
@@ -280,7 +280,7 @@ enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_wo
     for (int i = 0; i < w->program.n_instrs; i++)
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
     choose_dropped(w);
-    choose_turning(w);
+    choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
     *worker = w;
     return GHP_OK;
@@ -302,10 +302,10 @@ struct ghp_load ghp_worker_load(const struct ghp_worker *w)
     const struct ghp_work *work = &w->work;
     const struct ghp_layer *input = &work->model->layers[0];
     int loss = work->model->n_layers - 1;
-    const struct ghp_seat *seat = &w->program.seat;
+    const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x =
-        ghp_seat_window(seat, ghp_split_layouts(work->splits[0]).y, input->out.c);
-    struct ghp_window_at l = ghp_seat_window(seat, ghp_split_layouts(work->splits[loss]).x,
+        ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out.c);
+    struct ghp_window_at l = ghp_placement_window(placement, ghp_split_layouts(work->splits[loss]).x,
                                              work->model->layers[loss].in.c);
 
     return (struct ghp_load){.first_image = x.first_sample,
@@ -321,37 +321,37 @@ struct ghp_load ghp_worker_load(const struct ghp_worker *w)
 }
 
 /* Transfers and further micro-batches work in host memory. */
-static enum ghp_status check_flight(const struct ghp_worker *w)
+static enum ghp_status check_in_flight(const struct ghp_worker *w)
 {
     if (w->work.staging == NULL) return GHP_OK;
     return GHP_FAIL(GHP_ERR_USAGE,
                     "backend '%s' runs plans of one stage and one micro-batch; plan with --roles "
                     "shared, or run on processors",
-                    w->team.backend_ops->name);
+                    w->exec.backend_ops->name);
 }
 
-static enum ghp_status open_flight(struct ghp_worker *w, bool communicates)
+static enum ghp_status open_in_flight(struct ghp_worker *w, bool communicates)
 {
     struct ghp_worker *lender = w->work.lender;
-    struct ghp_flight_plan plan = {.team = &w->team,
+    struct ghp_in_flight_plan plan = {.exec = &w->exec,
                                    .program = &w->program,
                                    .load = ghp_worker_load(w),
-                                   .lender = lender != NULL ? lender->flight : NULL,
-                                   .records = lender == NULL && w->work.fault == GHP_FAULT_NONE &&
-                                              !w->work.no_tape,
+                                   .lender = lender != NULL ? lender->in_flight : NULL,
+                                   .captures = lender == NULL && w->work.fault == GHP_FAULT_NONE &&
+                                              !w->work.no_graph,
                                    .label = label_of,
                                    .context = w};
 
     for (int i = 0; i < w->program.n_instrs; i++) /* all of them enqueue, or none is recorded */
-        if (w->comm[i] != NULL && !w->team.carrier_ops->queues) plan.records = false;
-    if (communicates && !w->team.carrier_ops->queues) plan.records = false;
-    return ghp_flight_open(&plan, &w->flight);
+        if (w->comm[i] != NULL && !w->exec.device_transport_ops->enqueues) plan.captures = false;
+    if (communicates && !w->exec.device_transport_ops->enqueues) plan.captures = false;
+    return ghp_in_flight_open(&plan, &w->in_flight);
 }
 
 static enum ghp_status open_arena(struct ghp_worker *w)
 {
     const struct ghp_worker *lender = w->work.lender;
-    struct ghp_device device = ghp_team_device(&w->team);
+    struct ghp_device device = ghp_exec_context_device(&w->exec);
 
     if (device.ops == NULL) return ghp_arena_open(&w->program, lender == NULL, &w->arena);
     return ghp_arena_open_on(device, &w->program, lender != NULL ? &lender->arena : NULL,
@@ -359,22 +359,22 @@ static enum ghp_status open_arena(struct ghp_worker *w)
 }
 
 /* The thread that makes samples, where the program has room for them. */
-static enum ghp_status open_ahead(struct ghp_worker *w)
+static enum ghp_status open_prefetch(struct ghp_worker *w)
 {
     struct ghp_load load = ghp_worker_load(w);
     int place = -1;
 
     for (int i = 0; i < w->program.n_buffers; i++)
-        if (w->program.buffers[i].role == GHP_ROLE_AHEAD) place = i;
+        if (w->program.buffers[i].buffer_kind == GHP_BUFFER_PREFETCH) place = i;
     if (place < 0) return GHP_OK;
-    w->next.samples = ghp_alloc((size_t)w->program.seat.micro_batch, sizeof(*w->next.samples));
-    return w->next.samples != NULL ? ghp_ahead_open(&load, w->address[place], &w->ahead)
+    w->next.samples = ghp_alloc((size_t)w->program.placement.micro_batch, sizeof(*w->next.samples));
+    return w->next.samples != NULL ? ghp_prefetch_open(&load, w->address[place], &w->prefetch)
                                    : GHP_NO_MEMORY();
 }
 
 enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
-    struct ghp_lane_work lane = {.jobs = w->program.n_instrs + 1,
+    struct ghp_comm_stream_work comm_stream = {.jobs = w->program.n_instrs + 1,
                                  .run = ghp_worker_reduce,
                                  .context = w,
                                  .late = w->work.reduces_late};
@@ -384,45 +384,45 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
         bool borrowed =
-            w->work.lender != NULL && (b->role == GHP_ROLE_WEIGHT || b->role == GHP_ROLE_STATE);
+            w->work.lender != NULL && (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
 
         w->address[i] = borrowed
-                            ? ghp_worker_tensor(w->work.lender, b->role, b->layer, b->slot, NULL)
+                            ? ghp_worker_tensor(w->work.lender, b->buffer_kind, b->layer, b->slot, NULL)
                             : ghp_arena_at(&w->arena, &w->program, i);
     }
     for (int i = 0; i < w->program.n_instrs; i++)
         communicates = communicates || ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM;
     if (w->arena.device.ops != NULL) {
-        GHP_TRY(check_flight(w));
-        GHP_TRY(open_flight(w, communicates));
+        GHP_TRY(check_in_flight(w));
+        GHP_TRY(open_in_flight(w, communicates));
     }
-    GHP_TRY(open_ahead(w));
-    if (communicates) GHP_TRY(ghp_lane_open(&w->team, &lane, &w->lane));
-    return ghp_worker_open_courier(w);
+    GHP_TRY(open_prefetch(w));
+    if (communicates) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
+    return ghp_worker_open_p2p_thread(w);
 }
 
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
-    ghp_courier_close(w->courier);
-    ghp_lane_close(w->lane);
-    ghp_flight_close(w->flight);
-    ghp_ahead_close(w->ahead);
-    for (int p = 0; p < w->n_parcels; p++)
-        ghp_parcel_close(&w->parcels[p]);
-    if (w->mailbox != NULL) w->team.transport_ops->empty(w->mailbox);
+    ghp_p2p_thread_close(w->p2p_thread);
+    ghp_comm_stream_close(w->comm_stream);
+    ghp_in_flight_close(w->in_flight);
+    ghp_prefetch_close(w->prefetch);
+    for (int p = 0; p < w->n_messages; p++)
+        ghp_message_close(&w->messages[p]);
+    if (w->channel != NULL) w->exec.transport_ops->channel_close(w->channel);
     ghp_arena_close(&w->arena);
-    ghp_stopwatch_close(w->watch);
+    ghp_step_timer_close(w->timer);
     free((int64_t *)(uintptr_t)w->next.samples);
-    free(w->parcels);
-    free(w->parcel_instr);
-    free(w->parcel);
+    free(w->messages);
+    free(w->message_instr);
+    free(w->message);
     free(w->address);
-    free(w->blocked);
+    free(w->nchw16c);
     free(w->order);
-    free(w->absorbed);
+    free(w->fused);
     free(w->bias);
-    free(w->gate);
+    free(w->relu_mask);
     free(w->add);
     free(w->origin);
     free(w->updates);
@@ -453,9 +453,9 @@ const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *w)
     return &w->arena;
 }
 
-const struct ghp_team *ghp_worker_team(const struct ghp_worker *w)
+const struct ghp_exec_context *ghp_worker_exec_context(const struct ghp_worker *w)
 {
-    return &w->team;
+    return &w->exec;
 }
 
 const struct ghp_work *ghp_worker_work(const struct ghp_worker *w)
@@ -463,33 +463,33 @@ const struct ghp_work *ghp_worker_work(const struct ghp_worker *w)
     return &w->work;
 }
 
-const struct ghp_seat *ghp_worker_seat(const struct ghp_worker *w)
+const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *w)
 {
-    return &w->program.seat;
+    return &w->program.placement;
 }
 
 bool ghp_worker_owns(const struct ghp_worker *w, int layer)
 {
-    return layer >= w->program.seat.first_layer && layer < w->program.seat.end_layer;
+    return layer >= w->program.placement.first_layer && layer < w->program.placement.end_layer;
 }
 
-struct ghp_ahead_count ghp_worker_made_ahead(const struct ghp_worker *w)
+struct ghp_prefetch_count ghp_worker_prefetched(const struct ghp_worker *w)
 {
-    return ghp_ahead_counted(w->ahead);
+    return ghp_prefetch_counted(w->prefetch);
 }
 
-struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *w)
+struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 {
-    return w->watch;
+    return w->timer;
 }
 
-void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int slot,
+void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,
                         int64_t *elements)
 {
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
 
-        if (b->role != role || b->layer != layer || b->slot != slot) continue;
+        if (b->buffer_kind != buffer_kind || b->layer != layer || b->slot != slot) continue;
         if (elements != NULL) *elements = b->elements;
         return w->address[i];
     }
@@ -499,9 +499,9 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_role role, int layer, int
 bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
 {
     struct ghp_local local =
-        ghp_local_of(w->work.model, layer, w->work.splits[layer], w->program.seat.extent);
+        ghp_local_of(w->work.model, layer, w->work.splits[layer], w->program.placement.problem);
 
-    return ghp_formats_weights(w->team.backend_ops, w->team.backend, &local);
+    return ghp_memory_format_weights(w->exec.backend_ops, w->exec.backend, &local);
 }
 
 void ghp_worker_rest(struct ghp_worker *w)

@@ -18,14 +18,14 @@
 #include "executor/data/data.h"
 #include "executor/engine/fault.h"
 #include "executor/platform/step_timer.h"
-#include "executor/transport/team.h"
+#include "executor/transport/exec_context.h"
 
 struct ghp_worker;
 
 struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer */
-    struct ghp_extent extent;
+    struct ghp_problem problem;
     int rank;          /* in the extent; a lone worker is rank 0 of 1 */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     int64_t bucket_bytes;
@@ -34,14 +34,14 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
     const bool
-        *blocked; /* one a layer: whether its output lies blocked; NULL: the executor's own rule */
+        *nchw16c; /* one a layer: whether its output lies blocked; NULL: the executor's own rule */
     /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
     int threads;               /* that make samples; 0: one */
-    bool samples_ahead;        /* on a processor: the next samples are made while a step runs */
-    bool no_tape;              /* on a device: each step is enqueued anew */
-    bool reduces_late;         /* on a processor: no thread reduces beside the step (lane.h) */
+    bool prefetch;        /* on a processor: the next samples are made while a step runs */
+    bool no_graph;              /* on a device: each step is enqueued anew */
+    bool reduces_late;         /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
 struct ghp_step {          /* one pass over one global batch */
@@ -67,10 +67,10 @@ struct ghp_result { /* of one step, over the whole global batch */
  *           failures
  * Local
  * Tested    tests/executor/engine/test_worker.c */
-enum ghp_status ghp_worker_open(const struct ghp_team *team, const struct ghp_work *work,
+enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
                                 struct ghp_worker **worker);
 
-/* The communicators of the program's instructions, and a mailbox between stages. Collective over all workers of the extent. */
+/* The communicators of the program's instructions, and a channel between stages. Collective over all workers of the extent. */
 enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
 
 /* The arena, and the threads of communication and transfers. Local. */
@@ -94,7 +94,7 @@ enum ghp_hints { GHP_HINTS_NONE, GHP_HINTS_BEFORE, GHP_HINTS_AFTER };
 enum ghp_hints ghp_worker_hints(const struct ghp_worker *worker);
 void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
 /* Samples that steps loaded so far, and how many of them were made ahead. */
-struct ghp_ahead_count ghp_worker_made_ahead(const struct ghp_worker *worker);
+struct ghp_prefetch_count ghp_worker_prefetched(const struct ghp_worker *worker);
 
 /* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */
 enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
@@ -108,18 +108,18 @@ bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *resul
 
 const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
 const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *worker);
-const struct ghp_team *ghp_worker_team(const struct ghp_worker *worker);
+const struct ghp_exec_context *ghp_worker_exec_context(const struct ghp_worker *worker);
 const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
 /* Its place among the stages. */
-const struct ghp_seat *ghp_worker_seat(const struct ghp_worker *worker);
+const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *worker);
 /* Whether it owns the layer. */
 bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction; settle or flush before reading. */
-struct ghp_stopwatch *ghp_worker_stopwatch(struct ghp_worker *worker);
+struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT, WEIGHT_GRADIENT,
  * MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the program has none. */
-void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_role role, int layer, int slot,
+void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer, int slot,
                         int64_t *elements);
 
 /* Whether a layer's weights, their gradients and momentum lie blocked (executor/state/weight_blocks.h). */

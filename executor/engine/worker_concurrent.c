@@ -1,6 +1,6 @@
-/* executor/engine/worker_concurrent.c - what runs beside the compute stream: reductions on the lane, parcels with the courier.
+/* executor/engine/worker_concurrent.c - what runs beside the compute stream: reductions on the communication stream, messages with the point-to-point thread.
  *
- * On a device reductions are enqueued in its communication queue, and marks take the place of the clock. */
+ * On a device reductions are enqueued in its communication stream, and marks take the place of the clock. */
 #include "executor/engine/worker_private.h"
 #include "core/base/clock.h"
 
@@ -17,8 +17,8 @@ enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t by
                                 .scratch = w->address[instr->at.scratch],
                                 .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
 
-    w->team.carrier_ops->label(w->comm[i], w->label[i]);
-    return w->team.carrier_ops->all_reduce(w->comm[i], &sum);
+    w->exec.device_transport_ops->label(w->comm[i], w->label[i]);
+    return w->exec.device_transport_ops->all_reduce(w->comm[i], &sum);
 }
 
 static enum ghp_status reduce(struct ghp_worker *w, int i)
@@ -30,93 +30,93 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
                                                      : GHP_OK;
 }
 
-/* On a device: in its communication queue, by marks in place of the clock. */
+/* On a device: in its communication stream, by marks in place of the clock. */
 static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
 {
     int bank = w->origin[i].bank;
 
-    GHP_TRY(ghp_flight_start(w->flight, bank, i));
+    GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
     GHP_TRY(reduce(w, i));
     if (ghp_worker_instr(w, i)->kind == GHP_INSTR_METRIC_REDUCE)
-        GHP_TRY(ghp_flight_metrics(w->flight, bank, GHP_QUEUE_COMM, w->address[w->metrics]));
-    return ghp_flight_finish(w->flight, bank, i);
+        GHP_TRY(ghp_in_flight_metrics(w->in_flight, bank, GHP_DEVICE_STREAM_COMM, w->address[w->metrics]));
+    return ghp_in_flight_finish(w->in_flight, bank, i);
 }
 
-/* On the lane: on its thread, or at once where the carrier enqueues. */
+/* On the communication stream: on its thread, or at once where the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *context, int i)
 {
     struct ghp_worker *w = context;
     double origin_s = w->origin[i].start_s;
-    struct ghp_lap lap = {.step = w->origin[i].step, .start_s = ghp_now_s() - origin_s};
+    struct ghp_instr_timing timing = {.step = w->origin[i].step, .start_s = ghp_now_s() - origin_s};
 
-    if (w->flight != NULL) return enqueue_reduce(w, i);
+    if (w->in_flight != NULL) return enqueue_reduce(w, i);
     GHP_TRY(reduce(w, i));
-    lap.finish_s = ghp_now_s() - origin_s;
-    ghp_stopwatch_lap(w->watch, i, lap);
+    timing.finish_s = ghp_now_s() - origin_s;
+    ghp_step_timer_record(w->timer, i, timing);
     return GHP_OK;
 }
 
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
 {
-    double begin_s = ghp_stopwatch_start_s(w->watch);
+    double begin_s = ghp_step_timer_start_s(w->timer);
 
-    w->origin[i] = (struct ghp_origin){.step = ghp_stopwatch_step(w->watch),
+    w->origin[i] = (struct ghp_origin){.step = ghp_step_timer_step(w->timer),
                                        .start_s = begin_s,
                                        .posted_s = ghp_now_s() - begin_s,
-                                       .bank = w->flight != NULL ? ghp_flight_bank(w->flight) : 0};
-    if (w->parcel[i] < 0) return ghp_lane_post(w->lane, i);
-    ghp_courier_post(w->courier, w->parcel[i]);
+                                       .bank = w->in_flight != NULL ? ghp_in_flight_bank(w->in_flight) : 0};
+    if (w->message[i] < 0) return ghp_comm_stream_post(w->comm_stream, i);
+    ghp_p2p_thread_post(w->p2p_thread, w->message[i]);
     return GHP_OK;
 }
 
 /* On the transfer thread. */
-static void note_parcel(void *context, int parcel)
+static void note_message(void *context, int message)
 {
     struct ghp_worker *w = context;
-    int i = w->parcel_instr[parcel];
+    int i = w->message_instr[message];
     const struct ghp_origin *origin = &w->origin[i];
 
-    ghp_stopwatch_lap(w->watch, i,
-                      (struct ghp_lap){.step = origin->step,
+    ghp_step_timer_record(w->timer, i,
+                      (struct ghp_instr_timing){.step = origin->step,
                                        .start_s = origin->posted_s,
                                        .finish_s = ghp_now_s() - origin->start_s});
 }
 
-static const char *parcel_name(void *context, int parcel)
+static const char *message_name(void *context, int message)
 {
     const struct ghp_worker *w = context;
 
-    return w->label[w->parcel_instr[parcel]];
+    return w->label[w->message_instr[message]];
 }
 
-enum ghp_status ghp_worker_open_mailbox(struct ghp_worker *w)
+enum ghp_status ghp_worker_open_channel(struct ghp_worker *w)
 {
     int slots = 0;
 
-    for (int p = 0; p < w->n_parcels; p++)
-        slots += w->parcels[p].n;
-    return w->team.transport_ops->mail(w->team.transport, slots, &w->mailbox);
+    for (int p = 0; p < w->n_messages; p++)
+        slots += w->messages[p].n;
+    return w->exec.transport_ops->channel_open(w->exec.transport, slots, &w->channel);
 }
 
-/* The parcels at their addresses, and the thread that carries them. */
-enum ghp_status ghp_worker_open_courier(struct ghp_worker *w)
+/* The messages at their addresses, and the thread that carries them. */
+enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w)
 {
-    struct ghp_courier_job job = {.ops = w->team.transport_ops,
-                                  .transport = w->team.transport,
-                                  .mailbox = w->mailbox,
-                                  .parcels = w->parcels,
-                                  .n = w->n_parcels,
-                                  .done = note_parcel,
-                                  .name = parcel_name,
+    struct ghp_p2p_thread_job job = {.ops = w->exec.transport_ops,
+                                  .transport = w->exec.transport,
+                                  .channel = w->channel,
+                                  .messages = w->messages,
+                                  .n = w->n_messages,
+                                  .done = note_message,
+                                  .name = message_name,
                                   .context = w};
 
-    for (int p = 0; p < w->n_parcels; p++) {
-        const struct ghp_instr *instr = ghp_worker_instr(w, w->parcel_instr[p]);
-        int tensor = w->parcels[p].receives ? instr->at.y : instr->at.x[0];
+    for (int p = 0; p < w->n_messages; p++) {
+        const struct ghp_instr *instr = ghp_worker_instr(w, w->message_instr[p]);
+        int tensor = w->messages[p].receives ? instr->at.y : instr->at.x[0];
         void *scratch = instr->at.scratch >= 0 ? w->address[instr->at.scratch] : NULL;
 
-        ghp_parcel_place(&w->parcels[p], w->address[tensor], scratch);
+        ghp_message_place(&w->messages[p], w->address[tensor], scratch);
     }
-    return w->n_parcels > 0 ? ghp_courier_open(&job, &w->courier) : GHP_OK;
+    return w->n_messages > 0 ? ghp_p2p_thread_open(&job, &w->p2p_thread) : GHP_OK;
 }

@@ -12,12 +12,12 @@
 static struct ghp_supply micro_batch_of(const struct ghp_worker *w, const struct ghp_step *step,
                                         int micro)
 {
-    const struct ghp_seat *seat = &w->program.seat;
+    const struct ghp_placement *placement = &w->program.placement;
 
     return (struct ghp_supply){.data = step->data,
                                .set = step->set,
-                               .samples = step->samples + micro * seat->micro_batch,
-                               .n = seat->micro_batch,
+                               .samples = step->samples + micro * placement->micro_batch,
+                               .n = placement->micro_batch,
                                .step = step->index};
 }
 
@@ -29,9 +29,9 @@ static void begin_next(struct ghp_worker *w, const struct ghp_instr *instr)
     if (after < ghp_staging_micro_batches(w->work.staging)) {
         struct ghp_supply supply = micro_batch_of(w, &w->step, after);
 
-        ghp_ahead_hint(w->ahead, &supply);
+        ghp_prefetch_hint(w->prefetch, &supply);
     } else if (w->has_next) {
-        ghp_ahead_hint(w->ahead, &w->next);
+        ghp_prefetch_hint(w->prefetch, &w->next);
         w->has_next = false;
     }
 }
@@ -41,9 +41,9 @@ static enum ghp_status load_images(struct ghp_worker *w, const struct ghp_instr 
 {
     void *images = w->address[instr->at.y];
 
-    if (w->ahead == NULL)
+    if (w->prefetch == NULL)
         return ghp_samples_images(load, supply, (struct ghp_range){0, load->images}, images);
-    GHP_TRY(ghp_ahead_take(w->ahead, supply, images));
+    GHP_TRY(ghp_prefetch_take(w->prefetch, supply, images));
     begin_next(w, instr);
     return GHP_OK;
 }
@@ -54,50 +54,50 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
     struct ghp_load load = ghp_worker_load(w);
     struct ghp_supply supply = micro_batch_of(w, &w->step, instr->micro);
 
-    if (w->flight != NULL)
-        return ghp_flight_load(w->flight, w->address[instr->at.y], w->address[instr->at.labels]);
+    if (w->in_flight != NULL)
+        return ghp_in_flight_load(w->in_flight, w->address[instr->at.y], w->address[instr->at.labels]);
     if (instr->at.y >= 0) GHP_TRY(load_images(w, instr, &load, &supply));
     return instr->at.labels >= 0 ? ghp_samples_labels(&load, &supply, w->address[instr->at.labels])
                                  : GHP_OK;
 }
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
-static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_call *call)
+static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
     const struct ghp_layer *layer = &w->work.model->layers[ghp_worker_instr(w, i)->layer];
     struct ghp_split before = w->work.splits[layer->inputs[0]];
 
     if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
-    call->at.x[0] = call->at.y;
-    for (int again = 1; again < before.degree; again++)
-        GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
+    args->at.x[0] = args->at.y;
+    for (int again = 1; again < before.tp_size; again++)
+        GHP_TRY(w->exec.backend_ops->run(w->kernel[i], args));
     return GHP_OK;
 }
 
 /* Without a reduction of the metrics they are complete behind the loss. */
-static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_call *call)
+static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_kernel_arguments *args)
 {
-    GHP_TRY(w->team.backend_ops->run(w->kernel[i], call));
-    if (w->flight == NULL || ghp_worker_instr(w, i)->wait >= 0) return GHP_OK;
-    return ghp_flight_metrics(w->flight, ghp_flight_bank(w->flight), GHP_QUEUE_COMPUTE,
+    GHP_TRY(w->exec.backend_ops->run(w->kernel[i], args));
+    if (w->in_flight == NULL || ghp_worker_instr(w, i)->wait >= 0) return GHP_OK;
+    return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight), GHP_DEVICE_STREAM_COMPUTE,
                               w->address[w->metrics]);
 }
 
 /* The sums of all ghost batches' statistics, at the start of the scratch. */
-static enum ghp_status sum_ghosts(struct ghp_worker *w, const struct ghp_instr *instr,
-                                  struct ghp_call *call)
+static enum ghp_status sum_ghost_batches(struct ghp_worker *w, const struct ghp_instr *instr,
+                                  struct ghp_kernel_arguments *args)
 {
-    const struct ghp_numbers sums = {2 * instr->local.c, sizeof(double)};
-    double *sum = call->at.scratch;
+    const struct ghp_buffer_extent sums = {2 * instr->local.c, sizeof(double)};
+    double *sum = args->at.scratch;
 
     GHP_TRY(ghp_device_copy(
-        w->arena.device, GHP_QUEUE_COMPUTE,
-        (struct ghp_copy){sum, call->at.stats, sums.n * sums.bytes, GHP_WAY_WITHIN}));
+        w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
+        (struct ghp_copy){sum, args->at.stats, sums.n * sums.bytes, GHP_COPY_ON_DEVICE}));
     for (int g = 1; g < instr->local.repeat; g++)
-        GHP_TRY(w->team.backend_ops->accumulate(w->team.backend, sum, call->at.stats + g * sums.n,
+        GHP_TRY(w->exec.backend_ops->accumulate(w->exec.backend, sum, args->at.stats + g * sums.n,
                                                 sums));
-    call->at.stats = sum;
-    call->at.scratch = (char *)call->at.scratch + ghp_instr_sums_bytes(instr);
+    args->at.stats = sum;
+    args->at.scratch = (char *)args->at.scratch + ghp_instr_sums_bytes(instr);
     return GHP_OK;
 }
 
@@ -107,55 +107,55 @@ static void *moved(const void *at, int64_t bytes)
 }
 
 /* A batch_norm pass over ghost batches: one after the other; their weight gradients come from the sums of all. */
-static enum ghp_status run_ghosts(struct ghp_worker *w, int i, const struct ghp_call *all)
+static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i, const struct ghp_kernel_arguments *all)
 {
     const struct ghp_local *local = &ghp_worker_instr(w, i)->local;
     int64_t e = w->work.element_bytes, tensor = ghp_local_in_elements(local) * e;
 
     for (int g = 0; g < local->repeat; g++) {
-        struct ghp_call call = *all;
+        struct ghp_kernel_arguments args = *all;
 
         for (int x = 0; x < GHP_MAX_INPUTS; x++)
-            call.at.x[x] = moved(all->at.x[x], g * tensor);
-        call.at.dx[0] = moved(all->at.dx[0], g * tensor);
-        call.at.y = moved(all->at.y, g * tensor);
-        call.at.dy = moved(all->at.dy, g * tensor);
-        call.at.saved = moved(all->at.saved, g * 2 * local->c * ghp_parameter_bytes((int)e));
-        call.at.stats = moved(all->at.stats, g * 2 * local->c * (int64_t)sizeof(double));
-        call.first_sample += g * local->n;
-        call.drift_adds = all->drift_adds || g > 0;
-        GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
+            args.at.x[x] = moved(all->at.x[x], g * tensor);
+        args.at.dx[0] = moved(all->at.dx[0], g * tensor);
+        args.at.y = moved(all->at.y, g * tensor);
+        args.at.dy = moved(all->at.dy, g * tensor);
+        args.at.saved = moved(all->at.saved, g * 2 * local->c * ghp_parameter_bytes((int)e));
+        args.at.stats = moved(all->at.stats, g * 2 * local->c * (int64_t)sizeof(double));
+        args.first_sample += g * local->n;
+        args.stats_delta_adds = all->stats_delta_adds || g > 0;
+        GHP_TRY(w->exec.backend_ops->run(w->kernel[i], &args));
     }
     return GHP_OK;
 }
 
 /* The sum's place for the result, and what is added to it. */
-static void take_addition(const struct ghp_worker *w, int i, struct ghp_call *call)
+static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
     const struct ghp_operands *add = &ghp_worker_instr(w, w->add[i])->at;
     const void *one = w->address[add->x[0]], *other = w->address[add->x[1]];
 
-    call->at.x[1] = one == call->at.y ? other : one;
-    call->at.y = w->address[add->y];
+    args->at.x[1] = one == args->at.y ? other : one;
+    args->at.y = w->address[add->y];
 }
 
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    struct ghp_call call = ghp_call_of(&w->work, &w->program.seat, instr, &w->step);
+    struct ghp_kernel_arguments args = ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
 
-    if (w->absorbed[i]) return GHP_OK;
-    call.at = ghp_call_tensors(instr, w->address);
-    if (w->bias[i] >= 0) call.at.w[1] = w->address[w->bias[i]];
-    if (w->add[i] >= 0) take_addition(w, i, &call);
-    if (w->flight != NULL) call.numbers = ghp_flight_numbers(w->flight);
-    if (instr->at.metrics >= 0) return run_loss(w, i, &call);
+    if (w->fused[i]) return GHP_OK;
+    args.at = ghp_kernel_arguments_tensors(instr, w->address);
+    if (w->bias[i] >= 0) args.at.w[1] = w->address[w->bias[i]];
+    if (w->add[i] >= 0) take_addition(w, i, &args);
+    if (w->in_flight != NULL) args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
+    if (instr->at.metrics >= 0) return run_loss(w, i, &args);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
-        return run_ghosts(w, i, &call);
-    if (instr->local.repeat > 1) GHP_TRY(sum_ghosts(w, instr, &call));
-    GHP_TRY(w->team.backend_ops->run(w->kernel[i], &call));
+        return run_ghost_batches(w, i, &args);
+    if (instr->local.repeat > 1) GHP_TRY(sum_ghost_batches(w, instr, &args));
+    GHP_TRY(w->exec.backend_ops->run(w->kernel[i], &args));
     if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
-        GHP_TRY(repeat_bias(w, i, &call));
+        GHP_TRY(repeat_bias(w, i, &args));
     return GHP_OK;
 }
 
@@ -163,24 +163,24 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
-    struct ghp_exchange exchange = {.instr = instr,
-                                    .extent = w->program.seat.extent,
-                                    .rank = w->program.seat.number,
+    struct ghp_reshard_job reshard = {.instr = instr,
+                                    .problem = w->program.placement.problem,
+                                    .rank = w->program.placement.number,
                                     .element_bytes = w->work.element_bytes,
-                                    .transport_ops = w->team.carrier_ops,
+                                    .transport_ops = w->exec.device_transport_ops,
                                     .comm = w->comm[i],
                                     .x = w->address[at->x[0]],
                                     .y = w->address[at->y],
-                                    .blocked = ghp_formats_sides(&w->program, instr, w->blocked),
+                                    .nchw16c = ghp_memory_format_sides(&w->program, instr, w->nchw16c),
                                     .device = w->arena.device};
 
-    if (at->scratch >= 0) exchange.scratch = w->address[at->scratch];
+    if (at->scratch >= 0) reshard.scratch = w->address[at->scratch];
     if (at->saved >= 0) {
-        exchange.receive = w->address[at->saved];
-        exchange.receive_bytes = w->program.buffers[at->saved].bytes;
+        reshard.receive = w->address[at->saved];
+        reshard.receive_bytes = w->program.buffers[at->saved].bytes;
     }
-    if (w->comm[i] != NULL) w->team.carrier_ops->label(w->comm[i], w->label[i]);
-    return ghp_exchange_run(&exchange);
+    if (w->comm[i] != NULL) w->exec.device_transport_ops->label(w->comm[i], w->label[i]);
+    return ghp_reshard_run(&reshard);
 }
 
 /* A further gradient of a tensor, or a further micro-batch's gradients of a layer's weights. */
@@ -188,12 +188,12 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
-    const struct ghp_numbers tensor = {ghp_local_in_elements(&instr->local), w->work.element_bytes};
+    const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local), w->work.element_bytes};
 
-    if (w->gate[i] >= 0)
-        return w->team.backend_ops->accumulate_gated(
-            w->team.backend, &(struct ghp_gated_sum){w->address[at->dy], w->address[at->x[0]],
-                                                     w->address[w->gate[i]], tensor});
+    if (w->relu_mask[i] >= 0)
+        return w->exec.backend_ops->accumulate_masked(
+            w->exec.backend, &(struct ghp_masked_sum){w->address[at->dy], w->address[at->x[0]],
+                                                     w->address[w->relu_mask[i]], tensor});
     if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)
@@ -205,10 +205,10 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
 static void keep_metrics(struct ghp_worker *w)
 {
-    int loss = w->work.model->n_layers - 1, degree = w->work.splits[loss].degree;
+    int loss = w->work.model->n_layers - 1, tp_size = w->work.splits[loss].tp_size;
 
-    if (w->program.seat.n_stages == 1) return;
-    if (ghp_worker_owns(w, loss) && w->program.seat.number % degree == 0) return;
+    if (w->program.placement.n_stages == 1) return;
+    if (ghp_worker_owns(w, loss) && w->program.placement.number % tp_size == 0) return;
     memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
 }
 
@@ -230,7 +230,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
-    case GHP_INSTR_WAIT: return ghp_courier_wait(w->courier, w->parcel[instr->after]);
+    case GHP_INSTR_WAIT: return ghp_p2p_thread_wait(w->p2p_thread, w->message[instr->after]);
     case GHP_INSTR_COUNT: break;
     }
     return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);

@@ -5,50 +5,50 @@
 #include "executor/engine/p2p_thread.h"
 #include "executor/engine/in_flight.h"
 #include "executor/engine/kernels.h"
-#include "executor/engine/lane.h"
+#include "executor/engine/comm_stream.h"
 #include "executor/engine/worker.h"
 
 enum { GHP_WORKER_LABEL_BYTES = 96 };
 
 struct ghp_origin {  /* of a job of another stream */
-    int64_t step;    /* of the stopwatch */
+    int64_t step;    /* of the step timer */
     double start_s;  /* of that step */
     double posted_s; /* after that */
     int bank;        /* of that step, on a device */
 };
 
 struct ghp_worker {
-    struct ghp_team team;
+    struct ghp_exec_context exec;
     struct ghp_work work;
     struct ghp_kernels kernels;
     struct ghp_program program;
     struct ghp_arena arena;
-    struct ghp_lane *lane;     /* NULL: nothing runs beside the compute stream */
-    struct ghp_flight *flight; /* NULL: tensors lie in host memory */
-    struct ghp_ahead *ahead;   /* NULL: samples are made when they are loaded */
+    struct ghp_comm_stream *comm_stream;     /* NULL: nothing runs beside the compute stream */
+    struct ghp_in_flight *in_flight; /* NULL: tensors lie in host memory */
+    struct ghp_prefetch *prefetch;   /* NULL: samples are made when they are loaded */
     struct ghp_supply next;    /* hinted for the step after the present one; samples owned */
     bool has_next;
-    struct ghp_stopwatch *watch;
+    struct ghp_step_timer *timer;
     struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
     int *order;     /* in which instructions run: the list's, but for what is fused (fuse.h) */
-    bool *absorbed; /* of each instruction: another does its work */
-    int *bias;      /* of each instruction: the buffer of the bias that it takes along, or -1 */
-    int *gate;      /* of each ACCUMULATE: the output of the ReLU that it takes along, or -1 */
-    int *add;       /* of each instruction: the addition that it takes along, or -1 */
+    bool *fused; /* of each instruction: another does its work */
+    int *bias;      /* of each instruction: the buffer of the bias that it fuses, or -1 */
+    int *relu_mask;      /* of each ACCUMULATE: the output of the ReLU that it fuses, or -1 */
+    int *add;       /* of each instruction: the addition that it fuses, or -1 */
     struct ghp_comm **comm;                /* of each instruction that sends, else NULL */
     char (*label)[GHP_WORKER_LABEL_BYTES]; /* of each instruction, for the watchdog */
     void **address;                        /* of each buffer */
-    bool *blocked;                         /* each buffer's format */
+    bool *nchw16c;                         /* each buffer's format */
     bool *updated;                         /* of each UPDATE: done in this step */
     struct ghp_update *updates;            /* those that run at once */
-    struct ghp_mailbox *mailbox;           /* NULL: no other stages */
-    struct ghp_courier *courier;
-    struct ghp_parcel *parcels; /* sends and receives, in list order */
-    int n_parcels;
-    int *parcel_instr; /* of each parcel */
-    int *parcel;       /* of each instruction, -1: it is none */
+    struct ghp_channel *channel;           /* NULL: no other stages */
+    struct ghp_p2p_thread *p2p_thread;
+    struct ghp_message *messages; /* sends and receives, in list order */
+    int n_messages;
+    int *message_instr; /* of each message */
+    int *message;       /* of each instruction, -1: it is none */
     int metrics;       /* buffer */
-    int turning;       /* instruction before which the last step's metrics are taken */
+    int metrics_boundary;       /* instruction before which the last step's metrics are taken */
     int dropped;       /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
     struct ghp_step step;      /* whose updates or result are pending, or that runs */
@@ -81,20 +81,20 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
 /* Buffer `sum` += buffer `more`. */
 enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
-                                      struct ghp_numbers numbers);
+                                      struct ghp_buffer_extent extent);
 /* The numbers of a buffer of weights' gradients or of statistics. */
-struct ghp_numbers ghp_worker_parameters(const struct ghp_worker *w, int buffer);
+struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer);
 
 /* ---- engine/worker_concurrent.c ---- */
 
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i);
-/* The lane's job: on its thread, or at once where the carrier enqueues. */
+/* The communication stream's job: on its thread, or at once where the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *worker, int i);
 /* Sums `bytes` of buffer `data` over the ranks of instruction i. */
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes);
-/* The mailbox between stages; the parcels at their addresses, and the thread that carries them. */
-enum ghp_status ghp_worker_open_mailbox(struct ghp_worker *w);
-enum ghp_status ghp_worker_open_courier(struct ghp_worker *w);
+/* The channel between stages; the messages at their addresses, and the thread that carries them. */
+enum ghp_status ghp_worker_open_channel(struct ghp_worker *w);
+enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w);
 
 #endif

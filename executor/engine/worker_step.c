@@ -19,23 +19,23 @@ void ghp_worker_take_result(struct ghp_worker *w, uint64_t step, const double *m
     w->has_result = true;
 }
 
-/* The compute stream goes on when the reduction that the instruction waits for is done. A tape begins with all of them
+/* The compute stream goes on when the reduction that the instruction waits for is done. A graph begins with all of them
  * done. */
 static enum ghp_status wait_for(struct ghp_worker *w, int i)
 {
-    bool joined = w->flight != NULL && ghp_flight_recording(w->flight);
+    bool joined = w->in_flight != NULL && ghp_in_flight_is_capturing(w->in_flight);
 
-    return i < 0 || w->lane == NULL || joined ? GHP_OK : ghp_lane_follow(w->lane, i);
+    return i < 0 || w->comm_stream == NULL || joined ? GHP_OK : ghp_comm_stream_wait(w->comm_stream, i);
 }
 
 /* The last step's metrics are complete: keeps them, and clears the sums for the next. */
 static enum ghp_status turn_metrics(struct ghp_worker *w, const struct ghp_step *previous)
 {
-    if (w->flight == NULL && w->result_pending) {
+    if (w->in_flight == NULL && w->result_pending) {
         ghp_worker_take_result(w, previous->index, w->address[w->metrics]);
         w->result_pending = false;
     }
-    return ghp_device_clear(w->arena.device, GHP_QUEUE_COMPUTE, w->address[w->metrics],
+    return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics],
                             GHP_METRIC_COUNT * sizeof(double));
 }
 
@@ -52,22 +52,22 @@ static enum ghp_status enter(struct ghp_worker *w, int i, struct moment *moment)
     ghp_arena_visit(&w->arena, &w->program, instr->point);
     GHP_TRY(wait_for(w, instr->wait));
     moment->start_s = ghp_now_s();
-    if (w->flight == NULL || instr->stream != GHP_STREAM_COMPUTE) return GHP_OK;
-    return ghp_flight_start(w->flight, ghp_flight_bank(w->flight), i);
+    if (w->in_flight == NULL || instr->stream != GHP_STREAM_COMPUTE) return GHP_OK;
+    return ghp_in_flight_start(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
 static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
 {
     bool here = ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE; /* else its job says when */
-    double begin = ghp_stopwatch_start_s(w->watch), now_s = ghp_now_s();
-    struct ghp_lap lap = {.step = ghp_stopwatch_step(w->watch),
+    double begin = ghp_step_timer_start_s(w->timer), now_s = ghp_now_s();
+    struct ghp_instr_timing timing = {.step = ghp_step_timer_step(w->timer),
                           .start_s = moment.start_s - begin,
                           .finish_s = now_s - begin};
 
-    if (w->flight != NULL)
-        return here ? ghp_flight_finish(w->flight, ghp_flight_bank(w->flight), i) : GHP_OK;
-    ghp_stopwatch_wait(w->watch, i, (here ? moment.start_s : now_s) - moment.before_s);
-    if (here) ghp_stopwatch_lap(w->watch, i, lap);
+    if (w->in_flight != NULL)
+        return here ? ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i) : GHP_OK;
+    ghp_step_timer_wait(w->timer, i, (here ? moment.start_s : now_s) - moment.before_s);
+    if (here) ghp_step_timer_record(w->timer, i, timing);
     return GHP_OK;
 }
 
@@ -81,7 +81,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
 
         if (instr->kind == GHP_INSTR_UPDATE && !w->updates_pending) continue;
         GHP_TRY(enter(w, i, &moment));
-        if (i == w->turning) GHP_TRY(turn_metrics(w, previous));
+        if (i == w->metrics_boundary) GHP_TRY(turn_metrics(w, previous));
         GHP_TRY(ghp_worker_run(w, i, previous));
         GHP_TRY(leave(w, i, moment));
     }
@@ -98,12 +98,12 @@ static enum ghp_status enqueue_step(void *context)
 {
     const struct enqueuing *e = context;
     struct ghp_worker *w = e->worker;
-    int bank = ghp_flight_bank(w->flight);
+    int bank = ghp_in_flight_bank(w->in_flight);
 
-    GHP_TRY(ghp_flight_start(w->flight, bank, GHP_WHOLE_STEP));
+    GHP_TRY(ghp_in_flight_start(w->in_flight, bank, GHP_WHOLE_STEP));
     GHP_TRY(run_step(w, e->previous));
-    if (w->lane != NULL && ghp_flight_records(w->flight)) GHP_TRY(ghp_lane_join(w->lane));
-    return ghp_flight_finish(w->flight, bank, GHP_WHOLE_STEP);
+    if (w->comm_stream != NULL && ghp_in_flight_captures(w->in_flight)) GHP_TRY(ghp_comm_stream_join(w->comm_stream));
+    return ghp_in_flight_finish(w->in_flight, bank, GHP_WHOLE_STEP);
 }
 
 static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_step *step)
@@ -111,23 +111,23 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
     return (struct ghp_supply){.data = step->data,
                                .set = step->set,
                                .samples = step->samples,
-                               .n = w->work.extent.global_batch,
+                               .n = w->work.problem.global_batch,
                                .step = step->index};
 }
 
-static struct ghp_step_numbers numbers_of(uint64_t index, const struct ghp_step *rates)
+static struct ghp_step_hyperparameters hyperparameters_of(uint64_t index, const struct ghp_step *hyperparameters)
 {
-    return (struct ghp_step_numbers){.step = index,
-                                     .learning_rate = rates->learning_rate,
-                                     .momentum = rates->momentum,
-                                     .weight_decay = rates->weight_decay};
+    return (struct ghp_step_hyperparameters){.step = index,
+                                     .learning_rate = hyperparameters->learning_rate,
+                                     .momentum = hyperparameters->momentum,
+                                     .weight_decay = hyperparameters->weight_decay};
 }
 
 static enum ghp_status collect(struct ghp_worker *w, bool all)
 {
-    struct ghp_landed landed;
+    struct ghp_in_flight_results landed;
 
-    GHP_TRY(ghp_flight_collect(w->flight, all, w->watch, &landed));
+    GHP_TRY(ghp_in_flight_collect(w->in_flight, all, w->timer, &landed));
     for (int i = 0; i < landed.n; i++)
         ghp_worker_take_result(w, landed.step[i], landed.metrics[i]);
     return GHP_OK;
@@ -136,11 +136,11 @@ static enum ghp_status collect(struct ghp_worker *w, bool all)
 static enum ghp_status fly(struct ghp_worker *w, const struct ghp_step *previous)
 {
     struct ghp_supply supply = supply_of(w, &w->step);
-    struct ghp_step_numbers numbers = numbers_of(w->step.index, previous);
+    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(w->step.index, previous);
     struct enqueuing enqueuing = {w, previous};
 
-    GHP_TRY(ghp_flight_begin(w->flight, &supply, &numbers));
-    GHP_TRY(ghp_flight_run(w->flight, w->updates_pending, enqueue_step, &enqueuing));
+    GHP_TRY(ghp_in_flight_begin(w->in_flight, &supply, &hyperparameters));
+    GHP_TRY(ghp_in_flight_run(w->in_flight, w->updates_pending, enqueue_step, &enqueuing));
     return collect(w, false);
 }
 
@@ -149,12 +149,12 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     struct ghp_step previous = w->step;
 
     w->step = *step;
-    if (w->flight != NULL) {
+    if (w->in_flight != NULL) {
         GHP_TRY(fly(w, &previous));
     } else {
-        ghp_stopwatch_begin(w->watch);
+        ghp_step_timer_begin(w->timer);
         GHP_TRY(run_step(w, &previous));
-        ghp_stopwatch_end(w->watch);
+        ghp_step_timer_end(w->timer);
         w->result_pending = true;
     }
     w->updates_pending = w->work.lender == NULL;
@@ -163,8 +163,8 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
 
 enum ghp_hints ghp_worker_hints(const struct ghp_worker *w)
 {
-    return w->flight != NULL  ? GHP_HINTS_AFTER
-           : w->ahead != NULL ? GHP_HINTS_BEFORE
+    return w->in_flight != NULL  ? GHP_HINTS_AFTER
+           : w->prefetch != NULL ? GHP_HINTS_BEFORE
                               : GHP_HINTS_NONE;
 }
 
@@ -173,9 +173,9 @@ static void keep_next(struct ghp_worker *w, const struct ghp_step *next)
 {
     int64_t *samples = (int64_t *)(uintptr_t)w->next.samples;
 
-    memcpy(samples, next->samples, (size_t)w->program.seat.micro_batch * sizeof(*samples));
+    memcpy(samples, next->samples, (size_t)w->program.placement.micro_batch * sizeof(*samples));
     w->next = supply_of(w, next);
-    w->next.n = w->program.seat.micro_batch;
+    w->next.n = w->program.placement.micro_batch;
     w->next.samples = samples;
     w->has_next = true;
 }
@@ -184,8 +184,8 @@ void ghp_worker_hint(struct ghp_worker *w, const struct ghp_step *next)
 {
     struct ghp_supply supply = supply_of(w, next);
 
-    if (w->flight != NULL) ghp_flight_hint(w->flight, &supply);
-    if (w->ahead != NULL) keep_next(w, next);
+    if (w->in_flight != NULL) ghp_in_flight_hint(w->in_flight, &supply);
+    if (w->prefetch != NULL) keep_next(w, next);
 }
 
 enum ghp_status ghp_worker_settle(struct ghp_worker *w)
@@ -193,9 +193,9 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_instrs; i++)
         if (ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM) GHP_TRY(wait_for(w, i));
     ghp_arena_visit(&w->arena, &w->program, -1);
-    if (w->flight != NULL) {
+    if (w->in_flight != NULL) {
         GHP_TRY(collect(w, true));
-        return ghp_device_finish(w->arena.device, GHP_QUEUE_COMPUTE);
+        return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
     }
     if (w->result_pending) ghp_worker_take_result(w, w->step.index, w->address[w->metrics]);
     w->result_pending = false;
@@ -204,15 +204,15 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 {
-    struct ghp_step_numbers numbers = numbers_of(w->step.index, &w->step);
+    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(w->step.index, &w->step);
 
     GHP_TRY(ghp_worker_settle(w));
     if (!w->updates_pending) return GHP_OK;
-    if (w->flight != NULL) GHP_TRY(ghp_flight_set(w->flight, &numbers));
+    if (w->in_flight != NULL) GHP_TRY(ghp_in_flight_set(w->in_flight, &hyperparameters));
     memset(w->updated, 0, (size_t)w->program.n_instrs * sizeof(*w->updated));
     for (int i = 0; i < w->program.n_instrs; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE)
             GHP_TRY(ghp_worker_update(w, i, &w->step));
     w->updates_pending = false;
-    return ghp_device_finish(w->arena.device, GHP_QUEUE_COMPUTE);
+    return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
 }

@@ -20,37 +20,37 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
             .learning_rate = of->learning_rate,
             .momentum = of->momentum,
             .weight_decay = of->weight_decay,
-            .numbers = w->flight != NULL ? ghp_flight_numbers(w->flight) : NULL};
+            .hyperparameters = w->in_flight != NULL ? ghp_in_flight_hyperparameters(w->in_flight) : NULL};
     }
     return n;
 }
 
 enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
-                                      struct ghp_numbers numbers)
+                                      struct ghp_buffer_extent extent)
 {
-    return w->team.backend_ops->accumulate(w->team.backend, w->address[sum], w->address[more],
-                                           numbers);
+    return w->exec.backend_ops->accumulate(w->exec.backend, w->address[sum], w->address[more],
+                                           extent);
 }
 
-struct ghp_numbers ghp_worker_parameters(const struct ghp_worker *w, int buffer)
+struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer)
 {
-    return (struct ghp_numbers){w->program.buffers[buffer].elements,
+    return (struct ghp_buffer_extent){w->program.buffers[buffer].elements,
                                 ghp_parameter_bytes(w->work.element_bytes)};
 }
 
 /* Running statistics that moved apart come together. */
-static enum ghp_status add_drifts(struct ghp_worker *w, int i)
+static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i)
 {
     const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
 
     for (int s = 0; s < GHP_MAX_STATES; s++)
-        if (at->drift[s] >= 0)
-            GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->drift[s],
+        if (at->stats_delta[s] >= 0)
+            GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->stats_delta[s],
                                           ghp_worker_parameters(w, at->state[s])));
     return GHP_OK;
 }
 
-/* Where a launch costs more than an update: with this one, all later ones whose gradients are there too. The lane is
+/* Where a launch costs more than an update: with this one, all later ones whose gradients are there too. The communication stream is
  * first in, first out, so a reduction that is done has all before it done; they are posted in the order of the list, for
  * instructions that change places are the compute stream's alone (worker.c). */
 static enum ghp_status update_together(struct ghp_worker *w, int i, const struct ghp_step *of)
@@ -66,9 +66,9 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
             continue;
         w->updated[j] = true;
         n += list_updates(w, j, of, w->updates + n);
-        GHP_TRY(add_drifts(w, j));
+        GHP_TRY(add_stats_deltas(w, j));
     }
-    return w->team.backend_ops->update_all(w->team.backend, w->updates, n);
+    return w->exec.backend_ops->update_all(w->exec.backend, w->updates, n);
 }
 
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of)
@@ -76,9 +76,9 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
     struct ghp_update updates[GHP_MAX_PARAMS];
     int n;
 
-    if (w->team.backend_ops->update_all != NULL) return update_together(w, i, of);
+    if (w->exec.backend_ops->update_all != NULL) return update_together(w, i, of);
     n = list_updates(w, i, of, updates);
     for (int p = 0; p < n; p++)
-        GHP_TRY(w->team.backend_ops->update(w->team.backend, &updates[p]));
-    return add_drifts(w, i);
+        GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &updates[p]));
+    return add_stats_deltas(w, i);
 }

@@ -14,16 +14,16 @@ struct ghp_opbench {
     enum ghp_pass pass;
     int element_bytes;
     struct ghp_kernel *kernel;
-    struct ghp_opset set;
+    struct ghp_operand_set set;
     struct ghp_device device;
     char *copies;           /* of the set's memory, one behind another; NULL: none */
-    struct ghp_call *calls; /* on the set, on the first copy, ... */
+    struct ghp_kernel_arguments *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
     int64_t other_bytes;
     char *scratch;         /* of the kernel, in turns too */
     int64_t scratch_bytes; /* there are */
-    void *bias;            /* that the kernel takes along; NULL: none yet */
-    char *others;          /* each call's other half of the sum that it takes along; NULL: none */
+    void *bias;            /* that the kernel fuses; NULL: none yet */
+    char *others;          /* each call's other half of the sum that it fuses; NULL: none */
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
@@ -48,14 +48,14 @@ static enum ghp_status run_before(struct ghp_opbench *bench, struct ghp_backend 
     unsigned before = passes_before(bench->set.local.op, pass);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (before & 1u << order[i])
-            GHP_TRY(ghp_opset_run(&bench->set, bench->ops, backend, order[i]));
+            GHP_TRY(ghp_operand_set_run(&bench->set, bench->ops, backend, order[i]));
     return GHP_OK;
 }
 
 /* As in training: outputs over inputs where the operation allows it. */
-static void overlap(struct ghp_opset *set)
+static void overlap(struct ghp_operand_set *set)
 {
-    struct ghp_tensors *at = &set->call.at;
+    struct ghp_tensors *at = &set->args.at;
     enum ghp_op op = set->local.op;
     bool in_place = op == GHP_OP_BIAS || op == GHP_OP_RELU || op == GHP_OP_DROPOUT ||
                     op == GHP_OP_ACTIVATION ||
@@ -85,9 +85,9 @@ static bool is_fresh(const struct ghp_tensors *at, enum ghp_pass pass, const voi
 }
 
 /* The same tensors in a copy of the set's memory, but for those that are fresh. */
-static struct ghp_tensors tensors_in(const struct ghp_opset *set, enum ghp_pass pass, char *copy)
+static struct ghp_tensors tensors_in(const struct ghp_operand_set *set, enum ghp_pass pass, char *copy)
 {
-    const struct ghp_tensors *from = &set->call.at;
+    const struct ghp_tensors *from = &set->args.at;
     struct ghp_tensors at = *from;
     const char *memory = set->memory;
 
@@ -120,7 +120,7 @@ static enum ghp_status block(struct ghp_device device, int64_t bytes, char **blo
     void *made = NULL;
 
     if (device.ops == NULL)
-        made = ghp_opset_block(bytes);
+        made = ghp_operand_set_block(bytes);
     else
         GHP_TRY(ghp_device_allocate(device, bytes, &made));
     *block = made;
@@ -137,21 +137,21 @@ static void unblock(struct ghp_device device, void *block)
 
 static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbench_task *task)
 {
-    const struct ghp_opset *set = &bench->set;
+    const struct ghp_operand_set *set = &bench->set;
     int64_t n = sets_of(task->other_bytes, set->bytes);
 
     bench->calls = ghp_alloc((size_t)n, sizeof *bench->calls);
     if (bench->calls == NULL) return GHP_NO_MEMORY();
     bench->n_calls = (int)n;
-    bench->calls[0] = set->call;
+    bench->calls[0] = set->args;
     if (n == 1) return GHP_OK;
     GHP_TRY(block(bench->device, (n - 1) * set->bytes, &bench->copies));
     for (int64_t i = 1; i < n; i++) {
         char *copy = bench->copies + (i - 1) * set->bytes;
 
-        GHP_TRY(ghp_device_copy(bench->device, GHP_QUEUE_COMPUTE,
-                                (struct ghp_copy){copy, set->memory, set->bytes, GHP_WAY_WITHIN}));
-        bench->calls[i] = set->call;
+        GHP_TRY(ghp_device_copy(bench->device, GHP_DEVICE_STREAM_COMPUTE,
+                                (struct ghp_copy){copy, set->memory, set->bytes, GHP_COPY_ON_DEVICE}));
+        bench->calls[i] = set->args;
         bench->calls[i].at = tensors_in(set, task->pass, copy);
     }
     return GHP_OK;
@@ -195,7 +195,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     enum ghp_status status = GHP_OK;
     GHP_TRY_GOTO(
         status,
-        ghp_opset_init_to_time(made->device, &task->local, size, 1u << task->pass, &made->set),
+        ghp_operand_set_init_to_time(made->device, &task->local, size, 1u << task->pass, &made->set),
         fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
@@ -229,28 +229,28 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
     if (bench->others != NULL) return GHP_OK;
     GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
     GHP_TRY(
-        ghp_device_clear(bench->device, GHP_QUEUE_COMPUTE, bench->others, bench->n_calls * bytes));
+        ghp_device_clear(bench->device, GHP_DEVICE_STREAM_COMPUTE, bench->others, bench->n_calls * bytes));
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.x[1] = bench->others + i * bytes;
     return GHP_OK;
 }
 
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
-                                   const char *algorithm, struct ghp_formats formats)
+                                   const char *algorithm, struct ghp_memory_format memory_formats)
 {
     const struct ghp_backend_ops *ops = bench->ops;
 
     if (bench->kernel != NULL) ops->release(bench->kernel);
     bench->kernel = NULL;
-    GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
+    GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, memory_formats,
                                  &bench->kernel));
     if (bench->kernel == NULL) { /* none that fuses */
-        formats.bias = formats.relu = formats.stats = formats.add = false;
-        GHP_TRY(ops->prepare_blocked(backend, &bench->set.local, bench->pass, algorithm, formats,
+        memory_formats.bias = memory_formats.relu = memory_formats.stats = memory_formats.add = false;
+        GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, memory_formats,
                                      &bench->kernel));
     }
-    if (formats.bias) GHP_TRY(add_bias(bench));
-    if (formats.add) GHP_TRY(add_others(bench));
+    if (memory_formats.bias) GHP_TRY(add_bias(bench));
+    if (memory_formats.add) GHP_TRY(add_others(bench));
     return place_scratch(bench);
 }
 
@@ -270,7 +270,7 @@ int64_t ghp_opbench_scratch(const struct ghp_opbench *bench)
 
 int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes)
 {
-    int64_t bytes = ghp_opset_bytes(&task->local, element_bytes, 1u << task->pass);
+    int64_t bytes = ghp_operand_set_bytes(&task->local, element_bytes, 1u << task->pass);
 
     return bytes * sets_of(task->other_bytes, bytes) + task->other_bytes;
 }
@@ -289,6 +289,6 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     unblock(bench->device, bench->others);
     free(bench->calls);
     unblock(bench->device, bench->copies);
-    ghp_opset_release(&bench->set);
+    ghp_operand_set_release(&bench->set);
     free(bench);
 }

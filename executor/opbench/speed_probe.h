@@ -13,23 +13,23 @@
 #include "core/cost/profile.h"
 #include "executor/backend/backend.h"
 
-struct ghp_pacer;
+struct ghp_speed_prober;
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; the backend's failures
  * Local
- * Tested    tests/executor/opbench/test_pace.c */
-enum ghp_status ghp_pacer_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                               struct ghp_pacer **pacer);
-void ghp_pacer_close(struct ghp_pacer *pacer); /* accepts NULL */
+ * Tested    tests/executor/opbench/test_speed_probe.c */
+enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                               struct ghp_speed_prober **prober);
+void ghp_speed_prober_close(struct ghp_speed_prober *prober); /* accepts NULL */
 
 /* Seconds of each job on this worker, the mean over some milliseconds of repeats. */
-enum ghp_status ghp_pacer_time(struct ghp_pacer *pacer, struct ghp_pace *pace);
+enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober, struct ghp_speed_probe *speed_probe);
 
 /* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. Long beside the time slices of a
  * core that others use too, it tells how much of the core is left. */
-enum ghp_status ghp_pacer_time_compute(struct ghp_pacer *pacer, double last_s, double *seconds);
+enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s, double *seconds);
 
 /* How much longer a job takes now than when it was profiled, 1 for as long; 0 where either is not known. */
-struct ghp_pace ghp_pace_ratio(const struct ghp_pace *now, const struct ghp_pace *profiled);
+struct ghp_speed_probe ghp_speed_probe_ratio(const struct ghp_speed_probe *now, const struct ghp_speed_probe *profiled);
 
 #endif

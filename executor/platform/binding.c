@@ -89,10 +89,10 @@ static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
     return good;
 }
 
-enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_binding_request request,
                                 enum ghp_bind_mode mode, struct ghp_binding *binding)
 {
-    struct ghp_place place = ghp_machine_place(machine, crew.workers, crew.rank);
+    struct ghp_place place = ghp_machine_place(machine, request.workers, request.rank);
     enum ghp_status status = GHP_OK;
     hwloc_topology_t topology = NULL;
     hwloc_bitmap_t set = NULL;
@@ -108,16 +108,16 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_cr
                      GHP_FAIL(GHP_ERR_INTERNAL,
                               "hwloc cannot read this machine; try again with --bind none"),
                      done);
-    cores = cores_here(topology, crew.processors, set);
+    cores = cores_here(topology, request.processors, set);
     if (mode == GHP_BIND_NONE)
         snprintf(binding->text, sizeof(binding->text), "not bound, as asked for");
     else
         binding->bound = find_cores(topology, machine, place, binding, set) &&
                          bind_and_check(topology, set, binding);
     binding->n_cores = binding->bound          ? place.n_cores
-                       : cores / crew.here > 0 ? cores / crew.here
+                       : cores / request.here > 0 ? cores / request.here
                                                : 1;
-    binding->oversubscribed = binding->bound ? place.oversubscribed : crew.here > cores;
+    binding->oversubscribed = binding->bound ? place.oversubscribed : request.here > cores;
     if (mode == GHP_BIND_REQUIRE && !binding->bound)
         status =
             GHP_FAIL(GHP_ERR_INPUT, "%s; plan with a profile of this machine, or give --bind auto",

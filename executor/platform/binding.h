@@ -31,11 +31,11 @@ struct ghp_binding {
  * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE where binding is not possible
  * Local
  * Tested    tests/executor/platform/test_binding.c */
-struct ghp_crew {
+struct ghp_binding_request {
     int workers, rank, here;
     const struct ghp_processors *processors;
 };
-enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_crew crew,
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_binding_request request,
                                 enum ghp_bind_mode mode, struct ghp_binding *binding);
 
 #endif

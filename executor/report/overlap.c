@@ -4,19 +4,19 @@
 #include <math.h>
 
 /* Predicted standing still before compute instruction i, whose predecessor in the compute stream ends at `free_s`. */
-static double predicted_wait_s(const struct ghp_residual *r, double free_s)
+static double predicted_wait_s(const struct ghp_prediction_error *r, double free_s)
 {
     return fmax(0, r->predicted_start_s - free_s);
 }
 
-static void add_waits(const struct ghp_program *program, const struct ghp_residuals *residuals,
-                      struct ghp_hiding *h)
+static void add_waits(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
+                      struct ghp_comm_overlap *h)
 {
     double free_s = 0;
 
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
-        const struct ghp_residual *r = &residuals->instrs[i];
+        const struct ghp_prediction_error *r = &prediction_errors->instrs[i];
 
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
         if (instr->wait == h->instr) {
@@ -28,7 +28,7 @@ static void add_waits(const struct ghp_program *program, const struct ghp_residu
 }
 
 /* Whether an instruction runs within [start, end), in this step or the next. */
-static bool meets(double start_s, double end_s, const struct ghp_residual *r, double period_s)
+static bool meets(double start_s, double end_s, const struct ghp_prediction_error *r, double period_s)
 {
     for (int turn = 0; turn < 2; turn++) {
         double from_s = r->measured_start_s + turn * period_s;
@@ -38,19 +38,19 @@ static bool meets(double start_s, double end_s, const struct ghp_residual *r, do
     return false;
 }
 
-static void find_cover(const struct ghp_program *program, const struct ghp_residuals *residuals,
-                       struct ghp_hiding *h)
+static void find_cover(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
+                       struct ghp_comm_overlap *h)
 {
-    const struct ghp_residual *own = &residuals->instrs[h->instr];
+    const struct ghp_prediction_error *own = &prediction_errors->instrs[h->instr];
     double start_s = own->measured_start_s, end_s = start_s + own->measured_s;
-    double period_s = residuals->step.measured_s;
+    double period_s = prediction_errors->step.measured_s;
 
     h->behind_first = h->behind_last = -1;
     if (!(period_s > 0) || !(own->measured_s > 0)) return;
     for (int k = 0; k < program->n_instrs;
          k++) { /* in the order in which they run, from h->instr */
         int i = (h->instr + k) % program->n_instrs;
-        const struct ghp_residual *r = &residuals->instrs[i];
+        const struct ghp_prediction_error *r = &prediction_errors->instrs[i];
 
         if (program->instrs[i].stream != GHP_STREAM_COMPUTE || !(r->measured_s > 0)) continue;
         if (!meets(start_s, end_s, r, period_s)) continue;
@@ -59,22 +59,22 @@ static void find_cover(const struct ghp_program *program, const struct ghp_resid
     }
 }
 
-int ghp_hiding_list(const struct ghp_program *program, const struct ghp_residuals *residuals,
-                    struct ghp_hiding *hidings)
+int ghp_comm_overlap_list(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
+                    struct ghp_comm_overlap *hidings)
 {
     int n = 0;
 
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
-        const struct ghp_residual *r = &residuals->instrs[i];
-        struct ghp_hiding *h = &hidings[n];
+        const struct ghp_prediction_error *r = &prediction_errors->instrs[i];
+        struct ghp_comm_overlap *h = &hidings[n];
 
         if (instr->stream != GHP_STREAM_COMM || !ghp_instr_sends(instr)) continue;
-        *h = (struct ghp_hiding){.instr = i,
+        *h = (struct ghp_comm_overlap){.instr = i,
                                  .whole = {r->predicted_s, r->measured_s},
                                  .exposed = {.measured_s = r->measured_wait_s}};
-        add_waits(program, residuals, h);
-        find_cover(program, residuals, h);
+        add_waits(program, prediction_errors, h);
+        find_cover(program, prediction_errors, h);
         n++;
     }
     return n;

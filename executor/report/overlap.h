@@ -9,7 +9,7 @@
 #include "core/program/program.h"
 #include "executor/report/prediction_error.h"
 
-struct ghp_hiding { /* of one reduction, on this worker */
+struct ghp_comm_overlap { /* of one reduction, on this worker */
     int instr;
     struct ghp_term whole;   /* from its start to its end */
     struct ghp_term exposed; /* the compute stream stands still for it */
@@ -22,8 +22,8 @@ struct ghp_hiding { /* of one reduction, on this worker */
  *
  * Returns   how many there are
  * Local
- * Tested    tests/executor/report/test_hiding.c */
-int ghp_hiding_list(const struct ghp_program *program, const struct ghp_residuals *residuals,
-                    struct ghp_hiding *hidings);
+ * Tested    tests/executor/report/test_overlap.c */
+int ghp_comm_overlap_list(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
+                    struct ghp_comm_overlap *hidings);
 
 #endif

@@ -9,7 +9,7 @@ double ghp_term_error(struct ghp_term term)
 }
 
 static void add_prediction(const struct ghp_program *program, const struct ghp_timing *timing,
-                           struct ghp_residuals *r)
+                           struct ghp_prediction_errors *r)
 {
     r->predicted = true;
     r->step.predicted_s = timing->step_s;
@@ -26,18 +26,18 @@ static void add_prediction(const struct ghp_program *program, const struct ghp_t
     }
 }
 
-static void add_measurement(const struct ghp_program *program, const struct ghp_stopwatch *watch,
-                            struct ghp_residuals *r)
+static void add_measurement(const struct ghp_program *program, const struct ghp_step_timer *timer,
+                            struct ghp_prediction_errors *r)
 {
-    r->step.measured_s = r->between.measured_s = ghp_stopwatch_step_s(watch);
+    r->step.measured_s = r->between.measured_s = ghp_step_timer_step_s(timer);
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
-        struct ghp_residual *own = &r->instrs[i];
+        struct ghp_prediction_error *own = &r->instrs[i];
         double in_line_s; /* of the compute stream */
 
-        own->measured_start_s = ghp_stopwatch_last(watch, i).start_s;
-        own->measured_s = ghp_stopwatch_mean(watch, i).run_s;
-        own->measured_wait_s = ghp_stopwatch_mean(watch, i).wait_s;
+        own->measured_start_s = ghp_step_timer_last(timer, i).start_s;
+        own->measured_s = ghp_step_timer_mean(timer, i).run_s;
+        own->measured_wait_s = ghp_step_timer_mean(timer, i).wait_s;
         in_line_s = own->measured_wait_s;
         r->phases[GHP_PHASE_EXPOSED].measured_s += own->measured_wait_s;
         if (instr->stream == GHP_STREAM_COMPUTE) {
@@ -63,13 +63,13 @@ static enum ghp_status simulate(const struct ghp_prospect *p, struct ghp_timing 
     return GHP_OK;
 }
 
-enum ghp_status ghp_residuals_init(const struct ghp_prospect *p, const struct ghp_stopwatch *watch,
-                                   struct ghp_residuals *r)
+enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *p, const struct ghp_step_timer *timer,
+                                   struct ghp_prediction_errors *r)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_timing timing = {0};
 
-    *r = (struct ghp_residuals){.n_layers = p->n_layers, .n_instrs = p->program->n_instrs};
+    *r = (struct ghp_prediction_errors){.n_layers = p->n_layers, .n_instrs = p->program->n_instrs};
     r->layers = ghp_alloc((size_t)p->n_layers, sizeof(*r->layers));
     r->instrs = ghp_alloc((size_t)p->program->n_instrs, sizeof(*r->instrs));
     if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
@@ -78,17 +78,17 @@ enum ghp_status ghp_residuals_init(const struct ghp_prospect *p, const struct gh
         add_prediction(p->program, &timing, r);
         ghp_timing_release(&timing);
     }
-    add_measurement(p->program, watch, r);
+    add_measurement(p->program, timer, r);
     return GHP_OK;
 fail:
-    ghp_residuals_release(r);
+    ghp_prediction_errors_release(r);
     return status;
 }
 
-void ghp_residuals_release(struct ghp_residuals *r)
+void ghp_prediction_errors_release(struct ghp_prediction_errors *r)
 {
     if (r == NULL) return;
     free(r->instrs);
     free(r->layers);
-    *r = (struct ghp_residuals){0};
+    *r = (struct ghp_prediction_errors){0};
 }

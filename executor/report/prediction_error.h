@@ -1,4 +1,4 @@
-/* executor/report/prediction_error.h - predicted beside measured: the join of the simulation's and the stopwatch's tables.
+/* executor/report/prediction_error.h - predicted beside measured: the join of the simulation's and the step timer's tables.
  *
  * Both know the same instructions, so the join is by index. Seconds of one steady step on this worker; what the compute
  * stream does, summed by phase and by layer. Whatever lies between instructions is its own term, so that measured terms
@@ -13,14 +13,14 @@ struct ghp_term {
     double predicted_s, measured_s;
 };
 
-struct ghp_residual { /* of one instruction */
+struct ghp_prediction_error { /* of one instruction */
     double predicted_start_s, predicted_s;
     double measured_start_s, measured_s; /* start in the last step, mean duration */
-    double measured_wait_s; /* the compute stream stood still for it: ghp_stopwatch_wait */
-    double measured_own_s, measured_partners_s; /* over all workers: executor/report/straggler_wait.h; else 0 */
+    double measured_wait_s; /* the compute stream stood still for it: ghp_step_timer_wait */
+    double measured_own_s, measured_straggler_wait_s; /* over all workers: executor/report/straggler_wait.h; else 0 */
 };
 
-struct ghp_residuals {
+struct ghp_prediction_errors {
     bool predicted; /* a profile gave predictions */
     struct ghp_term step;
     struct ghp_term phases[GHP_PHASE_COUNT];
@@ -28,7 +28,7 @@ struct ghp_residuals {
     int n_layers;
     struct ghp_term *layers; /* waiting included; owned */
     int n_instrs;
-    struct ghp_residual *instrs; /* owned */
+    struct ghp_prediction_error *instrs; /* owned */
 };
 
 /* programs: one a stage, as the plan's profile lowers them; the worker's own program is of the stage `stage`.
@@ -36,7 +36,7 @@ struct ghp_residuals {
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (the profile has no price for an instruction)
  * Local
- * Tested    tests/executor/report/test_residual.c */
+ * Tested    tests/executor/report/test_prediction_error.c */
 struct ghp_prospect {
     const struct ghp_program *program;   /* this worker's */
     const struct ghp_programs *programs; /* NULL: it stands for all */
@@ -44,10 +44,10 @@ struct ghp_prospect {
     const struct ghp_profile *profile;
     int n_layers;
 };
-enum ghp_status ghp_residuals_init(const struct ghp_prospect *prospect,
-                                   const struct ghp_stopwatch *watch,
-                                   struct ghp_residuals *residuals);
-void ghp_residuals_release(struct ghp_residuals *residuals); /* accepts a zeroed one */
+enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *prospect,
+                                   const struct ghp_step_timer *timer,
+                                   struct ghp_prediction_errors *prediction_errors);
+void ghp_prediction_errors_release(struct ghp_prediction_errors *prediction_errors); /* accepts a zeroed one */
 
 /* (predicted - measured) / measured; 0 where nothing was measured. */
 double ghp_term_error(struct ghp_term term);

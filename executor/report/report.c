@@ -15,17 +15,17 @@ static const double ms = 1e3;
 
 static void term_columns(struct ghp_table *t, const struct ghp_run *run)
 {
-    if (run->residuals->predicted) ghp_table_column(t, "predicted", "ms", 'r');
+    if (run->prediction_errors->predicted) ghp_table_column(t, "predicted", "ms", 'r');
     ghp_table_column(t, "measured", "ms", 'r');
-    if (run->residuals->predicted) ghp_table_column(t, "error", "ms", 'r');
-    if (run->residuals->predicted) ghp_table_column(t, "error", "%", 'r');
+    if (run->prediction_errors->predicted) ghp_table_column(t, "error", "ms", 'r');
+    if (run->prediction_errors->predicted) ghp_table_column(t, "error", "%", 'r');
 }
 
 static void term_cells(struct ghp_table *t, const struct ghp_run *run, struct ghp_term term)
 {
-    if (run->residuals->predicted) ghp_table_cell(t, "%.3f", ms * term.predicted_s);
+    if (run->prediction_errors->predicted) ghp_table_cell(t, "%.3f", ms * term.predicted_s);
     ghp_table_cell(t, "%.3f", ms * term.measured_s);
-    if (!run->residuals->predicted) return;
+    if (!run->prediction_errors->predicted) return;
     ghp_table_cell(t, "%+.3f", ms * (term.predicted_s - term.measured_s));
     if (term.measured_s > 0)
         ghp_table_cell(t, "%+.1f", 100 * ghp_term_error(term));
@@ -38,17 +38,17 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
     const struct ghp_plan *plan = run->plan;
 
     ghp_table_note(t, "%s by '%s' (%s): %d workers in %d group(s) of %d, global batch %" PRId64,
-                   plan->model.name, plan->strategy, run->plan_path, plan->extent.workers,
-                   plan->groups, plan->group_size, plan->extent.global_batch);
+                   plan->model.name, plan->strategy, run->plan_path, plan->problem.workers,
+                   plan->groups, plan->group_size, plan->problem.global_batch);
     ghp_table_note(t, "%s, %s, numerics %s, %d thread(s) a worker; %s", run->backend,
                    ghp_precision_name(run->precision), run->numerics, run->threads, run->data);
     if (run->oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
     if (plan->what_if.n > 0) {
-        char edits[1024];
+        char overrides[1024];
 
         ghp_table_note(t, "the plan is a what-if, predictions are of another machine: %s",
-                       ghp_edits_text(&plan->what_if, edits, sizeof edits));
+                       ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     }
     if (!run->comparable)
         ghp_table_note(t,
@@ -61,7 +61,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
 
 static enum ghp_status print_phases(const struct ghp_run *run, FILE *out)
 {
-    const struct ghp_residuals *r = run->residuals;
+    const struct ghp_prediction_errors *r = run->prediction_errors;
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status;
 
@@ -87,7 +87,7 @@ static enum ghp_status print_phases(const struct ghp_run *run, FILE *out)
 
 static enum ghp_status print_layers(const struct ghp_run *run, FILE *out)
 {
-    const struct ghp_residuals *r = run->residuals;
+    const struct ghp_prediction_errors *r = run->prediction_errors;
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status;
 
@@ -98,7 +98,7 @@ static enum ghp_status print_layers(const struct ghp_run *run, FILE *out)
     for (int i = 0; i < r->n_layers; i++) {
         char split[TEXT_BYTES];
 
-        ghp_split_text(run->plan->splits[i], split, sizeof(split));
+        ghp_split_format(run->plan->splits[i], split, sizeof(split));
         ghp_table_row(t);
         ghp_table_cell(t, "%s", run->plan->model.layers[i].name);
         ghp_table_cell(t, "%s", split);
@@ -120,7 +120,7 @@ static void note_largest(double difference_s, int index, double *most_s, int *at
 
 static void print_where(const struct ghp_run *run, FILE *out)
 {
-    const struct ghp_residuals *r = run->residuals;
+    const struct ghp_prediction_errors *r = run->prediction_errors;
     double phase_s = 0, layer_s = 0;
     int phase = -1, layer = -1;
 
@@ -158,14 +158,14 @@ static void print_memory(const struct ghp_run *run, FILE *out)
     char predicted[TEXT_BYTES], allocated[TEXT_BYTES], resident[TEXT_BYTES];
 
     fprintf(out, "memory a worker: predicted %s, allocated %s (%s)",
-            ghp_bytes_text((double)run->peak_bytes, predicted, sizeof(predicted)),
-            ghp_bytes_text((double)run->allocated_bytes, allocated, sizeof(allocated)),
+            ghp_bytes_format((double)run->peak_bytes, predicted, sizeof(predicted)),
+            ghp_bytes_format((double)run->allocated_bytes, allocated, sizeof(allocated)),
             run->peak_bytes == run->allocated_bytes ? "equal to the byte"
             : run->comparable                       ? "not equal"
                               : "not equal: the plan is for another backend or numerics");
     if (run->peak_rss_over_base_bytes >= 0)
         fprintf(out, ", resident peak less base %s%s",
-                ghp_bytes_text((double)run->peak_rss_over_base_bytes, resident, sizeof(resident)),
+                ghp_bytes_format((double)run->peak_rss_over_base_bytes, resident, sizeof(resident)),
                 run->resident_exact ? "" : " (evaluations and checkpoints included)");
     fprintf(out, "\n");
 }
@@ -180,7 +180,7 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     fprintf(out, "\n");
     print_where(run, out);
     fprintf(out, "step %s, %.1f images/s; %" PRId64 " steps in %.2f s",
-            ghp_seconds_text(run->residuals->step.measured_s, step, sizeof(step)),
+            ghp_seconds_format(run->prediction_errors->step.measured_s, step, sizeof(step)),
             run->images_per_s, run->losses->steps, run->seconds);
     if (run->losses->steps > 0)
         fprintf(out, "; loss %.6f -> %.6f", run->losses->kept[0], run->losses->last);

@@ -12,7 +12,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     const struct ghp_plan *plan;
     const char *plan_path;
     const struct ghp_program *program; /* rank 0's */
-    const struct ghp_residuals *residuals;
+    const struct ghp_prediction_errors *prediction_errors;
     const char *backend, *numerics, *data, *fault;
     struct ghp_precision precision;
     int threads;

@@ -45,15 +45,15 @@ static void put_what(json_t *o, const struct ghp_run *run)
     const struct ghp_plan *plan = run->plan;
 
     put(o, "plan", json_string(run->plan_path));
-    put(o, "what_if", plan->what_if.n > 0 ? ghp_edits_json(&plan->what_if) : json_null());
+    put(o, "what_if", plan->what_if.n > 0 ? ghp_overrides_json(&plan->what_if) : json_null());
     put(o, "model", json_string(plan->model.name));
     put(o, "model_hash", hash(plan->model_hash));
     put(o, "profile_hash", hash(plan->profile_hash));
     put(o, "strategy", json_string(plan->strategy));
-    put(o, "workers", json_integer(plan->extent.workers));
+    put(o, "workers", json_integer(plan->problem.workers));
     put(o, "groups", json_integer(plan->groups));
     put(o, "group_size", json_integer(plan->group_size));
-    put(o, "global_batch", json_integer(plan->extent.global_batch));
+    put(o, "global_batch", json_integer(plan->problem.global_batch));
     put(o, "bucket_bytes", json_integer(plan->bucket_bytes));
     put(o, "backend", json_string(run->backend));
     put(o, "precision", json_string(ghp_precision_name(run->precision)));
@@ -71,8 +71,8 @@ static void put_what(json_t *o, const struct ghp_run *run)
 static void put_results(json_t *o, const struct ghp_run *run)
 {
     put(o, "predicted_step_s",
-        run->residuals->predicted ? real(run->residuals->step.predicted_s) : json_null());
-    put(o, "measured_step_s", real(run->residuals->step.measured_s));
+        run->prediction_errors->predicted ? real(run->prediction_errors->step.predicted_s) : json_null());
+    put(o, "measured_step_s", real(run->prediction_errors->step.measured_s));
     put(o, "images_per_s", real(run->images_per_s));
     put(o, "measured_training_s", real(run->seconds));
     put(o, "peak_bytes", json_integer(run->peak_bytes));
@@ -128,7 +128,7 @@ json_t *ghp_run_summary(const struct ghp_run *run, const struct ghp_tool *tool)
 
 static void put_term(json_t *o, const struct ghp_run *run, struct ghp_term term)
 {
-    put(o, "predicted_s", run->residuals->predicted ? real(term.predicted_s) : json_null());
+    put(o, "predicted_s", run->prediction_errors->predicted ? real(term.predicted_s) : json_null());
     put(o, "measured_s", real(term.measured_s));
 }
 
@@ -139,12 +139,12 @@ static json_t *phases(const struct ghp_run *run)
     for (int p = 0; p < GHP_PHASE_COUNT; p++) {
         o = json_object();
         put(o, "phase", json_string(ghp_phase_name((enum ghp_phase)p)));
-        put_term(o, run, run->residuals->phases[p]);
+        put_term(o, run, run->prediction_errors->phases[p]);
         json_array_append_new(array, o);
     }
     o = json_object();
     put(o, "phase", json_string("between"));
-    put_term(o, run, run->residuals->between);
+    put_term(o, run, run->prediction_errors->between);
     json_array_append_new(array, o);
     return array;
 }
@@ -153,14 +153,14 @@ static json_t *layers(const struct ghp_run *run)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < run->residuals->n_layers; i++) {
+    for (int i = 0; i < run->prediction_errors->n_layers; i++) {
         json_t *o = json_object();
         char split[40];
 
-        ghp_split_text(run->plan->splits[i], split, sizeof(split));
+        ghp_split_format(run->plan->splits[i], split, sizeof(split));
         put(o, "layer", json_string(run->plan->model.layers[i].name));
         put(o, "split", json_string(split));
-        put_term(o, run, run->residuals->layers[i]);
+        put_term(o, run, run->prediction_errors->layers[i]);
         json_array_append_new(array, o);
     }
     return array;
@@ -190,9 +190,9 @@ static json_t *instructions(const struct ghp_run *run)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < run->residuals->n_instrs; i++) {
-        const struct ghp_residual *r = &run->residuals->instrs[i];
-        bool predicted = run->residuals->predicted;
+    for (int i = 0; i < run->prediction_errors->n_instrs; i++) {
+        const struct ghp_prediction_error *r = &run->prediction_errors->instrs[i];
+        bool predicted = run->prediction_errors->predicted;
         json_t *o = json_object();
 
         put_instr(o, run, &run->program->instrs[i]);
@@ -202,7 +202,7 @@ static json_t *instructions(const struct ghp_run *run)
         put(o, "measured_s", real(r->measured_s));
         put(o, "measured_wait_s", real(r->measured_wait_s));
         put(o, "measured_own_s", real(r->measured_own_s));
-        put(o, "measured_partners_s", real(r->measured_partners_s));
+        put(o, "measured_partners_s", real(r->measured_straggler_wait_s));
         json_array_append_new(array, o);
     }
     return array;
@@ -217,7 +217,7 @@ static json_t *instr_text(const struct ghp_run *run, int i)
                         instr->layer >= 0 ? run->plan->model.layers[instr->layer].name : "");
 }
 
-static json_t *reduction(const struct ghp_run *run, const struct ghp_hiding *h)
+static json_t *reduction(const struct ghp_run *run, const struct ghp_comm_overlap *h)
 {
     const struct ghp_instr *instr = &run->program->instrs[h->instr];
     json_t *o = json_object();
@@ -229,7 +229,7 @@ static json_t *reduction(const struct ghp_run *run, const struct ghp_hiding *h)
     put(o, "sum_bytes", json_integer(instr->bytes));
     put_term(o, run, h->whole);
     put(o, "predicted_exposed_s",
-        run->residuals->predicted ? real(h->exposed.predicted_s) : json_null());
+        run->prediction_errors->predicted ? real(h->exposed.predicted_s) : json_null());
     put(o, "measured_exposed_s", real(h->exposed.measured_s));
     put(o, "behind_first", h->behind_first >= 0 ? instr_text(run, h->behind_first) : json_null());
     put(o, "behind_last", h->behind_last >= 0 ? instr_text(run, h->behind_last) : json_null());
@@ -238,9 +238,9 @@ static json_t *reduction(const struct ghp_run *run, const struct ghp_hiding *h)
 
 static json_t *reductions(const struct ghp_run *run)
 {
-    struct ghp_hiding *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof(*hidings));
+    struct ghp_comm_overlap *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof(*hidings));
     json_t *array = json_array();
-    int n = hidings != NULL ? ghp_hiding_list(run->program, run->residuals, hidings) : 0;
+    int n = hidings != NULL ? ghp_comm_overlap_list(run->program, run->prediction_errors, hidings) : 0;
 
     for (int i = 0; i < n; i++)
         json_array_append_new(array, reduction(run, &hidings[i]));

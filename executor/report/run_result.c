@@ -21,19 +21,19 @@ static enum ghp_status greatest_of(struct ghp_setup *s, int64_t mine, int64_t *g
     return status;
 }
 
-static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
-                     const struct ghp_training *t, struct ghp_outcome *outcome)
+static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e,
+                     const struct ghp_training *t, struct ghp_run_result *run_result)
 {
-    struct ghp_run *run = &outcome->run;
-    double step_s = outcome->residuals.step.measured_s;
+    struct ghp_run *run = &run_result->run;
+    double step_s = run_result->prediction_errors.step.measured_s;
 
     run->plan = &e->plan;
     run->plan_path = e->path;
     run->program = ghp_worker_program(e->worker);
-    run->residuals = &outcome->residuals;
-    run->backend = s->team.backend_ops->name;
+    run->prediction_errors = &run_result->prediction_errors;
+    run->backend = s->exec.backend_ops->name;
     run->numerics = s->exact ? "exact" : "fast";
-    run->data = ghp_data_text(s->recipe.data);
+    run->data = ghp_data_text(s->training_config.data);
     run->fault = ghp_fault_names[s->options->fault];
     run->precision = s->precision;
     run->threads = s->threads;
@@ -42,11 +42,11 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->seed = (uint64_t)s->options->seed;
     run->first_step = t->first_step;
     run->steps = t->steps;
-    run->images_per_s = step_s > 0 ? (double)e->plan.extent.global_batch / step_s : 0;
+    run->images_per_s = step_s > 0 ? (double)e->plan.problem.global_batch / step_s : 0;
     run->seconds = t->seconds;
     run->resident_exact = t->memory != NULL && t->memory->exact;
-    run->samples_loaded = ghp_worker_made_ahead(e->worker).taken;
-    run->samples_made_ahead = ghp_worker_made_ahead(e->worker).made;
+    run->samples_loaded = ghp_worker_prefetched(e->worker).taken;
+    run->samples_made_ahead = ghp_worker_prefetched(e->worker).made;
     run->losses = &t->losses;
     run->has_accuracy = t->has_evaluation;
     run->test_accuracy = t->evaluation.accuracy;
@@ -54,61 +54,61 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_entrant *e,
     run->test_samples = t->evaluation.samples;
 }
 
-static enum ghp_status join(const struct ghp_entrant *e, struct ghp_residuals *residuals)
+static enum ghp_status join(const struct ghp_session_plan *e, struct ghp_prediction_errors *prediction_errors)
 {
     const struct ghp_profile *profile = &e->plan.profile;
     struct ghp_lowering how = ghp_plan_lowering(&e->plan, profile);
-    bool priced = profile->n_ops > 0 || profile->law.flops_per_s > 0;
+    bool costed = profile->n_ops > 0 || profile->analytic.flops_per_s > 0;
     struct ghp_prospect prospect = {.program = ghp_worker_program(e->worker),
-                                    .stage = ghp_worker_seat(e->worker)->stage,
-                                    .profile = priced ? profile : NULL,
+                                    .stage = ghp_worker_placement(e->worker)->stage,
+                                    .profile = costed ? profile : NULL,
                                     .n_layers = e->plan.model.n_layers};
     struct ghp_programs programs = {0};
     enum ghp_status status = GHP_OK;
 
     how.element_bytes = prospect.program->element_bytes; /* as it runs */
-    if (priced && how.staging != NULL) {
+    if (costed && how.staging != NULL) {
         GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
         prospect.programs = &programs;
     }
-    status = ghp_residuals_init(&prospect, ghp_worker_stopwatch(e->worker), residuals);
+    status = ghp_prediction_errors_init(&prospect, ghp_worker_step_timer(e->worker), prediction_errors);
     ghp_programs_release(&programs);
     return status;
 }
 
-/* What instructions take by themselves, apart from waiting for partners: over all workers, of several stages over the
+/* What instructions take by themselves, apart from waiting for stragglers: over all workers, of several stages over the
  * worker's own, who have the same instructions. */
-static enum ghp_status compare_workers(const struct ghp_setup *s, const struct ghp_entrant *e,
-                                       struct ghp_residuals *residuals)
+static enum ghp_status compare_workers(const struct ghp_setup *s, const struct ghp_session_plan *e,
+                                       struct ghp_prediction_errors *prediction_errors)
 {
-    struct ghp_crowd crowd = {s->session->transport_ops, s->world, s->size};
-    const struct ghp_seat *seat = ghp_worker_seat(e->worker);
+    struct ghp_straggler_wait_request request = {s->session->transport_ops, s->world, s->size};
+    const struct ghp_placement *placement = ghp_worker_placement(e->worker);
 
-    if (seat->n_stages > 1) {
-        crowd.n = seat->extent.workers;
+    if (placement->n_stages > 1) {
+        request.n = placement->problem.workers;
         GHP_TRY(s->session->transport_ops->group(
             s->session->transport,
-            ghp_seat_ranks(seat, (struct ghp_ranks){.count = crowd.n, .stride = 1}),
-            GHP_STREAM_COMPUTE, &crowd.comm));
+            ghp_placement_ranks(placement, (struct ghp_ranks){.count = request.n, .stride = 1}),
+            GHP_STREAM_COMPUTE, &request.comm));
     }
-    s->session->transport_ops->label(crowd.comm, "comparing the workers' times");
-    return ghp_partners_compare(&crowd, ghp_worker_program(e->worker),
-                                ghp_worker_stopwatch(e->worker), residuals);
+    s->session->transport_ops->label(request.comm, "comparing the workers' times");
+    return ghp_straggler_wait_compare(&request, ghp_worker_program(e->worker),
+                                ghp_worker_step_timer(e->worker), prediction_errors);
 }
 
-enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *e,
-                                 const struct ghp_training *t, struct ghp_outcome *outcome)
+enum ghp_status ghp_run_result_init(struct ghp_setup *s, const struct ghp_session_plan *e,
+                                 const struct ghp_training *t, struct ghp_run_result *run_result)
 {
-    struct ghp_run *run = &outcome->run;
+    struct ghp_run *run = &run_result->run;
     struct ghp_tensors_list list = {0};
     int64_t resident = t->memory != NULL ? ghp_memory_over_base(t->memory) : -1;
     enum ghp_status status = GHP_OK;
 
-    *outcome = (struct ghp_outcome){.run = {.different = -1}};
-    GHP_TRY(ghp_setup_agree(s, join(e, &outcome->residuals), "joining predictions"));
+    *run_result = (struct ghp_run_result){.run = {.different = -1}};
+    GHP_TRY(ghp_setup_agree(s, join(e, &run_result->prediction_errors), "joining predictions"));
     GHP_TRY(ghp_setup_agree(s, ghp_tensors_list(&e->plan.model, &list), "listing tensors"));
-    fill_run(s, e, t, outcome);
-    GHP_TRY_GOTO(status, compare_workers(s, e, &outcome->residuals), done);
+    fill_run(s, e, t, run_result);
+    GHP_TRY_GOTO(status, compare_workers(s, e, &run_result->prediction_errors), done);
     GHP_TRY_GOTO(status, greatest_of(s, resident, &run->peak_rss_over_base_bytes), done);
     GHP_TRY_GOTO(status, greatest_of(s, ghp_worker_arena(e->worker)->bytes, &run->allocated_bytes),
                  done);
@@ -119,13 +119,13 @@ enum ghp_status ghp_outcome_init(struct ghp_setup *s, const struct ghp_entrant *
                    s->size);
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);
-    if (run->different >= 0) outcome->different = list.items[run->different].param->name;
+    if (run->different >= 0) run_result->different = list.items[run->different].param->name;
 done:
     ghp_tensors_release(&list);
     return status;
 }
 
-void ghp_outcome_release(struct ghp_outcome *outcome)
+void ghp_run_result_release(struct ghp_run_result *run_result)
 {
-    ghp_residuals_release(&outcome->residuals);
+    ghp_prediction_errors_release(&run_result->prediction_errors);
 }

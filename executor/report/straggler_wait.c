@@ -24,7 +24,7 @@ static double mean_of(const double *run_s, const bool *kept)
     double sum = 0;
     int n = 0;
 
-    for (int place = 0; place < GHP_STOPWATCH_STEPS; place++) {
+    for (int place = 0; place < GHP_STEP_TIMER_STEPS; place++) {
         if (!kept[place]) continue;
         sum += run_s[place];
         n++;
@@ -35,13 +35,13 @@ static double mean_of(const double *run_s, const bool *kept)
 /* Mean over the places that count of the least over the ranks of a group. */
 static double mean_of_least(const double *run_s, const bool *kept, struct ghp_ranks group)
 {
-    double least_s[GHP_STOPWATCH_STEPS];
+    double least_s[GHP_STEP_TIMER_STEPS];
 
-    for (int place = 0; place < GHP_STOPWATCH_STEPS; place++) {
-        least_s[place] = run_s[group.first * GHP_STOPWATCH_STEPS + place];
+    for (int place = 0; place < GHP_STEP_TIMER_STEPS; place++) {
+        least_s[place] = run_s[group.first * GHP_STEP_TIMER_STEPS + place];
         for (int i = 1; i < group.count; i++) {
             int r = group.first + i * group.stride;
-            double one_s = run_s[r * GHP_STOPWATCH_STEPS + place];
+            double one_s = run_s[r * GHP_STEP_TIMER_STEPS + place];
 
             if (one_s < least_s[place]) least_s[place] = one_s;
         }
@@ -57,8 +57,8 @@ static int first_of_group(int r, struct ghp_ranks kind)
     return r / block * block + r % kind.stride;
 }
 
-enum ghp_status ghp_partners_of(const double *run_s, const bool *kept,
-                                const struct ghp_instr *instr, int n, struct ghp_own *own)
+enum ghp_status ghp_straggler_wait_of(const double *run_s, const bool *kept,
+                                const struct ghp_instr *instr, int n, struct ghp_straggler_wait *own)
 {
     bool sends = ghp_instr_sends(instr) &&
                  instr->ranks.count <= n; /* metrics are summed over other stages too */
@@ -72,9 +72,9 @@ enum ghp_status ghp_partners_of(const double *run_s, const bool *kept,
 
         group.first = first_of_group(r, kind);
         owns[r] = mean_of_least(run_s, kept, group); /* groups are of one size: so is the median */
-        waits[r] = mean_of(run_s + (size_t)r * GHP_STOPWATCH_STEPS, kept) - owns[r];
+        waits[r] = mean_of(run_s + (size_t)r * GHP_STEP_TIMER_STEPS, kept) - owns[r];
     }
-    *own = (struct ghp_own){median(owns, n), median(waits, n)};
+    *own = (struct ghp_straggler_wait){median(owns, n), median(waits, n)};
     free(owns);
     return GHP_OK;
 }
@@ -83,58 +83,58 @@ struct chunk { /* some instructions, one after the other */
     const struct ghp_instr *instrs;
     int n;
     const double *run_s; /* [worker][instruction][place] */
-    struct ghp_own *own; /* [n] */
+    struct ghp_straggler_wait *own; /* [n] */
 };
 
-static enum ghp_status compare_chunk(const struct ghp_crowd *crowd, const struct chunk *chunk,
+static enum ghp_status compare_chunk(const struct ghp_straggler_wait_request *request, const struct chunk *chunk,
                                      const bool *kept)
 {
-    double *of_instr = ghp_alloc((size_t)crowd->n * GHP_STOPWATCH_STEPS, sizeof(*of_instr));
+    double *of_instr = ghp_alloc((size_t)request->n * GHP_STEP_TIMER_STEPS, sizeof(*of_instr));
     enum ghp_status status = of_instr != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     for (int i = 0; status == GHP_OK && i < chunk->n; i++) {
-        for (int r = 0; r < crowd->n; r++)
-            for (int place = 0; place < GHP_STOPWATCH_STEPS; place++)
-                of_instr[r * GHP_STOPWATCH_STEPS + place] =
-                    chunk->run_s[((size_t)r * (size_t)chunk->n + (size_t)i) * GHP_STOPWATCH_STEPS +
+        for (int r = 0; r < request->n; r++)
+            for (int place = 0; place < GHP_STEP_TIMER_STEPS; place++)
+                of_instr[r * GHP_STEP_TIMER_STEPS + place] =
+                    chunk->run_s[((size_t)r * (size_t)chunk->n + (size_t)i) * GHP_STEP_TIMER_STEPS +
                                  (size_t)place];
-        status = ghp_partners_of(of_instr, kept, &chunk->instrs[i], crowd->n, &chunk->own[i]);
+        status = ghp_straggler_wait_of(of_instr, kept, &chunk->instrs[i], request->n, &chunk->own[i]);
     }
     free(of_instr);
     return status;
 }
 
-enum ghp_status ghp_partners_compare(const struct ghp_crowd *crowd,
+enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_request *request,
                                      const struct ghp_program *program,
-                                     const struct ghp_stopwatch *watch,
-                                     struct ghp_residuals *residuals)
+                                     const struct ghp_step_timer *timer,
+                                     struct ghp_prediction_errors *prediction_errors)
 {
-    const size_t one = GHP_STOPWATCH_STEPS * sizeof(double);
-    int most = (int)(CHUNK_BYTES / (one * (size_t)crowd->n)) + 1;
+    const size_t one = GHP_STEP_TIMER_STEPS * sizeof(double);
+    int most = (int)(CHUNK_BYTES / (one * (size_t)request->n)) + 1;
     double *mine = ghp_alloc((size_t)most, one),
-           *all = ghp_alloc((size_t)most * (size_t)crowd->n, one);
-    struct ghp_own *own = ghp_alloc((size_t)most, sizeof(*own));
+           *all = ghp_alloc((size_t)most * (size_t)request->n, one);
+    struct ghp_straggler_wait *own = ghp_alloc((size_t)most, sizeof(*own));
     enum ghp_status status = mine != NULL && all != NULL && own != NULL ? GHP_OK : GHP_NO_MEMORY();
-    bool kept[GHP_STOPWATCH_STEPS];
+    bool kept[GHP_STEP_TIMER_STEPS];
 
-    ghp_stopwatch_kept(watch, kept);
-    status = crowd->transport_ops->agree(crowd->comm, status);
+    ghp_step_timer_kept(timer, kept);
+    status = request->transport_ops->agree(request->comm, status);
     for (int first = 0; status == GHP_OK && first < program->n_instrs; first += most) {
         int n = program->n_instrs - first < most ? program->n_instrs - first : most;
         struct chunk chunk = {&program->instrs[first], n, all, own};
 
         for (int i = 0; i < n; i++)
-            ghp_stopwatch_runs(watch, first + i, mine + (size_t)i * GHP_STOPWATCH_STEPS);
+            ghp_step_timer_runs(timer, first + i, mine + (size_t)i * GHP_STEP_TIMER_STEPS);
         GHP_TRY_GOTO(
             status,
-            crowd->transport_ops->all_gather(crowd->comm, mine, all, (int64_t)((size_t)n * one)),
+            request->transport_ops->all_gather(request->comm, mine, all, (int64_t)((size_t)n * one)),
             done);
-        status = compare_chunk(crowd, &chunk, kept);
+        status = compare_chunk(request, &chunk, kept);
         for (int i = 0; status == GHP_OK && i < n; i++) {
-            residuals->instrs[first + i].measured_own_s = own[i].own_s;
-            residuals->instrs[first + i].measured_partners_s = own[i].partners_s;
+            prediction_errors->instrs[first + i].measured_own_s = own[i].own_s;
+            prediction_errors->instrs[first + i].measured_straggler_wait_s = own[i].straggler_wait_s;
         }
-        status = crowd->transport_ops->agree(crowd->comm, status);
+        status = request->transport_ops->agree(request->comm, status);
     }
 done:
     free(own);

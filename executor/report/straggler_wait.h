@@ -1,4 +1,4 @@
-/* executor/report/straggler_wait.h - what instructions take by themselves, apart from waiting for partners that are late.
+/* executor/report/straggler_wait.h - what instructions take by themselves, apart from waiting for stragglers that are late.
  *
  * A blocking exchange lasts on each worker from its own arrival: whoever comes early counts the others' lateness as its
  * own time.  The last to arrive waits for nobody, so in each step the least duration over the exchange's ranks is what
@@ -11,43 +11,43 @@
  * Medians, so that one slow worker is seen as its partners' waiting, not as a slower operation.  The steps are those of
  * middling length on worker 0 (executor/platform/step_timer.h).
  *
- * Tested  tests/executor/report/test_partners.c */
+ * Tested  tests/executor/report/test_straggler_wait.c */
 #ifndef GHP_EXECUTOR_REPORT_STRAGGLER_WAIT_H
 #define GHP_EXECUTOR_REPORT_STRAGGLER_WAIT_H
 
 #include "executor/report/prediction_error.h"
 #include "executor/transport/transport.h"
 
-struct ghp_crowd { /* all workers */
+struct ghp_straggler_wait_request { /* all workers */
     const struct ghp_transport_ops *transport_ops;
     struct ghp_comm *comm;
     int n;
 };
 
-struct ghp_own {
-    double own_s, partners_s;
+struct ghp_straggler_wait {
+    double own_s, straggler_wait_s;
 };
 
 /* One instruction, by every worker's durations.
  *
- * run_s    [worker r * GHP_STOPWATCH_STEPS + place]
- * kept     the places that count, [GHP_STOPWATCH_STEPS]
+ * run_s    [worker r * GHP_STEP_TIMER_STEPS + place]
+ * kept     the places that count, [GHP_STEP_TIMER_STEPS]
  * instr    of any worker: its ranks' count and stride are everybody's
  * n        workers
  * own      receives the result, 0 where no place counts
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_partners_of(const double *run_s, const bool *kept,
-                                const struct ghp_instr *instr, int n, struct ghp_own *own);
+enum ghp_status ghp_straggler_wait_of(const double *run_s, const bool *kept,
+                                const struct ghp_instr *instr, int n, struct ghp_straggler_wait *own);
 
-/* Sets measured_own_s and measured_partners_s of every instruction; right on worker 0, whose steps count.
+/* Sets measured_own_s and measured_straggler_wait_s of every instruction; right on worker 0, whose steps count.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_COMM
- * Collective over the crowd */
-enum ghp_status ghp_partners_compare(const struct ghp_crowd *crowd,
+ * Collective over those ranks */
+enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_request *request,
                                      const struct ghp_program *program,
-                                     const struct ghp_stopwatch *watch,
-                                     struct ghp_residuals *residuals);
+                                     const struct ghp_step_timer *timer,
+                                     struct ghp_prediction_errors *prediction_errors);
 
 #endif

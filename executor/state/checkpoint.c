@@ -25,7 +25,7 @@ static const char *const number_names[N_NUMBERS] = {"step", "seed", "global_batc
 /* One entry of the file: a tensor in a role. */
 struct entry {
     const struct ghp_tensor *tensor;
-    enum ghp_role role;
+    enum ghp_buffer_kind buffer_kind;
 };
 
 struct contents { /* all entries, in file order; owned */
@@ -45,7 +45,7 @@ static void contents_release(struct contents *c)
     ghp_tensors_release(&c->list);
 }
 
-static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, enum ghp_role role,
+static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, enum ghp_buffer_kind buffer_kind,
                                  int element_bytes)
 {
     struct ghp_safetensor *s = &c->tensors[c->n];
@@ -53,11 +53,11 @@ static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t,
     char *name = ghp_alloc(room, 1);
 
     if (name == NULL) return GHP_NO_MEMORY();
-    snprintf(name, room, "%s%s", role == GHP_ROLE_MOMENTUM ? momentum_prefix : "", t->param->name);
+    snprintf(name, room, "%s%s", buffer_kind == GHP_BUFFER_MOMENTUM ? momentum_prefix : "", t->param->name);
     *s = (struct ghp_safetensor){
         .name = name, .element_bytes = element_bytes, .n_dims = t->param->n_dims};
     memcpy(s->dims, t->param->dims, sizeof(s->dims));
-    c->entries[c->n++] = (struct entry){t, role};
+    c->entries[c->n++] = (struct entry){t, buffer_kind};
     if (t->param->elements > c->largest) c->largest = t->param->elements;
     return GHP_OK;
 }
@@ -76,10 +76,10 @@ static enum ghp_status contents_init(const struct ghp_work *work, struct content
     for (int i = 0; i < c->list.n; i++) {
         const struct ghp_tensor *t = &c->list.items[i];
 
-        GHP_TRY(add_entry(c, t, ghp_tensor_role(t), element_bytes));
+        GHP_TRY(add_entry(c, t, ghp_tensor_buffer_kind(t), element_bytes));
     }
     for (int i = 0; i < c->list.n_params; i++)
-        GHP_TRY(add_entry(c, &c->list.items[i], GHP_ROLE_MOMENTUM, element_bytes));
+        GHP_TRY(add_entry(c, &c->list.items[i], GHP_BUFFER_MOMENTUM, element_bytes));
     return GHP_OK;
 }
 
@@ -126,10 +126,10 @@ static enum ghp_status begin(const char *folder, const struct ghp_work *work,
 
 static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **world)
 {
-    const struct ghp_team *team = ghp_worker_team(worker);
-    struct ghp_ranks all = {.count = ghp_worker_work(worker)->extent.workers, .stride = 1};
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
+    struct ghp_ranks all = {.count = ghp_worker_work(worker)->problem.workers, .stride = 1};
 
-    return team->transport_ops->group(team->transport, all, GHP_STREAM_COMPUTE, world);
+    return exec->transport_ops->group(exec->transport, all, GHP_STREAM_COMPUTE, world);
 }
 
 /* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all are. */
@@ -144,7 +144,7 @@ static enum ghp_status gather_all(struct ghp_worker *worker, const struct conten
     for (int i = 0; i < c->n; i++) {
         const struct entry *e = &c->entries[i];
 
-        GHP_TRY_GOTO(status, ghp_parameters_gather(worker, e->tensor, e->role, whole), done);
+        GHP_TRY_GOTO(status, ghp_parameters_gather(worker, e->tensor, e->buffer_kind, whole), done);
         if (writer != NULL && written == GHP_OK)
             written =
                 ghp_safetensors_append(writer, whole, e->tensor->param->elements * element_bytes);
@@ -158,7 +158,7 @@ done:
 enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint checkpoint)
 {
-    const struct ghp_team *team = ghp_worker_team(worker);
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     const struct ghp_work *work = ghp_worker_work(worker);
     struct ghp_safetensors_writer *writer = NULL;
     struct ghp_comm *world = NULL;
@@ -166,16 +166,16 @@ enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worke
     enum ghp_status status = GHP_OK;
 
     GHP_TRY_GOTO(status, world_of(worker, &world), done);
-    team->transport_ops->label(world, "writing a checkpoint");
+    exec->transport_ops->label(world, "writing a checkpoint");
     status = contents_init(work, &c);
     if (status == GHP_OK && work->rank == 0) status = begin(folder, work, checkpoint, &c, &writer);
-    GHP_TRY_GOTO(status, team->transport_ops->agree(world, status), done);
+    GHP_TRY_GOTO(status, exec->transport_ops->agree(world, status), done);
     status = gather_all(worker, &c, writer);
     if (writer != NULL && status == GHP_OK) {
         status = ghp_safetensors_finish(writer);
         writer = NULL;
     }
-    status = team->transport_ops->agree(world, status);
+    status = exec->transport_ops->agree(world, status);
 done:
     ghp_safetensors_abandon(writer);
     contents_release(&c);
@@ -281,7 +281,7 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
         GHP_TRY_GOTO(
             status,
-            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].role, whole), done);
+            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole), done);
     }
 done:
     free(whole);

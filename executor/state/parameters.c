@@ -21,15 +21,15 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
 {
     const struct ghp_work *work = ghp_worker_work(worker);
 
-    return ghp_shard_of(work->splits[t->layer], ghp_worker_seat(worker)->number, t->param);
+    return ghp_shard_of(work->splits[t->layer], ghp_worker_placement(worker)->number, t->param);
 }
 
 /* Where a tensor's part lies: on a device, not for the host. */
-static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
+static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_buffer_kind buffer_kind,
                      int64_t expected)
 {
     int64_t elements = 0;
-    void *part = ghp_worker_tensor(worker, role, t->layer, t->slot, &elements);
+    void *part = ghp_worker_tensor(worker, buffer_kind, t->layer, t->slot, &elements);
 
     GHP_ASSERT(part != NULL);
     GHP_ASSERT_EQ(elements, expected);
@@ -38,44 +38,44 @@ static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum
 
 static struct ghp_device device_of(const struct ghp_worker *worker)
 {
-    return ghp_team_device(ghp_worker_team(worker));
+    return ghp_exec_context_device(ghp_worker_exec_context(worker));
 }
 
 /* Sizes of the part: as the whole, but for the dimension that is divided. */
-static struct ghp_form form_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
+static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
 {
     struct ghp_shard shard = shard_of(worker, t);
-    struct ghp_form form = {.n_dims = t->param->n_dims,
+    struct ghp_param_descriptor descriptor = {.n_dims = t->param->n_dims,
                             .elements = ghp_shard_elements(shard),
                             .element_bytes = number_bytes(worker)};
 
-    memcpy(form.dims, t->param->dims, sizeof(form.dims));
-    if (shard.degree > 1) form.dims[shard.rows > 1 ? 1 : 0] /= shard.degree;
-    return form;
+    memcpy(descriptor.dims, t->param->dims, sizeof(descriptor.dims));
+    if (shard.tp_size > 1) descriptor.dims[shard.rows > 1 ? 1 : 0] /= shard.tp_size;
+    return descriptor;
 }
 
 /* A part in host memory and the field's order: the part itself where it lies so, else a copy. */
 struct view {
     struct ghp_worker *worker;
-    struct ghp_form form;
-    bool blocked; /* the part is (weight_blocks.h) */
+    struct ghp_param_descriptor descriptor;
+    bool nchw16c; /* the part is (weight_blocks.h) */
     void *part;   /* where it lies */
     void *here;
     int64_t bytes;
 };
 
 static enum ghp_status view_open(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                 enum ghp_role role, struct view *v)
+                                 enum ghp_buffer_kind buffer_kind, struct view *v)
 {
-    struct ghp_form form = form_of(worker, t);
+    struct ghp_param_descriptor descriptor = descriptor_of(worker, t);
 
     *v = (struct view){.worker = worker,
-                       .form = form,
-                       .blocked = !t->is_state && ghp_worker_blocks_weights(worker, t->layer),
-                       .part = part_at(worker, t, role, form.elements),
-                       .bytes = form.elements * form.element_bytes};
+                       .descriptor = descriptor,
+                       .nchw16c = !t->is_state && ghp_worker_blocks_weights(worker, t->layer),
+                       .part = part_at(worker, t, buffer_kind, descriptor.elements),
+                       .bytes = descriptor.elements * descriptor.element_bytes};
     v->here = v->part;
-    if (device_of(worker).ops == NULL && !v->blocked) return GHP_OK;
+    if (device_of(worker).ops == NULL && !v->nchw16c) return GHP_OK;
     v->here = ghp_alloc((size_t)v->bytes + 1, 1);
     return v->here != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
@@ -89,16 +89,16 @@ static void view_close(struct view *v)
 static enum ghp_status view_read(struct view *v)
 {
     if (v->here == v->part) return GHP_OK;
-    if (!v->blocked) return ghp_device_get(device_of(v->worker), &v->form, v->part, v->here);
-    ghp_weight_blocks_get(&v->form, v->part, v->here);
+    if (!v->nchw16c) return ghp_device_get(device_of(v->worker), &v->descriptor, v->part, v->here);
+    ghp_weight_blocks_get(&v->descriptor, v->part, v->here);
     return GHP_OK;
 }
 
 static enum ghp_status view_write(struct view *v)
 {
     if (v->here == v->part) return GHP_OK;
-    if (!v->blocked) return ghp_device_put(device_of(v->worker), &v->form, v->here, v->part);
-    ghp_weight_blocks_put(&v->form, v->here, v->part);
+    if (!v->nchw16c) return ghp_device_put(device_of(v->worker), &v->descriptor, v->here, v->part);
+    ghp_weight_blocks_put(&v->descriptor, v->here, v->part);
     return GHP_OK;
 }
 
@@ -149,7 +149,7 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
         return;
     }
     for (int64_t row = 0; row < shard.rows; row++) {
-        int64_t first = (row * shard.degree + shard.member) * shard.run;
+        int64_t first = (row * shard.tp_size + shard.member) * shard.run;
 
         ghp_random_fill_normal(
             seed, (uint64_t)t->ordinal, first, shard.run,
@@ -162,7 +162,7 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
                                    uint64_t seed)
 {
     struct view v;
-    enum ghp_status status = view_open(worker, t, ghp_tensor_role(t), &v);
+    enum ghp_status status = view_open(worker, t, ghp_tensor_buffer_kind(t), &v);
 
     if (status == GHP_OK) draw(worker, t, seed, v.here);
     if (status == GHP_OK) status = view_write(&v);
@@ -183,12 +183,12 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
         GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
         if (list.items[i].is_state) continue;
         GHP_TRY_GOTO(status,
-                     ghp_device_clear(device_of(worker), GHP_QUEUE_COMPUTE,
-                                      part_at(worker, &list.items[i], GHP_ROLE_MOMENTUM, elements),
+                     ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
+                                      part_at(worker, &list.items[i], GHP_BUFFER_MOMENTUM, elements),
                                       elements * number_bytes(worker)),
                      done);
     }
-    status = ghp_device_finish(device_of(worker), GHP_QUEUE_COMPUTE);
+    status = ghp_device_finish(device_of(worker), GHP_DEVICE_STREAM_COMPUTE);
 done:
     ghp_tensors_release(&list);
     return status;
@@ -198,22 +198,22 @@ done:
 static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard shard,
                                     const struct view *v, void *whole)
 {
-    const struct ghp_seat *seat = ghp_worker_seat(worker);
-    const struct ghp_team *team = ghp_worker_team(worker);
+    const struct ghp_placement *placement = ghp_worker_placement(worker);
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
-    char *parts = ghp_alloc((size_t)shard.degree, (size_t)v->bytes);
+    char *parts = ghp_alloc((size_t)shard.tp_size, (size_t)v->bytes);
 
     if (parts == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(
-                     team->transport,
-                     ghp_seat_ranks(seat, ghp_ranks_subgroup(seat->number, shard.degree)),
+                 exec->transport_ops->group(
+                     exec->transport,
+                     ghp_placement_ranks(placement, ghp_ranks_subgroup(placement->number, shard.tp_size)),
                      GHP_STREAM_COMPUTE, &comm),
                  done);
-    team->transport_ops->label(comm, "gathering a tensor");
-    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
-    for (int i = 0; i < shard.degree; i++) {
+    exec->transport_ops->label(comm, "gathering a tensor");
+    GHP_TRY_GOTO(status, exec->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
+    for (int i = 0; i < shard.tp_size; i++) {
         shard.member = i;
         ghp_shard_put(shard, number_bytes(worker), parts + i * v->bytes, whole);
     }
@@ -224,15 +224,15 @@ done:
 
 /* From the members of this worker's subgroup, who hold it together. */
 static enum ghp_status gather_here(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                   enum ghp_role role, void *whole)
+                                   enum ghp_buffer_kind buffer_kind, void *whole)
 {
     struct ghp_shard shard = shard_of(worker, t);
     struct view v;
-    enum ghp_status status = view_open(worker, t, role, &v);
+    enum ghp_status status = view_open(worker, t, buffer_kind, &v);
 
     GHP_TRY_GOTO(status, status, done);
     GHP_TRY_GOTO(status, view_read(&v), done);
-    if (shard.degree == 1)
+    if (shard.tp_size == 1)
         memcpy(whole, v.here, (size_t)v.bytes);
     else
         status = gather_parts(worker, shard, &v, whole);
@@ -242,23 +242,23 @@ done:
 }
 
 enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                      enum ghp_role role, void *whole)
+                                      enum ghp_buffer_kind buffer_kind, void *whole)
 {
     int64_t bytes = t->param->elements * number_bytes(worker);
 
-    if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, role, whole));
-    return ghp_relay(worker, t->layer, whole, bytes);
+    if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, buffer_kind, whole));
+    return ghp_broadcast_layer(worker, t->layer, whole, bytes);
 }
 
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                       enum ghp_role role, const void *whole)
+                                       enum ghp_buffer_kind buffer_kind, const void *whole)
 {
     struct view v;
     enum ghp_status status;
 
     if (!ghp_worker_owns(worker, t->layer)) return GHP_OK;
-    status = view_open(worker, t, role, &v);
-    if (status == GHP_OK) ghp_shard_take(shard_of(worker, t), v.form.element_bytes, whole, v.here);
+    status = view_open(worker, t, buffer_kind, &v);
+    if (status == GHP_OK) ghp_shard_take(shard_of(worker, t), v.descriptor.element_bytes, whole, v.here);
     if (status == GHP_OK) status = view_write(&v);
     view_close(&v);
     return status;
@@ -266,10 +266,10 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
 
 /* Goes on with the hash of a part. */
 static enum ghp_status hash_part(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                 enum ghp_role role, uint64_t *hash)
+                                 enum ghp_buffer_kind buffer_kind, uint64_t *hash)
 {
     struct view v;
-    enum ghp_status status = view_open(worker, t, role, &v);
+    enum ghp_status status = view_open(worker, t, buffer_kind, &v);
 
     if (status == GHP_OK) status = view_read(&v);
     if (status == GHP_OK) *hash = ghp_hash(v.here, (size_t)v.bytes, *hash);
@@ -286,25 +286,25 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         hashes[i] = 0;
         if (!ghp_worker_owns(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
-        GHP_TRY(hash_part(worker, t, ghp_tensor_role(t), &hashes[i]));
-        if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_ROLE_MOMENTUM, &hashes[i]));
+        GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
+        if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_BUFFER_MOMENTUM, &hashes[i]));
     }
     return GHP_OK;
 }
 
 /* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of it. */
 static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                  enum ghp_role role, uint64_t *hash)
+                                  enum ghp_buffer_kind buffer_kind, uint64_t *hash)
 {
     size_t bytes = (size_t)(t->param->elements * number_bytes(worker));
     enum ghp_status status;
     void *whole;
 
-    if (ghp_worker_seat(worker)->n_stages == 1 && shard_of(worker, t).degree == 1)
-        return hash_part(worker, t, role, hash);
+    if (ghp_worker_placement(worker)->n_stages == 1 && shard_of(worker, t).tp_size == 1)
+        return hash_part(worker, t, buffer_kind, hash);
     whole = ghp_alloc(bytes, 1);
     if (whole == NULL) return GHP_NO_MEMORY();
-    status = ghp_parameters_gather(worker, t, role, whole);
+    status = ghp_parameters_gather(worker, t, buffer_kind, whole);
     if (status == GHP_OK) *hash = ghp_hash(whole, bytes, *hash);
     free(whole);
     return status;
@@ -317,21 +317,21 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
     for (int i = 0; i < list->n; i++) {
         const struct ghp_tensor *t = &list->items[i];
 
-        GHP_TRY(hash_whole(worker, t, ghp_tensor_role(t), hash));
-        if (!t->is_state) GHP_TRY(hash_whole(worker, t, GHP_ROLE_MOMENTUM, hash));
+        GHP_TRY(hash_whole(worker, t, ghp_tensor_buffer_kind(t), hash));
+        if (!t->is_state) GHP_TRY(hash_whole(worker, t, GHP_BUFFER_MOMENTUM, hash));
     }
     return GHP_OK;
 }
 
 /* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
-static enum ghp_status compare_degree(struct ghp_worker *worker,
-                                      const struct ghp_tensors_list *list, int degree,
+static enum ghp_status compare_tp_size(struct ghp_worker *worker,
+                                      const struct ghp_tensors_list *list, int tp_size,
                                       const uint64_t *hashes, int *different)
 {
-    const struct ghp_seat *seat = ghp_worker_seat(worker);
-    const struct ghp_team *team = ghp_worker_team(worker);
+    const struct ghp_placement *placement = ghp_worker_placement(worker);
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     struct ghp_ranks holders =
-        ghp_seat_ranks(seat, ghp_ranks_replica(seat->number, degree, seat->extent.workers));
+        ghp_placement_ranks(placement, ghp_ranks_replica(placement->number, tp_size, placement->problem.workers));
     int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
@@ -341,12 +341,12 @@ static enum ghp_status compare_degree(struct ghp_worker *worker,
     all = ghp_alloc((size_t)holders.count, (size_t)bytes);
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport, holders, GHP_STREAM_COMPUTE, &comm),
+                 exec->transport_ops->group(exec->transport, holders, GHP_STREAM_COMPUTE, &comm),
                  done);
-    team->transport_ops->label(comm, "comparing replicas");
-    GHP_TRY_GOTO(status, team->transport_ops->all_gather(comm, hashes, all, bytes), done);
+    exec->transport_ops->label(comm, "comparing replicas");
+    GHP_TRY_GOTO(status, exec->transport_ops->all_gather(comm, hashes, all, bytes), done);
     for (int i = 0; i < list->n; i++) {
-        if (shard_of(worker, &list->items[i]).degree != degree ||
+        if (shard_of(worker, &list->items[i]).tp_size != tp_size ||
             !ghp_worker_owns(worker, list->items[i].layer))
             continue;
         for (int h = 1; h < holders.count; h++)
@@ -361,20 +361,20 @@ done:
 /* The first difference that any worker has seen. */
 static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 {
-    const struct ghp_team *team = ghp_worker_team(worker);
-    int n = ghp_worker_work(worker)->extent.workers, mine = *different;
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
+    int n = ghp_worker_work(worker)->problem.workers, mine = *different;
     struct ghp_comm *world = NULL;
     enum ghp_status status = GHP_OK;
     int *all = ghp_alloc((size_t)n, sizeof(*all));
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 team->transport_ops->group(team->transport,
+                 exec->transport_ops->group(exec->transport,
                                             (struct ghp_ranks){.count = n, .stride = 1},
                                             GHP_STREAM_COMPUTE, &world),
                  done);
-    team->transport_ops->label(world, "comparing replicas");
-    GHP_TRY_GOTO(status, team->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)),
+    exec->transport_ops->label(world, "comparing replicas");
+    GHP_TRY_GOTO(status, exec->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)),
                  done);
     for (int i = 0; i < n; i++)
         if (all[i] >= 0 && (*different < 0 || all[i] < *different)) *different = all[i];
@@ -386,21 +386,21 @@ done:
 enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
                                        const struct ghp_tensors_list *list, int *different)
 {
-    int workers = ghp_worker_seat(worker)->extent.workers;
+    int workers = ghp_worker_placement(worker)->problem.workers;
     uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
     enum ghp_status status = GHP_OK;
 
     *different = -1;
     if (hashes == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_parameters_hash(worker, list, hashes), done);
-    for (int degree = 1; degree <= workers; degree++) {
+    for (int tp_size = 1; tp_size <= workers; tp_size++) {
         bool used = false;
 
         for (int i = 0; i < list->n; i++)
             used = used || (ghp_worker_owns(worker, list->items[i].layer) &&
-                            shard_of(worker, &list->items[i]).degree == degree);
+                            shard_of(worker, &list->items[i]).tp_size == tp_size);
         if (used)
-            GHP_TRY_GOTO(status, compare_degree(worker, list, degree, hashes, different), done);
+            GHP_TRY_GOTO(status, compare_tp_size(worker, list, tp_size, hashes, different), done);
     }
     status = first_of_all(worker, different);
 done:

@@ -20,12 +20,12 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
  *
  * Collective over all workers */
 enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *tensor,
-                                      enum ghp_role role, void *whole);
+                                      enum ghp_buffer_kind buffer_kind, void *whole);
 
 /* This worker's part from the whole tensor; nothing where it is of another stage. Returns GHP_OK; GHP_ERR_NO_MEMORY,
  * GHP_ERR_BACKEND (on a device). Local. */
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
-                                       enum ghp_role role, const void *whole);
+                                       enum ghp_buffer_kind buffer_kind, const void *whole);
 
 /* Hash of this worker's parts of all tensors (weights, momenta, statistics), one for each entry of the list: equal on all
  * holders of a shard, 0 for what is of another stage. Local. */

@@ -32,9 +32,9 @@ enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tenso
     return GHP_OK;
 }
 
-enum ghp_role ghp_tensor_role(const struct ghp_tensor *tensor)
+enum ghp_buffer_kind ghp_tensor_buffer_kind(const struct ghp_tensor *tensor)
 {
-    return tensor->is_state ? GHP_ROLE_STATE : GHP_ROLE_WEIGHT;
+    return tensor->is_state ? GHP_BUFFER_STATE : GHP_BUFFER_WEIGHT;
 }
 
 void ghp_tensors_release(struct ghp_tensors_list *list)

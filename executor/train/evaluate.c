@@ -9,7 +9,7 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
                                    int64_t *samples, struct ghp_evaluation *total)
 {
     int64_t count = ghp_data_count(step->data, step->set),
-            batch = ghp_worker_work(evaluator)->extent.global_batch;
+            batch = ghp_worker_work(evaluator)->problem.global_batch;
     double correct = 0, loss = 0, seen = 0;
 
     step->samples = samples;
@@ -42,7 +42,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     struct ghp_step step = {.data = data, .set = set};
     struct ghp_worker *evaluator = NULL;
     double begin = ghp_now_s();
-    int64_t *samples = ghp_alloc((size_t)work.extent.global_batch, sizeof(*samples));
+    int64_t *samples = ghp_alloc((size_t)work.problem.global_batch, sizeof(*samples));
 
     *evaluation = (struct ghp_evaluation){0};
     if (samples == NULL) return GHP_NO_MEMORY();
@@ -50,7 +50,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     work.profile = NULL;
     work.fault = GHP_FAULT_NONE;
     ghp_worker_rest(worker);
-    GHP_TRY_GOTO(status, ghp_worker_open(ghp_worker_team(worker), &work, &evaluator), done);
+    GHP_TRY_GOTO(status, ghp_worker_open(ghp_worker_exec_context(worker), &work, &evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
     GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, evaluation), done);

@@ -11,24 +11,24 @@
 
 #include "core/base/status.h"
 
-enum ghp_schedule_kind {
-    GHP_SCHEDULE_CONSTANT,
-    GHP_SCHEDULE_STEP,
-    GHP_SCHEDULE_COSINE,
-    GHP_SCHEDULE_COUNT
+enum ghp_lr_schedule_kind {
+    GHP_LR_SCHEDULE_CONSTANT,
+    GHP_LR_SCHEDULE_STEP,
+    GHP_LR_SCHEDULE_COSINE,
+    GHP_LR_SCHEDULE_COUNT
 };
 
 /* NULL-terminated, in enum order */
-extern const char *const ghp_schedule_names[GHP_SCHEDULE_COUNT + 1];
+extern const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1];
 
-struct ghp_schedule {
-    enum ghp_schedule_kind kind;
+struct ghp_lr_schedule {
+    enum ghp_lr_schedule_kind kind;
     double base;          /* learning rate */
     int64_t steps;        /* T >= 1 */
     int64_t warmup_steps; /* W, 0 .. T */
 };
 
-/* Local. Tested tests/executor/train/test_schedule.c */
-double ghp_schedule_rate(struct ghp_schedule schedule, int64_t step);
+/* Local. Tested tests/executor/train/test_lr_schedule.c */
+double ghp_lr_schedule_rate(struct ghp_lr_schedule schedule, int64_t step);
 
 #endif

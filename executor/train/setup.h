@@ -4,7 +4,7 @@
  * and the same workers, and run on one backend with one set of data; each has a worker (and its arena) of its own, made
  * when it is wanted. Every function here ends in agreement: it fails on all workers or on none.
  *
- * Call order: ghp_setup_open -> for a plan: ghp_entrant_open -> train -> ghp_entrant_close ... -> ghp_setup_release. */
+ * Call order: ghp_setup_open -> for a plan: ghp_session_plan_open -> train -> ghp_session_plan_close ... -> ghp_setup_release. */
 #ifndef GHP_EXECUTOR_TRAIN_SETUP_H
 #define GHP_EXECUTOR_TRAIN_SETUP_H
 
@@ -37,7 +37,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     double split;          /* 0: none */
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
     double learning_rate, momentum, weight_decay;
-    int schedule; /* enum ghp_schedule_kind */
+    int schedule; /* enum ghp_lr_schedule_kind */
     int64_t warmup_steps;
     int64_t seed;
     const char *init;     /* NULL: random, by the seed */
@@ -53,7 +53,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
     int bind;               /* enum ghp_bind_mode */
     int overlap;            /* enum ghp_overlap_choice */
-    int carrier;            /* enum ghp_carrier_choice */
+    int device_transport;            /* enum ghp_device_transport_choice */
     double watchdog_s;      /* longest wait for another worker */
     int evaluate;           /* enum ghp_evaluate_choice */
     const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
@@ -71,7 +71,7 @@ struct ghp_session {
     bool verified; /* false: a verification was asked for and did not pass */
 };
 
-struct ghp_entrant { /* one plan of a session */
+struct ghp_session_plan { /* one plan of a session */
     const char *path;
     struct ghp_plan plan;
     bool comparable;           /* the plan's profile is of this backend, precision and numerics */
@@ -84,16 +84,16 @@ struct ghp_setup {
     const struct ghp_session_options *options;
     struct ghp_comm *world;
     int rank, size;
-    int here, seat; /* workers on this node, and this one's number among them */
+    int here, local_rank; /* workers on this node, and this one's number among them */
     struct ghp_binding binding;
-    struct ghp_team team;
+    struct ghp_exec_context exec;
     struct ghp_precision precision;
     int element_bytes; /* of that precision */
     int threads;
     bool exact;
-    struct ghp_recipe recipe; /* its schedule's steps are the session's to set */
-    int n_entrants;
-    struct ghp_entrant entrants[GHP_SESSION_PLANS];
+    struct ghp_training_config training_config; /* its schedule's steps are the session's to set */
+    int n_session_plans;
+    struct ghp_session_plan session_plans[GHP_SESSION_PLANS];
 };
 
 /* The worst status of all workers; `what` is what the watchdog says that one waits for. Collective. */
@@ -110,10 +110,10 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *se
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
 
 /* The plan's worker: kernels, communicators. Collective over all workers. */
-enum ghp_status ghp_entrant_open(struct ghp_setup *setup, struct ghp_entrant *entrant);
+enum ghp_status ghp_session_plan_open(struct ghp_setup *setup, struct ghp_session_plan *session_plan);
 /* Its memory, and the first weights, by the session's seed. Collective over all workers. */
-enum ghp_status ghp_entrant_allocate(struct ghp_setup *setup, struct ghp_entrant *entrant);
+enum ghp_status ghp_session_plan_allocate(struct ghp_setup *setup, struct ghp_session_plan *session_plan);
 /* Gives the worker and its memory back; the plan stays. Local. */
-void ghp_entrant_close(struct ghp_entrant *entrant);
+void ghp_session_plan_close(struct ghp_session_plan *session_plan);
 
 #endif

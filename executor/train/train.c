@@ -18,9 +18,9 @@ static int64_t warm_up(const struct ghp_training *t)
 /* Keeps the latest finished step's result, if it is a new one. */
 static enum ghp_status note_result(struct ghp_training *t)
 {
-    const struct ghp_stopwatch *watch = ghp_worker_stopwatch(t->worker);
-    int64_t batch = t->recipe->order.global_batch;
-    double step_s = ghp_stopwatch_step_s(watch);
+    const struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
+    int64_t batch = t->training_config->order.global_batch;
+    double step_s = ghp_step_timer_step_s(timer);
     struct ghp_result r;
     struct ghp_metrics_step line;
 
@@ -33,21 +33,21 @@ static enum ghp_status note_result(struct ghp_training *t)
                         "lower --lr or add --warmup",
                         (long long)r.step);
     line = (struct ghp_metrics_step){.step = (int64_t)r.step,
-                                     .epoch = ghp_order_epoch(&t->recipe->order, (int64_t)r.step),
+                                     .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
                                      .loss = r.loss,
                                      .top1 = r.correct / r.samples,
                                      .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
                                      .learning_rate =
-                                         ghp_schedule_rate(t->recipe->schedule, (int64_t)r.step)};
+                                         ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
     return t->metrics != NULL ? ghp_metrics_step(t->metrics, &line) : GHP_OK;
 }
 
 static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
 {
-    int64_t epoch = ghp_order_epoch(&t->recipe->order, done - 1);
+    int64_t epoch = ghp_order_epoch(&t->training_config->order, done - 1);
 
-    GHP_TRY(ghp_evaluate(t->worker, t->recipe->data, GHP_DATA_TEST, &t->evaluation));
+    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, &t->evaluation));
     t->has_evaluation = true;
     if (t->metrics == NULL) return GHP_OK;
     return ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation);
@@ -55,7 +55,7 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
 
 static enum ghp_status save(struct ghp_training *t, int64_t done)
 {
-    const struct ghp_order *order = &t->recipe->order;
+    const struct ghp_order *order = &t->training_config->order;
     struct ghp_checkpoint checkpoint = {.step = done,
                                         .seed = order->seed,
                                         .global_batch = order->global_batch,
@@ -67,7 +67,7 @@ static enum ghp_status save(struct ghp_training *t, int64_t done)
 /* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times. */
 static enum ghp_status between_steps(struct ghp_training *t, int64_t done)
 {
-    bool last = done == t->steps, epoch = done % ghp_order_steps(&t->recipe->order) == 0;
+    bool last = done == t->steps, epoch = done % ghp_order_steps(&t->training_config->order) == 0;
     bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
     bool saves = t->checkpoint_folder != NULL && (last || epoch || every),
          evaluates = t->evaluates && (last || epoch);
@@ -100,17 +100,17 @@ static void hint(struct ghp_training *t, int64_t step, enum ghp_hints now)
     struct ghp_step next;
 
     if (ghp_worker_hints(t->worker) != now || step >= t->steps) return;
-    next = ghp_recipe_step(t->recipe, step);
+    next = ghp_training_config_step(t->training_config, step);
     ghp_worker_hint(t->worker, &next);
 }
 
 enum ghp_status ghp_train(struct ghp_training *t)
 {
-    struct ghp_stopwatch *watch = ghp_worker_stopwatch(t->worker);
+    struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
 
     ghp_progress_begin("training", t->steps - t->first_step);
     for (int64_t i = t->first_step; i < t->steps; i++) {
-        struct ghp_step step = ghp_recipe_step(t->recipe, i);
+        struct ghp_step step = ghp_training_config_step(t->training_config, i);
         double begin;
 
         hint(t, i + 1, GHP_HINTS_BEFORE);
@@ -122,8 +122,8 @@ enum ghp_status ghp_train(struct ghp_training *t)
         GHP_TRY(between_steps(t, i + 1));
         hint(t, i + 1, GHP_HINTS_AFTER);
         if (i + 1 - t->first_step == warm_up(t)) {
-            GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes laps too */
-            ghp_stopwatch_forget(watch);
+            GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes timings too */
+            ghp_step_timer_forget(timer);
         }
     }
     ghp_progress_end();

@@ -15,7 +15,7 @@
 struct ghp_training {
     /* given */
     struct ghp_worker *worker;
-    struct ghp_recipe *recipe;
+    struct ghp_training_config *training_config;
     int64_t first_step, steps;     /* first_step .. steps - 1 are trained */
     bool evaluates;                /* on the test set, after each epoch and at the end */
     const char *checkpoint_folder; /* NULL: none; else after each epoch and at the end, */

@@ -1,6 +1,6 @@
 /* executor/train/training_config.h - what a training consists of, whatever the plan: first weights, data, order, learning rates.
  *
- * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same recipe train
+ * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same training config train
  * alike. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
 #define GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
@@ -10,15 +10,15 @@
 #include "executor/train/lr_schedule.h"
 #include "executor/engine/worker.h"
 
-struct ghp_recipe {
+struct ghp_training_config {
     struct ghp_init_choice init;
     struct ghp_data *data;  /* borrowed */
     struct ghp_order order; /* owned by whoever initialised it */
-    struct ghp_schedule schedule;
+    struct ghp_lr_schedule schedule;
     double momentum, weight_decay;
 };
 
-/* The step with this number; its samples are borrowed from the recipe until the second call from now. Local. */
-struct ghp_step ghp_recipe_step(struct ghp_recipe *recipe, int64_t step);
+/* The step with this number; its samples are borrowed from the training config until the second call from now. Local. */
+struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step);
 
 #endif

@@ -54,7 +54,7 @@ void ghp_snapshot_release(struct ghp_snapshot *s)
 }
 
 static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                  enum ghp_role role, double *keep)
+                                  enum ghp_buffer_kind buffer_kind, double *keep)
 {
     int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     int64_t n = t->param->elements;
@@ -62,7 +62,7 @@ static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_te
     enum ghp_status status;
 
     if (whole == NULL) return GHP_NO_MEMORY();
-    status = ghp_parameters_gather(worker, t, role, whole);
+    status = ghp_parameters_gather(worker, t, buffer_kind, whole);
     for (int64_t i = 0; status == GHP_OK && keep != NULL && i < n; i++)
         keep[i] =
             element_bytes == 8 ? ((const double *)whole)[i] : (double)((const float *)whole)[i];
@@ -73,7 +73,7 @@ static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_te
 enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *s, struct ghp_worker *worker)
 {
     for (int i = 0; i < s->list.n_params; i++)
-        GHP_TRY(gather_one(worker, &s->list.items[i], GHP_ROLE_WEIGHT_GRADIENT,
+        GHP_TRY(gather_one(worker, &s->list.items[i], GHP_BUFFER_WEIGHT_GRADIENT,
                            s->keeps ? s->gradients[i] : NULL));
     return GHP_OK;
 }
@@ -83,21 +83,21 @@ enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *
     for (int i = 0; i < s->list.n; i++) {
         const struct ghp_tensor *t = &s->list.items[i];
 
-        GHP_TRY(gather_one(worker, t, ghp_tensor_role(t), s->keeps ? s->weights[i] : NULL));
+        GHP_TRY(gather_one(worker, t, ghp_tensor_buffer_kind(t), s->keeps ? s->weights[i] : NULL));
     }
     return GHP_OK;
 }
 
 /* ---- training ---- */
 
-enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *recipe,
+enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_training_config *training_config,
                                  int64_t steps, struct ghp_snapshot *s)
 {
     struct ghp_result result;
 
     ghp_progress_begin("one worker", steps);
     for (int64_t t = 0; t < steps; t++) {
-        struct ghp_step step = ghp_recipe_step(recipe, t);
+        struct ghp_step step = ghp_training_config_step(training_config, t);
 
         GHP_TRY(ghp_worker_step(worker, &step));
         if (t == 0) {
@@ -113,8 +113,8 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_recipe *r
     return ghp_snapshot_weights(s, worker);
 }
 
-enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_work *like,
-                                struct ghp_recipe *recipe, int64_t steps,
+enum ghp_status ghp_verify_lone(const struct ghp_exec_context *exec, const struct ghp_work *like,
+                                struct ghp_training_config *training_config, int64_t steps,
                                 struct ghp_snapshot *snapshot)
 {
     enum ghp_status status = GHP_OK;
@@ -124,21 +124,21 @@ enum ghp_status ghp_verify_lone(const struct ghp_team *team, const struct ghp_wo
 
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < like->model->n_layers; i++)
-        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .degree = 1};
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     work.splits = splits;
     work.staging = NULL;
-    work.blocked = NULL;
-    work.extent.workers = 1;
+    work.nchw16c = NULL;
+    work.problem.workers = 1;
     work.rank = 0;
     work.fault = GHP_FAULT_NONE;
     work.groups = 1;
     work.profile = NULL;
-    work.samples_ahead = false; /* nobody hints */
-    GHP_TRY_GOTO(status, ghp_worker_open(team, &work, &worker), done);
+    work.prefetch = false; /* nobody hints */
+    GHP_TRY_GOTO(status, ghp_worker_open(exec, &work, &worker), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);
-    GHP_TRY_GOTO(status, ghp_init_weights(worker, &recipe->init), done);
-    GHP_TRY_GOTO(status, ghp_verify_train(worker, recipe, steps, snapshot), done);
+    GHP_TRY_GOTO(status, ghp_init_weights(worker, &training_config->init), done);
+    GHP_TRY_GOTO(status, ghp_verify_train(worker, training_config, steps, snapshot), done);
 done:
     ghp_worker_close(worker);
     free(splits);

@@ -12,8 +12,8 @@
  * different communicators, so one thread per stream may be inside the transport at once.
  *
  * Tensors on a device are carried by a transport that knows the device (transport/device/staged.h, transport_nccl.h); what
- * workers tell each other always goes through host memory. One that `queues` returns at once: its collectives are
- * enqueued on the device's queue of the communicator's stream, and fail later, in `check`. */
+ * workers tell each other always goes through host memory. One that `streams` returns at once: its collectives are
+ * enqueued on the device's stream of the communicator's stream, and fail later, in `check`. */
 #ifndef GHP_EXECUTOR_TRANSPORT_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_TRANSPORT_H
 
@@ -22,17 +22,17 @@
 struct ghp_transport;
 struct ghp_processors; /* executor/platform/processors.h */
 struct ghp_comm;
-struct ghp_mailbox;
+struct ghp_channel;
 
-struct ghp_message { /* from one worker to one other */
+struct ghp_p2p_message { /* from one worker to one other */
     void *data;      /* read, or written */
-    int64_t bytes;   /* at most GHP_MESSAGE_BYTES; equal on both sides */
+    int64_t bytes;   /* at most GHP_P2P_MESSAGE_BYTES; equal on both sides */
     int peer;        /* rank */
     int tag;         /* >= 0; messages of one tag between two workers arrive in the order of posting */
     bool receives;
 };
 
-enum { GHP_MESSAGE_BYTES = 1 << 30 };
+enum { GHP_P2P_MESSAGE_BYTES = 1 << 30 };
 
 struct ghp_reduction { /* sums; data and scratch where the transport's tensors lie */
     const void *in;    /* reduce_scatter: count * each elements; all_reduce: in == out */
@@ -50,7 +50,7 @@ struct ghp_word { /* what one rank tells the others */
 
 struct ghp_transport_ops {
     const char *name;
-    bool queues; /* collectives are enqueued on a device */
+    bool enqueues; /* collectives are enqueued on a device */
     /* argc, argv as main got them; watchdog_s: limit of one wait. */
     enum ghp_status (*open)(int *argc, char ***argv, double watchdog_s,
                             struct ghp_transport **transport);
@@ -99,15 +99,15 @@ struct ghp_transport_ops {
     /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
      * NULL where nothing is enqueued. */
     enum ghp_status (*check)(struct ghp_transport *transport, double waited_s, const char *label);
-    /* Messages that are posted and later found done, apart from all communicators; one thread at a time uses a mailbox.
+    /* Messages that are posted and later found done, apart from all communicators; one thread at a time uses a channel.
      * mail: room for `slots` messages at once. Collective over all workers. */
-    enum ghp_status (*mail)(struct ghp_transport *transport, int slots,
-                            struct ghp_mailbox **mailbox);
-    enum ghp_status (*post)(struct ghp_mailbox *mailbox, int slot,
-                            const struct ghp_message *message); /* the slot is empty */
+    enum ghp_status (*channel_open)(struct ghp_transport *transport, int slots,
+                            struct ghp_channel **channel);
+    enum ghp_status (*post)(struct ghp_channel *channel, int slot,
+                            const struct ghp_p2p_message *message); /* the slot is empty */
     /* done: the slot is empty again. */
-    enum ghp_status (*poll)(struct ghp_mailbox *mailbox, int slot, bool *done);
-    void (*empty)(struct ghp_mailbox *mailbox); /* releases it, no message under way; accepts NULL */
+    enum ghp_status (*poll)(struct ghp_channel *channel, int slot, bool *done);
+    void (*channel_close)(struct ghp_channel *channel); /* releases it, no message under way; accepts NULL */
     double (*watchdog_s)(const struct ghp_transport *transport);
 };
 

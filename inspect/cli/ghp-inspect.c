@@ -36,7 +36,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.profile,
      .argument = "PROFILE",
-     .help = "the profile that prices a plan; without it the one that the plan names"},
+     .help = "the profile to cost a plan with; without it the one that the plan names"},
     {.name = "html",
      .kind = GHP_OPT_TEXT,
      .target = &set.html,
@@ -174,8 +174,8 @@ static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_
     return GHP_OK;
 }
 
-/* Both plans' own prices in one profile, where the whole one is not at hand. */
-static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_plan *b,
+/* Both plans' own costs in one profile, where the whole one is not at hand. */
+static enum ghp_status merge_costs(const struct ghp_plan *a, const struct ghp_plan *b,
                                     struct ghp_profile *profile)
 {
     struct ghp_lowering how = ghp_plan_lowering(a, &a->profile);
@@ -192,7 +192,7 @@ static enum ghp_status merge_prices(const struct ghp_plan *a, const struct ghp_p
         for (int i = 0; i < b->profile.n_comms && status == GHP_OK; ++i)
             status = ghp_profile_add_comm(profile, &b->profile.comms[i]);
     }
-    if (status == GHP_OK) status = ghp_profile_seal(profile);
+    if (status == GHP_OK) status = ghp_profile_finalize(profile);
     if (status != GHP_OK) ghp_profile_release(profile);
     return status;
 }
@@ -206,7 +206,7 @@ static enum ghp_status compare_plans(struct ghp_display *report, const struct gh
 
     GHP_TRY(ghp_plan_load(path2, &b));
     status = ghp_inspect_find_profile(a, path, set.profile, &profile);
-    if (status != GHP_OK && set.profile == NULL) status = merge_prices(a, &b, &profile);
+    if (status != GHP_OK && set.profile == NULL) status = merge_costs(a, &b, &profile);
     if (status == GHP_OK) status = ghp_inspect_difference(report, a, &b, &profile);
     ghp_profile_release(&profile);
     ghp_plan_release(&b);

@@ -14,7 +14,7 @@ static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int la
     struct ghp_split split = plan->splits[layer];
     char text[64];
 
-    ghp_split_text(split, text, sizeof text);
+    ghp_split_format(split, text, sizeof text);
     ghp_page_add(page, "  n%d [label=\"", layer);
     ghp_page_quote(page, l->name);
     ghp_page_add(page, "\\n%s %lldx%lldx%lld\\n%s\", fillcolor=\"%s\", color=\"%s\"];\n",
@@ -39,14 +39,14 @@ static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int st
 static void put_edge(struct ghp_page *page, const struct ghp_plan *plan, int edge)
 {
     const struct ghp_edge *e = &plan->model.edges[edge];
-    const char *exchange = ghp_report_exchange(plan, edge);
+    const char *reshard = ghp_report_reshard(plan, edge);
     char y[64], x[64];
 
     ghp_page_add(page, "  n%d -> n%d", e->from, e->to);
-    if (exchange != NULL) {
-        ghp_layout_text(ghp_split_layouts(plan->splits[e->from]).y, y, sizeof y);
-        ghp_layout_text(ghp_split_layouts(plan->splits[e->to]).x, x, sizeof x);
-        ghp_page_add(page, " [label=\"%s\\n%s to %s\", color=\"#c4267a\", penwidth=2]", exchange, y,
+    if (reshard != NULL) {
+        ghp_layout_format(ghp_split_layouts(plan->splits[e->from]).y, y, sizeof y);
+        ghp_layout_format(ghp_split_layouts(plan->splits[e->to]).x, x, sizeof x);
+        ghp_page_add(page, " [label=\"%s\\n%s to %s\", color=\"#c4267a\", penwidth=2]", reshard, y,
                      x);
     }
     ghp_page_add(page, ";\n");
@@ -65,7 +65,7 @@ enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char 
         "\" {\n  label=\"%d workers = %d groups of %d, global batch %lld, step %.3f ms\";\n"
         "  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
         "  edge [fontname=\"sans-serif\", fontsize=10];\n",
-        plan->extent.workers, plan->groups, plan->group_size, (long long)plan->extent.global_batch,
+        plan->problem.workers, plan->groups, plan->group_size, (long long)plan->problem.global_batch,
         plan->predicted.step_s * 1e3);
     for (int i = 0; i < ghp_staging_stages(&plan->staging); ++i)
         put_stage(&page, plan, i);

@@ -36,18 +36,18 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
     double step_s = plan->predicted.step_s;
     char value[64], more[128];
 
-    ghp_seconds_text(step_s, value, sizeof value);
+    ghp_seconds_format(step_s, value, sizeof value);
     snprintf(more, sizeof more, "\xc2\xb1 %.2g ms; %.0f %% measured", plan->predicted.error_s * 1e3,
              100 * plan->predicted.measured_share);
     put_figure(page, "predicted step", value, more);
-    if (report->laps != NULL) {
-        ghp_seconds_text(report->measured_step_s, value, sizeof value);
+    if (report->measured_timings != NULL) {
+        ghp_seconds_format(report->measured_step_s, value, sizeof value);
         snprintf(more, sizeof more, "prediction off by %+.1f %%",
                  100 * (step_s - report->measured_step_s) / report->measured_step_s);
         put_figure(page, "measured step", value, more);
     }
     snprintf(value, sizeof value, "%.4g",
-             step_s > 0 ? (double)plan->extent.global_batch / step_s : 0);
+             step_s > 0 ? (double)plan->problem.global_batch / step_s : 0);
     put_figure(page, "samples a second", value, "predicted");
     if (data_of(plan) != NULL && step_s > 0) {
         snprintf(value, sizeof value, "%.3g\xc3\x97", data_of(plan)->step_s / step_s);
@@ -64,15 +64,15 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
     put_step_figures(page, report);
     snprintf(value, sizeof value, "%d \xc3\x97 %d", plan->groups, plan->group_size);
     snprintf(more, sizeof more, "%lld samples each",
-             (long long)(plan->extent.global_batch / plan->extent.workers));
+             (long long)(plan->problem.global_batch / plan->problem.workers));
     put_figure(page, "groups \xc3\x97 workers", value, more);
-    ghp_bytes_text((double)plan->predicted.peak_bytes, value, sizeof value);
+    ghp_bytes_format((double)plan->predicted.peak_bytes, value, sizeof value);
     snprintf(more, sizeof more, "%s%s", plan->memory_limit_bytes > 0 ? "limit " : "no limit",
              plan->memory_limit_bytes > 0
-                 ? ghp_bytes_text((double)plan->memory_limit_bytes, limit, sizeof limit)
+                 ? ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit)
                  : "");
     put_figure(page, "memory a worker", value, more);
-    ghp_bytes_text((double)plan->predicted.sent_bytes, value, sizeof value);
+    ghp_bytes_format((double)plan->predicted.sent_bytes, value, sizeof value);
     put_figure(page, "sent in a step", value, "by a worker");
     if (plan->certificate.step_s > 0) {
         snprintf(value, sizeof value, "%.3g %%", 100 * plan->certificate.gap);
@@ -90,9 +90,9 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page,
                  " on %d worker%s</h1>\n<p>Plan by strategy <b>%s</b>: %d group%s of %d, "
                  "global batch %lld; ",
-                 plan->extent.workers, plan->extent.workers == 1 ? "" : "s", plan->strategy,
+                 plan->problem.workers, plan->problem.workers == 1 ? "" : "s", plan->strategy,
                  plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
-                 (long long)plan->extent.global_batch);
+                 (long long)plan->problem.global_batch);
     ghp_page_add(page,
                  plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
                                         : "each layer's gradient reduced alone.</p>\n",
@@ -102,14 +102,14 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
 
         ghp_page_add(page, "<p>Stages of a group: ");
         ghp_page_text(page,
-                      ghp_staging_text(&plan->staging, &plan->model, stages, sizeof stages));
+                      ghp_staging_format(&plan->staging, &plan->model, stages, sizeof stages));
         ghp_page_add(page, ". What follows shows a worker of stage %d.</p>\n", report->stage);
     }
     if (plan->what_if.n > 0) {
-        char edits[1024];
+        char overrides[1024];
 
         ghp_page_add(page, "<p><b>What if:</b> planned for an edited machine or profile: ");
-        ghp_page_text(page, ghp_edits_text(&plan->what_if, edits, sizeof edits));
+        ghp_page_text(page, ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
         ghp_page_add(page, "</p>\n");
     }
     put_figures(page, report);
@@ -142,8 +142,8 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
     double compute_s = fmin(fmax(p->step_s - p->exposed_s, 0), shown_s);
     char memory[32], sent[32];
 
-    ghp_bytes_text((double)p->peak_bytes, memory, sizeof memory);
-    ghp_bytes_text((double)p->sent_bytes, sent, sizeof sent);
+    ghp_bytes_format((double)p->peak_bytes, memory, sizeof memory);
+    ghp_bytes_format((double)p->sent_bytes, sent, sizeof sent);
     ghp_page_add(page,
                  "<div class=\"track %s%s\" aria-hidden=\"true\"><i class=\"busy\" "
                  "style=\"width:%.2f%%\"></i><i class=\"idle\" style=\"width:%.2f%%\"></i></div>",
@@ -286,7 +286,7 @@ static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report 
         ghp_page_add(page, "%s", GHP_VERSION);
     else if (strncmp(name, "title", n) == 0) {
         ghp_page_text(page, report->plan->model.name);
-        ghp_page_add(page, ", %d workers: plan", report->plan->extent.workers);
+        ghp_page_add(page, ", %d workers: plan", report->plan->problem.workers);
     } else if (strncmp(name, "style", n) == 0)
         ghp_page_add(page, "%s", ghp_report_css);
     else if (strncmp(name, "script", n) == 0)

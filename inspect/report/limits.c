@@ -41,8 +41,8 @@ static void put_break_even(struct ghp_page *page, const struct ghp_plan *plan,
 {
     char own[64], other[64];
 
-    ghp_split_text(plan->splits[a->layer], own, sizeof own);
-    ghp_split_text(a->split, other, sizeof other);
+    ghp_split_format(plan->splits[a->layer], own, sizeof own);
+    ghp_split_format(a->split, other, sizeof other);
     ghp_page_add(page, "<tr><th scope=\"row\">");
     ghp_page_text(page, plan->model.layers[a->layer].name);
     ghp_page_add(page, "</th><td class=\"word\">%s</td><td class=\"word\">%s</td><td>%+.3f</td>",
@@ -56,12 +56,12 @@ static void put_break_even(struct ghp_page *page, const struct ghp_plan *plan,
 static void put_break_evens(struct ghp_page *page, const struct ghp_plan *plan)
 {
     static const char *const names[] = {
-        "layer", "split",       "runner-up",   "costs<br/>ms a step", "quantity",
+        "layer", "split",       "second-best",   "costs<br/>ms a step", "quantity",
         "unit",  "in the plan", "flips below", "flips above",         NULL};
     int without = 0;
 
     put_columns(page,
-                "Where a layer\xe2\x80\x99s choice flips to its runner-up, each quantity alone",
+                "Where a layer\xe2\x80\x99s choice flips to its second-best, each quantity alone",
                 names, "tttnttnnn");
     for (int i = 0; i < plan->n_alternatives; ++i)
         for (int k = 0; k < plan->alternatives[i].n_break_even; ++k) {

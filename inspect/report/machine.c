@@ -9,7 +9,7 @@ static void put_link(struct ghp_page *page, const char *name, struct ghp_link li
 {
     char latency[32];
 
-    ghp_seconds_text(link.latency_s, latency, sizeof latency);
+    ghp_seconds_format(link.latency_s, latency, sizeof latency);
     if (link.bandwidth_Bps > 0)
         ghp_page_add(page, "<li><b>%s</b> %.3g GB/s, latency %s</li>", name,
                      link.bandwidth_Bps * 1e-9, latency);
@@ -21,7 +21,7 @@ static void put_worker(struct ghp_page *page, const struct ghp_report *report, i
 {
     const struct ghp_plan *plan = report->plan;
     const struct ghp_machine *machine = &plan->profile.machine;
-    struct ghp_place place = ghp_machine_place(machine, plan->extent.workers, rank);
+    struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, rank);
     int group = rank / plan->group_size;
 
     ghp_page_add(page, "<li class=\"worker g%d\"><b>worker %d</b><span>group %d", group % COLOURS,
@@ -43,7 +43,7 @@ static void put_nodes(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
     const struct ghp_machine *machine = &plan->profile.machine;
-    int workers = plan->extent.workers;
+    int workers = plan->problem.workers;
     int a_node = ghp_machine_workers_per_node(machine, workers), nodes = 0, rank = 0;
     int used = (workers + a_node - 1) / a_node;
 
@@ -68,7 +68,7 @@ static void put_nodes(struct ghp_page *page, const struct ghp_report *report)
 static void put_span(struct ghp_page *page, const struct ghp_plan *plan)
 {
     const struct ghp_machine *machine = &plan->profile.machine;
-    int a_node = ghp_machine_workers_per_node(machine, plan->extent.workers);
+    int a_node = ghp_machine_workers_per_node(machine, plan->problem.workers);
     int k = plan->group_size, crossing = 0;
 
     for (int g = 0; g < plan->groups; ++g)
@@ -102,7 +102,7 @@ void ghp_report_put_machine(struct ghp_page *page, const struct ghp_report *repo
     ghp_page_add(page, "</li><li><b>a node</b> %d package%s, %d core%s, %s</li>", machine->packages,
                  machine->packages == 1 ? "" : "s", machine->cores, machine->cores == 1 ? "" : "s",
                  machine->memory_bytes > 0
-                     ? ghp_bytes_text((double)machine->memory_bytes, memory, sizeof memory)
+                     ? ghp_bytes_format((double)machine->memory_bytes, memory, sizeof memory)
                      : "memory not known");
     put_link(page, "inside a node", machine->intra);
     put_link(page, "between nodes", machine->inter);

@@ -22,18 +22,18 @@ struct live {
     int64_t most, peak, limit, scale; /* scale: the top of the drawing */
 };
 
-static int kind_of(enum ghp_role role)
+static int kind_of(enum ghp_buffer_kind buffer_kind)
 {
-    switch (role) {
-    case GHP_ROLE_WEIGHT:
-    case GHP_ROLE_STATE: return 0;
-    case GHP_ROLE_MOMENTUM: return 1;
-    case GHP_ROLE_BUCKET:
-    case GHP_ROLE_WEIGHT_GRADIENT: return 2;
-    case GHP_ROLE_OUTPUT:
-    case GHP_ROLE_EDGE_INPUT: return 3;
-    case GHP_ROLE_EDGE_GRADIENT:
-    case GHP_ROLE_EDGE_GRADIENT_OUT: return 4;
+    switch (buffer_kind) {
+    case GHP_BUFFER_WEIGHT:
+    case GHP_BUFFER_STATE: return 0;
+    case GHP_BUFFER_MOMENTUM: return 1;
+    case GHP_BUFFER_BUCKET:
+    case GHP_BUFFER_WEIGHT_GRADIENT: return 2;
+    case GHP_BUFFER_OUTPUT:
+    case GHP_BUFFER_EDGE_INPUT: return 3;
+    case GHP_BUFFER_EDGE_GRADIENT:
+    case GHP_BUFFER_EDGE_GRADIENT_OUT: return 4;
     default: return KINDS - 1;
     }
 }
@@ -52,7 +52,7 @@ static enum ghp_status live_init(const struct ghp_report *report, struct live *l
 
         if (b->storage != i) continue;
         for (int p = b->first_point; p <= b->last_point; ++p)
-            live->bytes[p * KINDS + kind_of(b->role)] += b->bytes;
+            live->bytes[p * KINDS + kind_of(b->buffer_kind)] += b->bytes;
     }
     for (int p = 0; p < program->n_points; ++p)
         if (report->live[p] > report->live[live->fullest]) live->fullest = p;
@@ -100,7 +100,7 @@ static void put_area(struct ghp_page *page, const struct live *live, int kind)
 
         if (y != next) ghp_page_add(page, "H%.0fV%d", p * width, next);
     }
-    ghp_bytes_text((double)live->bytes[live->fullest * KINDS + kind], text, sizeof text);
+    ghp_bytes_format((double)live->bytes[live->fullest * KINDS + kind], text, sizeof text);
     ghp_page_add(page, "H0z\"><title>%s: %s where memory is fullest</title></path>\n",
                  kind_names[kind], text);
 }
@@ -119,7 +119,7 @@ static void put_mark(struct ghp_page *page, const struct live *live, const char 
 
     ghp_page_add(page, "<span style=\"bottom:%.1f%%\">%s %s</span>",
                  100.0 * (double)bytes / (double)live->scale, name,
-                 ghp_bytes_text((double)bytes, text, sizeof text));
+                 ghp_bytes_format((double)bytes, text, sizeof text));
 }
 
 static void put_chart(struct ghp_page *page, const struct ghp_report *report,
@@ -129,9 +129,9 @@ static void put_chart(struct ghp_page *page, const struct ghp_report *report,
     int middle = ghp_point_backward(&report->plan->model, report->plan->model.n_layers - 1);
     char peak[32], most[32], limit[32];
 
-    ghp_bytes_text((double)live->peak, peak, sizeof peak);
-    ghp_bytes_text((double)live->most, most, sizeof most);
-    ghp_bytes_text((double)live->limit, limit, sizeof limit);
+    ghp_bytes_format((double)live->peak, peak, sizeof peak);
+    ghp_bytes_format((double)live->most, most, sizeof most);
+    ghp_bytes_format((double)live->limit, limit, sizeof limit);
     ghp_page_add(page,
                  "<div class=\"chart\"><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
                  "role=\"img\" aria-label=\"A worker's live bytes over a step: at most %s, in an "
@@ -190,7 +190,7 @@ enum ghp_status ghp_report_put_memory(struct ghp_page *page, const struct ghp_re
         ghp_page_add(page,
                      "<p class=\"small\">The limit is %s a worker; the arena takes %.1f %% "
                      "of it.</p>\n",
-                     ghp_bytes_text((double)live.limit, limit, sizeof limit),
+                     ghp_bytes_format((double)live.limit, limit, sizeof limit),
                      100.0 * (double)live.peak / (double)live.limit);
     else
         ghp_page_add(page, "<p class=\"small\">The plan was made without a limit.</p>\n");

@@ -167,14 +167,14 @@ static void put_link(const struct drawing *d, const struct ghp_wire *link)
     const struct ghp_edge *edge = &plan->model.edges[link->edge];
     const struct ghp_blocks *b = d->blocks;
     const struct ghp_block *from = &b->blocks[link->from], *to = &b->blocks[link->to];
-    const char *exchange = ghp_report_exchange(plan, link->edge);
+    const char *reshard = ghp_report_reshard(plan, link->edge);
     char y[64], x[64];
 
-    ghp_layout_text(ghp_split_layouts(plan->splits[edge->from]).y, y, sizeof y);
-    ghp_layout_text(ghp_split_layouts(plan->splits[edge->to]).x, x, sizeof x);
+    ghp_layout_format(ghp_split_layouts(plan->splits[edge->from]).y, y, sizeof y);
+    ghp_layout_format(ghp_split_layouts(plan->splits[edge->to]).x, x, sizeof x);
     ghp_page_add(d->page, "<path class=\"%s\" marker-end=\"url(#%s%s)\" d=\"",
-                 exchange != NULL ? "edge change" : "edge", d->prefix,
-                 exchange != NULL ? "change" : "tip");
+                 reshard != NULL ? "edge change" : "edge", d->prefix,
+                 reshard != NULL ? "change" : "tip");
     if (from->column != to->column)
         put_gutter_path(d, link);
     else if (link->track >= 0)
@@ -185,12 +185,12 @@ static void put_link(const struct drawing *d, const struct ghp_wire *link)
     ghp_page_text(d->page, plan->model.layers[edge->from].name);
     ghp_page_add(d->page, " to ");
     ghp_page_text(d->page, plan->model.layers[edge->to].name);
-    ghp_page_add(d->page, exchange != NULL ? ": %s to %s, %s" : ": %s", y, x,
-                 exchange != NULL ? exchange : "");
+    ghp_page_add(d->page, reshard != NULL ? ": %s to %s, %s" : ": %s", y, x,
+                 reshard != NULL ? reshard : "");
     ghp_page_add(d->page, "</title></path>\n");
-    if (exchange != NULL && from->column == to->column && link->track < 0)
+    if (reshard != NULL && from->column == to->column && link->track < 0)
         ghp_page_add(d->page, "<text class=\"note\" x=\"%d\" y=\"%d\">%s</text>\n",
-                     block_x(b, to) + wide(b) / 2 + 7, block_y(b, to) - GAP / 2 + 3, exchange);
+                     block_x(b, to) + wide(b) / 2 + 7, block_y(b, to) - GAP / 2 + 3, reshard);
 }
 
 /* ---- blocks ---- */
@@ -231,7 +231,7 @@ static void put_block_title(const struct drawing *d, int block, double seconds)
     char split[64];
     bool more = false;
 
-    ghp_split_text(plan->splits[k->first], split, sizeof split);
+    ghp_split_format(plan->splits[k->first], split, sizeof split);
     ghp_page_add(d->page, "<title>");
     for (int v = k->first; v <= k->last; ++v) {
         if (d->blocks->of_layer[v] != block) continue;
@@ -255,7 +255,7 @@ static void put_block(const struct drawing *d, int block)
     int width = wide(d->blocks);
     int bar = d->most_s > 0 ? (int)(seconds / d->most_s * (width - 16) + 0.5) : 0;
 
-    ghp_split_text(chosen, split, sizeof split);
+    ghp_split_format(chosen, split, sizeof split);
     ops_text(d, block, ops, sizeof ops);
     ghp_page_add(d->page, "<g class=\"block %s\">", ghp_split_kind_name(chosen.kind));
     put_block_title(d, block, seconds);
@@ -343,7 +343,7 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
                      n == 0 ? " class=\"none\"" : "",
                      ghp_split_kind_name((enum ghp_split_kind)kind),
                      ghp_split_kind_name((enum ghp_split_kind)kind), meaning[kind], n,
-                     n == 1 ? "" : "s", ghp_count_text(weights, count, sizeof count));
+                     n == 1 ? "" : "s", ghp_count_format(weights, count, sizeof count));
     }
     ghp_page_add(page, "<li><span class=\"dot change\"></span>the tensor changes its layout "
                        "here</li></ul>\n");

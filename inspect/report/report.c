@@ -13,8 +13,8 @@ static enum ghp_status fill(struct ghp_report *report)
     report->terms = ghp_alloc(layers, sizeof *report->terms);
     if (report->live == NULL || report->terms == NULL) return GHP_NO_MEMORY();
     ghp_program_live(&report->program, report->live);
-    for (int i = 0; i < report->performance.programs.n; ++i)
-        ghp_terms_of(&report->performance.programs.of[i], &report->performance.timings[i],
+    for (int i = 0; i < report->simulation.programs.n; ++i)
+        ghp_terms_of(&report->simulation.programs.of[i], &report->simulation.timings[i],
                      plan->model.n_layers, report->terms);
     return GHP_OK;
 }
@@ -25,10 +25,10 @@ enum ghp_status ghp_report_init(const struct ghp_plan *plan, const char *run_pat
     enum ghp_status status;
 
     *report = (struct ghp_report){.plan = plan};
-    GHP_TRY(ghp_performance_init(plan, &report->performance));
-    report->stage = run_path == NULL ? report->performance.busiest : 0;
-    report->program = report->performance.programs.of[report->stage];
-    report->timing = report->performance.timings[report->stage];
+    GHP_TRY(ghp_simulation_init(plan, &report->simulation));
+    report->stage = run_path == NULL ? report->simulation.busiest : 0;
+    report->program = report->simulation.programs.of[report->stage];
+    report->timing = report->simulation.timings[report->stage];
     status = fill(report);
     if (status == GHP_OK && run_path != NULL) status = ghp_report_read_run(report, run_path);
     if (status != GHP_OK) ghp_report_release(report);
@@ -40,14 +40,14 @@ void ghp_report_release(struct ghp_report *report)
     if (report == NULL) return;
     free(report->live);
     free(report->terms);
-    free(report->laps);
-    ghp_performance_release(&report->performance);
+    free(report->measured_timings);
+    ghp_simulation_release(&report->simulation);
     *report = (struct ghp_report){0};
 }
 
 double ghp_report_work_s(const struct ghp_term *term)
 {
-    return term->forward_s + term->backward_s + term->exchange_s + term->reduce_s + term->update_s;
+    return term->forward_s + term->backward_s + term->reshard_s + term->reduce_s + term->update_s;
 }
 
 const char *ghp_report_layer_name(const struct ghp_report *report, int layer)
@@ -60,7 +60,7 @@ const char *ghp_report_strategy(const struct ghp_plan *plan)
     return plan->strategy[0] == 'a' ? "ghp" : plan->strategy; /* "auto" is ghp's own choice */
 }
 
-const char *ghp_report_exchange(const struct ghp_plan *plan, int edge)
+const char *ghp_report_reshard(const struct ghp_plan *plan, int edge)
 {
     const struct ghp_edge *e = &plan->model.edges[edge];
     struct ghp_layout from = ghp_split_layouts(plan->splits[e->from]).y,

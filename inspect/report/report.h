@@ -14,20 +14,20 @@
 #include "inspect/simulation.h"
 #include "core/cost/terms.h"
 
-struct ghp_report_lap { /* of one instruction; seconds from the step's start */
+struct ghp_report_timing { /* of one instruction; seconds from the step's start */
     /* start in the last step; means of run and of the wait before it */
     double start_s, run_s, wait_s;
 };
 
 struct ghp_report {
     const struct ghp_plan *plan;        /* borrowed */
-    struct ghp_performance performance; /* of all stages */
+    struct ghp_simulation simulation; /* of all stages */
     int stage; /* the one shown: the busiest; beside a run the first, whose times a run has */
-    struct ghp_program program; /* its program and timing; owned by `performance` */
+    struct ghp_program program; /* its program and timing; owned by `simulation` */
     struct ghp_timing timing;
     int64_t *live;               /* bytes at each point; owned */
     struct ghp_term *terms;      /* one a layer; owned */
-    struct ghp_report_lap *laps; /* one an instruction; NULL: no run; owned */
+    struct ghp_report_timing *measured_timings; /* one an instruction; NULL: no run; owned */
     double measured_step_s;      /* of the run */
 };
 
@@ -36,7 +36,7 @@ struct ghp_report {
  * run_path   a file of ghp-run, NULL: none
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT (the run); GHP_ERR_INPUT (the run is of another plan, or measured no
- *           step); GHP_ERR_MISSING (no price); GHP_ERR_NO_MEMORY */
+ *           step); GHP_ERR_MISSING (no cost); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_report_init(const struct ghp_plan *plan, const char *run_path,
                                 struct ghp_report *report);
 /* A layer's terms without its waiting: the two streams' work for it [s]. */

@@ -13,7 +13,7 @@ const char *ghp_report_strategy(const struct ghp_plan *plan);                  /
 
 /* What an edge's change of layout does, on the way forward: a collective's name, "keep own part" where nothing is sent,
  * NULL where the layout stays. */
-const char *ghp_report_exchange(const struct ghp_plan *plan, int edge);
+const char *ghp_report_reshard(const struct ghp_plan *plan, int edge);
 
 /* A round step (1, 2 or 5 times a power of ten) that divides 0 .. most into at most `parts`. */
 double ghp_report_nice(double most, int parts);

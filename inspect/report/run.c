@@ -31,7 +31,7 @@ static enum ghp_status check_head(const struct ghp_node *root, const struct ghp_
     same = strcmp(model, plan->model.name) == 0;
     free(model);
     if (!same) return fail_other(path, "its model has another name");
-    if (workers != plan->extent.workers || batch != plan->extent.global_batch)
+    if (workers != plan->problem.workers || batch != plan->problem.global_batch)
         return fail_other(path, "its workers or its global batch differ");
     return GHP_OK;
 }
@@ -57,20 +57,20 @@ static enum ghp_status check_instr(const struct ghp_node *item, const struct ghp
     return GHP_OK;
 }
 
-static enum ghp_status read_laps(const struct ghp_node *list, struct ghp_report *report,
+static enum ghp_status read_measured_timings(const struct ghp_node *list, struct ghp_report *report,
                                  const char *path)
 {
     for (int i = 0; i < report->program.n_instrs; ++i) {
-        struct ghp_report_lap *lap = &report->laps[i];
+        struct ghp_report_timing *measured_timing = &report->measured_timings[i];
         struct ghp_node item;
         bool same;
 
         GHP_TRY(ghp_json_item(list, (size_t)i, &item));
         GHP_TRY(check_instr(&item, report, i, &same));
         if (!same) return fail_other(path, "its instructions differ");
-        GHP_TRY(ghp_json_real(&item, "measured_start_s", -1e9, 1e9, &lap->start_s));
-        GHP_TRY(ghp_json_real(&item, "measured_s", 0, 1e9, &lap->run_s));
-        GHP_TRY(ghp_json_real(&item, "measured_wait_s", 0, 1e9, &lap->wait_s));
+        GHP_TRY(ghp_json_real(&item, "measured_start_s", -1e9, 1e9, &measured_timing->start_s));
+        GHP_TRY(ghp_json_real(&item, "measured_s", 0, 1e9, &measured_timing->run_s));
+        GHP_TRY(ghp_json_real(&item, "measured_wait_s", 0, 1e9, &measured_timing->wait_s));
     }
     return GHP_OK;
 }
@@ -88,8 +88,8 @@ static enum ghp_status read_run(const struct ghp_node *root, struct ghp_report *
     GHP_TRY(ghp_json_array(root, "instructions", &list, &n));
     if (n != (size_t)report->program.n_instrs)
         return fail_other(path, "it has another number of instructions");
-    report->laps = ghp_alloc(n, sizeof *report->laps);
-    return report->laps == NULL ? GHP_NO_MEMORY() : read_laps(&list, report, path);
+    report->measured_timings = ghp_alloc(n, sizeof *report->measured_timings);
+    return report->measured_timings == NULL ? GHP_NO_MEMORY() : read_measured_timings(&list, report, path);
 }
 
 enum ghp_status ghp_report_read_run(struct ghp_report *report, const char *path)

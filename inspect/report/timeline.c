@@ -74,10 +74,10 @@ static struct span predicted_span(const struct ghp_report *report, int i)
 /* Starts are of one step and lengths are means, so a span is cut where the next one starts. */
 static struct span measured_span(const struct ghp_report *report, int i, double before_s)
 {
-    const struct ghp_report_lap *lap = &report->laps[i];
+    const struct ghp_report_timing *measured_timing = &report->measured_timings[i];
 
-    return (struct span){.start_s = fmax(lap->start_s, before_s),
-                         .finish_s = fmax(lap->start_s, before_s) + lap->run_s,
+    return (struct span){.start_s = fmax(measured_timing->start_s, before_s),
+                         .finish_s = fmax(measured_timing->start_s, before_s) + measured_timing->run_s,
                          .phase = (int)ghp_instr_phase(&report->program.instrs[i]),
                          .first = i,
                          .last = i,
@@ -96,11 +96,11 @@ static enum ghp_status lane_init(const struct ghp_report *report, const struct a
         struct span span;
 
         if (report->program.instrs[i].stream != stream) continue;
-        if (measured && stream == GHP_STREAM_COMPUTE && report->laps[i].wait_s > 0) {
+        if (measured && stream == GHP_STREAM_COMPUTE && report->measured_timings[i].wait_s > 0) {
             struct span wait = measured_span(report, i, before_s);
 
             wait.finish_s = wait.start_s;
-            wait.start_s = fmax(before_s, wait.start_s - report->laps[i].wait_s);
+            wait.start_s = fmax(before_s, wait.start_s - report->measured_timings[i].wait_s);
             wait.phase = GHP_PHASE_COUNT;
             add_span(lane, axis, wait);
         }
@@ -197,7 +197,7 @@ static void put_key(struct ghp_page *page, const struct ghp_report *report)
 {
     ghp_page_add(page, "<ul class=\"legend\">");
     for (int p = 0; p <= GHP_PHASE_COUNT; ++p)
-        if (p < GHP_PHASE_COUNT || report->laps != NULL)
+        if (p < GHP_PHASE_COUNT || report->measured_timings != NULL)
             ghp_page_add(page, "<li><span class=\"dot p%d\"></span>%s</li>", p, phase_text(p));
     ghp_page_add(page, "</ul>\n");
 }
@@ -222,10 +222,10 @@ enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_
                  "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Streams over "
                  "time\"><div class=\"wide\">\n");
     put_axis(page, &axis);
-    for (int measured = 0; measured <= (report->laps != NULL); ++measured) {
+    for (int measured = 0; measured <= (report->measured_timings != NULL); ++measured) {
         GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMPUTE, measured));
         GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMM, measured));
-        if (report->performance.programs.n > 1)
+        if (report->simulation.programs.n > 1)
             GHP_TRY(put_row(page, report, &axis, GHP_STREAM_TRANSFER, measured));
     }
     ghp_page_add(
@@ -247,9 +247,9 @@ static double measured_phase_s(const struct ghp_report *report, int phase)
         const struct ghp_instr *instr = &report->program.instrs[i];
 
         if (phase == GHP_PHASE_EXPOSED)
-            sum += report->laps[i].wait_s;
+            sum += report->measured_timings[i].wait_s;
         else if (instr->stream == GHP_STREAM_COMPUTE && (int)ghp_instr_phase(instr) == phase)
-            sum += report->laps[i].run_s;
+            sum += report->measured_timings[i].run_s;
     }
     return sum;
 }
@@ -263,7 +263,7 @@ static void put_phase(struct ghp_page *page, const struct ghp_report *report, in
                  phase == GHP_PHASE_EXPOSED ? "waiting for reductions" : phase_text(phase));
     ghp_page_add(page, "<td>%.3f</td><td>%.1f</td>", predicted_s * 1e3,
                  report->timing.step_s > 0 ? 100 * predicted_s / report->timing.step_s : 0);
-    if (report->laps != NULL) {
+    if (report->measured_timings != NULL) {
         double measured_s = measured_phase_s(report, phase);
 
         ghp_page_add(page, "<td>%.3f</td><td>%+.3f</td>", measured_s * 1e3,
@@ -279,7 +279,7 @@ void ghp_report_put_phases(struct ghp_page *page, const struct ghp_report *repor
                  "<table><caption>Where the step's time goes</caption><thead><tr><th "
                  "scope=\"col\">phase</th><th scope=\"col\">predicted<br/>ms</th><th "
                  "scope=\"col\">share<br/>%%</th>%s</tr></thead><tbody>\n",
-                 report->laps != NULL ? "<th scope=\"col\">measured<br/>ms</th><th "
+                 report->measured_timings != NULL ? "<th scope=\"col\">measured<br/>ms</th><th "
                                         "scope=\"col\">error<br/>ms</th>"
                                       : "");
     for (int p = 0; p < GHP_PHASE_COUNT; ++p)

@@ -64,13 +64,13 @@ static void append(json_t *events, json_t *event, double start_s, double finish_
 static json_t *args_of(const struct ghp_report *report, int i)
 {
     const struct ghp_instr *instr = &report->program.instrs[i];
-    const struct ghp_price *price = &report->timing.instrs[i].price;
+    const struct ghp_cost *cost = &report->timing.instrs[i].cost;
     json_t *args = json_object();
     char split[64];
 
     set(args, "instruction", json_integer(i));
     if (instr->layer >= 0) {
-        ghp_split_text(report->plan->splits[instr->layer], split, sizeof split);
+        ghp_split_format(report->plan->splits[instr->layer], split, sizeof split);
         set(args, "layer", json_string(report->plan->model.layers[instr->layer].name));
         set(args, "split", json_string(split));
     }
@@ -81,8 +81,8 @@ static json_t *args_of(const struct ghp_report *report, int i)
         set(args, "ranks", json_integer(instr->ranks.count));
         set(args, "stride", json_integer(instr->ranks.stride));
     }
-    set(args, "alone_us", json_real(price->seconds * 1e6));
-    set(args, "source", json_string(ghp_source_name(price->source)));
+    set(args, "alone_us", json_real(cost->seconds * 1e6));
+    set(args, "source", json_string(ghp_source_name(cost->source)));
     return args;
 }
 
@@ -102,7 +102,7 @@ static json_t *instr_event(const struct ghp_report *report, int i, int process)
 /* Streams that the plan has. */
 static int lanes_of(const struct ghp_report *report)
 {
-    return report->performance.programs.n > 1 ? GHP_STREAM_COUNT : GHP_STREAM_TRANSFER;
+    return report->simulation.programs.n > 1 ? GHP_STREAM_COUNT : GHP_STREAM_TRANSFER;
 }
 
 /* The stage's step, from its own start. */
@@ -112,10 +112,10 @@ static void add_predicted(json_t *events, const struct ghp_report *of, int stage
     int process = stage == of->stage ? PREDICTED : FURTHER + stage;
     char name[64];
 
-    report.program = of->performance.programs.of[stage];
-    report.timing = of->performance.timings[stage];
+    report.program = of->simulation.programs.of[stage];
+    report.timing = of->simulation.timings[stage];
     snprintf(name, sizeof name, "predicted");
-    if (of->performance.programs.n > 1) snprintf(name, sizeof name, "predicted, stage %d", stage);
+    if (of->simulation.programs.n > 1) snprintf(name, sizeof name, "predicted, stage %d", stage);
     name_process(events, process, name, lanes_of(of));
     for (int i = 0; i < report.program.n_instrs; ++i) {
         const struct ghp_instr_time *t = &report.timing.instrs[i];
@@ -133,14 +133,14 @@ static void add_measured(json_t *events, const struct ghp_report *report)
 
     name_process(events, MEASURED, "measured", lanes_of(report));
     for (int i = 0; i < report->program.n_instrs; ++i) {
-        const struct ghp_report_lap *lap = &report->laps[i];
+        const struct ghp_report_timing *measured_timing = &report->measured_timings[i];
         enum ghp_stream stream = report->program.instrs[i].stream;
-        double start_s = fmax(lap->start_s, before_s[stream]);
-        double wait_s = fmax(start_s - lap->wait_s, before_s[stream]);
+        double start_s = fmax(measured_timing->start_s, before_s[stream]);
+        double wait_s = fmax(start_s - measured_timing->wait_s, before_s[stream]);
 
         if (stream == GHP_STREAM_COMPUTE && wait_s < start_s)
             append(events, event_of("wait", "wait", MEASURED, stream), wait_s, start_s);
-        before_s[stream] = start_s + lap->run_s;
+        before_s[stream] = start_s + measured_timing->run_s;
         append(events, instr_event(report, i, MEASURED), start_s, before_s[stream]);
     }
 }
@@ -154,9 +154,9 @@ enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const cha
         json_decref(events);
         return GHP_NO_MEMORY();
     }
-    for (int i = 0; i < report->performance.programs.n; ++i)
+    for (int i = 0; i < report->simulation.programs.n; ++i)
         add_predicted(events, report, i);
-    if (report->laps != NULL) add_measured(events, report);
+    if (report->measured_timings != NULL) add_measured(events, report);
     set(root, "displayTimeUnit", json_string("ms"));
     set(root, "traceEvents", events);
     return ghp_json_lines_save(path, root);

@@ -19,43 +19,43 @@ struct promise { /* a split that a layer could have, and a step that it cannot b
     double least_s;
 };
 
-struct runner_up {
+struct second_best {
     const struct ghp_alternatives_job *job;
     const struct ghp_model *model;
     int layer;
     const int *choice;         /* the plan's, n_layers */
-    int *trial, *best;         /* scratch; the runner-up, where step_s is finite */
+    int *trial, *best;         /* scratch; the second best, where step_s is finite */
     struct ghp_split *splits;  /* scratch */
     struct ghp_term *terms;    /* scratch */
     struct promise *promises;  /* scratch, of one layer's splits */
-    struct ghp_charges charges;
-    struct ghp_load load; /* scratch */
+    struct ghp_coefficients coefficients;
+    struct ghp_accumulated_cost load; /* scratch */
     int most;             /* splits that are tried of a layer that is much like others, >= 2 */
     struct ghp_program program; /* of the plan, with its timing and its layers' terms */
     struct ghp_timing timing;
     struct ghp_term *own_terms;
-    double step_s;             /* of the runner-up */
+    double step_s;             /* of the second best */
     struct ghp_alternative *a; /* filled */
     int left_out;              /* layers not done, or not to the end */
 };
 
-static struct ghp_split split_of(const struct runner_up *r, int v, int choice)
+static struct ghp_split split_of(const struct second_best *r, int v, int choice)
 {
     return r->job->instance->choices[r->job->instance->first_choice[v] + choice];
 }
 
-static size_t plan_bytes(const struct runner_up *r)
+static size_t plan_bytes(const struct second_best *r)
 {
     return (size_t)r->job->instance->n_layers * sizeof(int);
 }
 
-static bool fits(const struct runner_up *r, int64_t peak_bytes)
+static bool fits(const struct second_best *r, int64_t peak_bytes)
 {
     return r->job->limit_bytes == 0 || peak_bytes <= r->job->limit_bytes;
 }
 
 /* Keeps a plan where it is the best yet. */
-static void keep(struct runner_up *r, const int *choice, double step_s)
+static void keep(struct second_best *r, const int *choice, double step_s)
 {
     if (step_s >= r->step_s) return;
     r->step_s = step_s;
@@ -63,12 +63,12 @@ static void keep(struct runner_up *r, const int *choice, double step_s)
 }
 
 /* Simulates a plan with the plan's buckets and keeps it where it fits and is the best yet. */
-static enum ghp_status weigh(struct runner_up *r, const int *choice)
+static enum ghp_status weigh(struct second_best *r, const int *choice)
 {
     double step_s;
     int64_t peak;
 
-    GHP_TRY(ghp_search_judge(r->job->instance, choice, r->job->bucket_bytes, &step_s, &peak));
+    GHP_TRY(ghp_search_evaluate(r->job->instance, choice, r->job->bucket_bytes, &step_s, &peak));
     if (fits(r, peak)) keep(r, choice, step_s);
     return GHP_OK;
 }
@@ -76,7 +76,7 @@ static enum ghp_status weigh(struct runner_up *r, const int *choice)
 /* ---- every split ---- */
 
 /* The program of a plan, with the plan's buckets, its timing and its layers' terms. */
-static enum ghp_status play(struct runner_up *r, const int *choice, struct ghp_program *program,
+static enum ghp_status play(struct second_best *r, const int *choice, struct ghp_program *program,
                             struct ghp_timing *timing, struct ghp_term *terms)
 {
     const struct ghp_instance *in = r->job->instance;
@@ -91,7 +91,7 @@ static enum ghp_status play(struct runner_up *r, const int *choice, struct ghp_p
     return GHP_OK;
 }
 
-static struct ghp_choice_cost cost_of(const struct runner_up *r, int choice,
+static struct ghp_choice_cost cost_of(const struct second_best *r, int choice,
                                       const struct ghp_program *program,
                                       const struct ghp_timing *timing, const struct ghp_term *terms)
 {
@@ -102,7 +102,7 @@ static struct ghp_choice_cost cost_of(const struct runner_up *r, int choice,
         .step_s = timing->step_s,
         .forward_s = term->forward_s,
         .backward_s = term->backward_s,
-        .exchange_s = ghp_terms_around(program, timing, r->model, r->layer),
+        .reshard_s = ghp_terms_around(program, timing, r->model, r->layer),
         .reduce_s = term->reduce_s,
         .exposed_s = term->exposed_s,
         .update_s = term->update_s,
@@ -111,7 +111,7 @@ static struct ghp_choice_cost cost_of(const struct runner_up *r, int choice,
 }
 
 /* The row of a split of the layer, all other layers as planned. */
-static enum ghp_status cost_choice(struct runner_up *r, int choice, struct ghp_choice_cost *cost)
+static enum ghp_status cost_choice(struct second_best *r, int choice, struct ghp_choice_cost *cost)
 {
     struct ghp_program program = {0};
     struct ghp_timing timing = {0};
@@ -144,11 +144,11 @@ static int by_number(const void *a, const void *b)
     return x->choice - y->choice;
 }
 
-static bool same_work(const struct runner_up *r, int a, int b)
+static bool same_work(const struct second_best *r, int a, int b)
 {
-    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .degree = 1};
-    struct ghp_local x = ghp_local_of(r->model, a, data, r->job->instance->how->extent);
-    struct ghp_local y = ghp_local_of(r->model, b, data, r->job->instance->how->extent);
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    struct ghp_local x = ghp_local_of(r->model, a, data, r->job->instance->how->problem);
+    struct ghp_local y = ghp_local_of(r->model, b, data, r->job->instance->how->problem);
     char kx[GHP_KEY_BYTES], ky[GHP_KEY_BYTES];
 
     ghp_local_key(&x, kx);
@@ -157,7 +157,7 @@ static bool same_work(const struct runner_up *r, int a, int b)
 }
 
 /* Whether layers of the same work stand both before and behind this one: of such rows the ends are tried in full. */
-static bool is_inner(const struct runner_up *r)
+static bool is_inner(const struct second_best *r)
 {
     bool before = false, behind = false;
 
@@ -170,7 +170,7 @@ static bool is_inner(const struct runner_up *r)
 
 /* The splits to try, in the order of their numbers: all of them, or where these are too many the layer's own and those
  * that promise the shortest steps. */
-static int choose_splits(struct runner_up *r)
+static int choose_splits(struct second_best *r)
 {
     const struct ghp_instance *in = r->job->instance;
     int n = in->n_choices[r->layer];
@@ -180,9 +180,9 @@ static int choose_splits(struct runner_up *r)
         r->promises[i] = (struct promise){.choice = i};
         if (all) continue;
         r->trial[r->layer] = i;
-        ghp_load_set(in, r->trial, &r->load);
+        ghp_accumulated_cost_set(in, r->trial, &r->load);
         r->promises[i].least_s =
-            i == r->choice[r->layer] ? 0 : ghp_row_step_s(in, &r->charges, &r->load);
+            i == r->choice[r->layer] ? 0 : ghp_constraint_step_s(in, &r->coefficients, &r->load);
     }
     if (all) return n;
     memcpy(r->trial, r->choice, plan_bytes(r));
@@ -192,7 +192,7 @@ static int choose_splits(struct runner_up *r)
 }
 
 /* Splits of the layer, all other layers as they are. */
-static enum ghp_status change_alone(struct runner_up *r)
+static enum ghp_status change_alone(struct second_best *r)
 {
     int n;
 
@@ -217,7 +217,7 @@ static enum ghp_status change_alone(struct runner_up *r)
 
 /* ---- the best plan without the split ---- */
 
-static enum ghp_status search_others(struct runner_up *r, double deadline_s)
+static enum ghp_status search_others(struct second_best *r, double deadline_s)
 {
     struct ghp_domain domain = {0};
     struct ghp_search_job job = {.instance = r->job->instance,
@@ -239,8 +239,8 @@ static enum ghp_status search_others(struct runner_up *r, double deadline_s)
     return status;
 }
 
-/* Takes back the changes of other layers that the runner-up is no faster for. */
-static enum ghp_status drop_idle_changes(struct runner_up *r)
+/* Takes back the changes of other layers that the second best is no faster for. */
+static enum ghp_status drop_idle_changes(struct second_best *r)
 {
     for (int v = 0; v < r->job->instance->n_layers; ++v) {
         double step_s;
@@ -250,7 +250,7 @@ static enum ghp_status drop_idle_changes(struct runner_up *r)
         if (ghp_now_s() > r->job->deadline_s) return GHP_OK;
         memcpy(r->trial, r->best, plan_bytes(r));
         r->trial[v] = r->choice[v];
-        GHP_TRY(ghp_search_judge(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
+        GHP_TRY(ghp_search_evaluate(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
         if (!fits(r, peak) || step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;
         memcpy(r->best, r->trial, plan_bytes(r));
         r->step_s = step_s;
@@ -258,7 +258,7 @@ static enum ghp_status drop_idle_changes(struct runner_up *r)
     return GHP_OK;
 }
 
-static enum ghp_status record(struct runner_up *r)
+static enum ghp_status record(struct second_best *r)
 {
     int n = 0;
 
@@ -277,7 +277,7 @@ static enum ghp_status record(struct runner_up *r)
 
 /* ---- all layers ---- */
 
-static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *plan)
+static enum ghp_status find_one(struct second_best *r, int left, struct ghp_plan *plan)
 {
     double now_s = ghp_now_s();
 
@@ -296,7 +296,7 @@ static enum ghp_status find_one(struct runner_up *r, int left, struct ghp_plan *
 }
 
 /* How many splits of each layer the budget allows for. */
-static void set_most(struct runner_up *r, int layers)
+static void set_most(struct second_best *r, int layers)
 {
     double all = 0, most = few_instrs / ((double)layers * r->program.n_instrs);
 
@@ -307,7 +307,7 @@ static void set_most(struct runner_up *r, int layers)
     r->most = all <= all_instrs ? INT_MAX : most < 2 ? 2 : (int)most;
 }
 
-static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
+static enum ghp_status find_all(struct second_best *r, struct ghp_plan *plan)
 {
     int left = 0;
 
@@ -327,18 +327,18 @@ static enum ghp_status find_all(struct runner_up *r, struct ghp_plan *plan)
     return GHP_OK;
 }
 
-enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
+enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
                                       int *left_out)
 {
     size_t layers = (size_t)plan->model.n_layers;
-    struct runner_up r = {.job = job, .model = &plan->model};
+    struct second_best r = {.job = job, .model = &plan->model};
     int *choice = ghp_alloc(layers, sizeof *choice);
-    enum ghp_status status = ghp_load_init(job->instance, &r.load);
+    enum ghp_status status = ghp_accumulated_cost_init(job->instance, &r.load);
     int widest = 1;
 
     for (int v = 0; v < plan->model.n_layers; ++v)
         if (job->instance->n_choices[v] > widest) widest = job->instance->n_choices[v];
-    r.charges = ghp_charges_of(&job->instance->profile->overlap);
+    r.coefficients = ghp_coefficients_of(&job->instance->profile->overlap);
     r.own_terms = ghp_alloc(layers, sizeof *r.own_terms);
     r.promises = ghp_alloc((size_t)widest, sizeof *r.promises);
     plan->alternatives = ghp_alloc(layers, sizeof *plan->alternatives);
@@ -363,6 +363,6 @@ enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, st
     free(r.promises);
     ghp_timing_release(&r.timing);
     ghp_program_release(&r.program);
-    ghp_load_release(&r.load);
+    ghp_accumulated_cost_release(&r.load);
     return status;
 }

@@ -1,12 +1,12 @@
 /* planner/alternatives/alternatives.h - every other split of each conv2d and linear layer, and the best plan without the chosen one.
  *
  * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
- * longer than the search, the layers between others of the same work have but those tried that promise most by the rows.  The runner-up: with the layer's own
+ * longer than the search, the layers between others of the same work have but those tried that promise most by the rows.  The second best: with the layer's own
  * split forbidden the others are searched again, for as long as the time lasts; layers that are not reached keep all
  * other splits, and the best single change is given.  What changes along is listed, and only where it makes the
- * runner-up faster.  Each number is a simulated step with the plan's bucket size: a runner-up, not a proof.
+ * second best faster.  Each number is a simulated step with the plan's bucket size: a second best, not a proof.
  *
- * Tested  tests/planner/build/test_make.c, test_break_even.c */
+ * Tested  tests/planner/build/test_build.c, test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
 #define GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
 
@@ -24,8 +24,8 @@ struct ghp_alternatives_job {
  *
  * left_out   layers that end_s came before: they have no alternative, or not all of their choices
  *
- * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and pricing */
-enum ghp_status ghp_alternatives_find(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and costing */
+enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
                                       int *left_out);
 
 #endif

@@ -16,31 +16,31 @@ enum {
     /* work in instructions simulated; measured on one core of a server: 70 ns each */
     LINK_TRIALS = 30,      /* a quantity: the walk both ways and closing in */
     LOWER_WORK = 10,       /* lowering an instruction, by simulating one */
-    PRICE_WORK = 40,       /* looking up its measured price */
+    COST_WORK = 40,       /* looking up its measured cost */
     BUDGET_WORK = 25000000 /* a plan: about two seconds */
 };
 
-static const double within = 0.5;     /* runners-up slower by more than this share are left out */
+static const double within = 0.5;     /* second-best choices slower by more than this share are left out */
 static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
 static const double same_value = 1e-9;
 /* of a step: what two simulated periods may differ by rounding */
 static const double zero_step = 1e-12;
-static const double beside = 1e-7; /* of the bracket: where a zero's neighbour is looked at */
+static const double concurrent = 1e-7; /* of the bracket: where a zero's neighbour is looked at */
 
-/* A program with prices, of which those of collectives follow a scaled profile. */
-struct priced {
+/* A program with costs, of which those of collectives follow a scaled profile. */
+struct costed {
     struct ghp_program program;
     struct ghp_profile profile;   /* what it asks for; scaled */
     struct ghp_comm_entry *comms; /* as they were */
     struct ghp_machine machine;   /* as it was; borrows */
-    struct ghp_price *prices;     /* one an instruction */
+    struct ghp_cost *costs;     /* one an instruction */
 };
 
-struct pair { /* the plan and one runner-up */
+struct pair { /* the plan and one second best */
     const struct ghp_profile *whole;
     const struct ghp_plan *plan;
-    const struct ghp_split *rival;
-    struct priced a, b;
+    const struct ghp_split *second_best;
+    struct costed a, b;
     double grid[GHP_QUANTITY_COUNT]
                [2 * DOUBLINGS]; /* the plan's steps on the walks, NAN: not yet */
     int64_t batch[BATCHES];     /* and at batches */
@@ -48,55 +48,55 @@ struct pair { /* the plan and one runner-up */
     int n_batches;
 };
 
-/* ---- pricing ---- */
+/* ---- costing ---- */
 
-static void priced_release(struct priced *p)
+static void costed_release(struct costed *p)
 {
     ghp_program_release(&p->program);
     ghp_profile_release(&p->profile);
     free(p->comms);
-    free(p->prices);
-    *p = (struct priced){0};
+    free(p->costs);
+    *p = (struct costed){0};
 }
 
-static enum ghp_status reprice(struct priced *p, bool all)
+static enum ghp_status update_costs(struct costed *p, bool all)
 {
-    const struct ghp_company company = ghp_company_of(&p->program);
+    const struct ghp_contention contention = ghp_contention_of(&p->program);
 
     for (int i = 0; i < p->program.n_instrs; ++i) {
         const struct ghp_instr *instr = &p->program.instrs[i];
 
         if (!all && instr->comm == GHP_COMM_NONE) continue;
-        GHP_TRY(ghp_profile_price(&p->profile, instr, p->program.extent.workers, &p->prices[i]));
-        p->prices[i].seconds = ghp_price_here(instr, &p->prices[i], company);
+        GHP_TRY(ghp_profile_cost(&p->profile, instr, p->program.problem.workers, &p->costs[i]));
+        p->costs[i].seconds = ghp_cost_contended(instr, &p->costs[i], contention);
     }
     return GHP_OK;
 }
 
-static enum ghp_status priced_init(const struct pair *pair, const struct ghp_split *splits,
-                                   struct priced *p)
+static enum ghp_status costed_init(const struct pair *pair, const struct ghp_split *splits,
+                                   struct costed *p)
 {
     struct ghp_lowering how = ghp_plan_lowering(pair->plan, pair->whole);
     enum ghp_status status;
     size_t comms;
 
-    *p = (struct priced){0};
+    *p = (struct costed){0};
     GHP_TRY(ghp_lower(&how, splits, 0, &p->program));
     GHP_TRY_GOTO(status, ghp_profile_subset(pair->whole, &p->program, &p->profile), out);
     comms = (size_t)p->profile.n_comms;
     p->machine = p->profile.machine;
     p->comms = ghp_alloc(comms, sizeof *p->comms);
-    p->prices = ghp_alloc((size_t)p->program.n_instrs, sizeof *p->prices);
-    GHP_TRY_GOTO(status, p->comms == NULL || p->prices == NULL ? GHP_NO_MEMORY() : GHP_OK, out);
+    p->costs = ghp_alloc((size_t)p->program.n_instrs, sizeof *p->costs);
+    GHP_TRY_GOTO(status, p->comms == NULL || p->costs == NULL ? GHP_NO_MEMORY() : GHP_OK, out);
     if (comms > 0) memcpy(p->comms, p->profile.comms, comms * sizeof *p->comms);
-    status = reprice(p, true);
+    status = update_costs(p, true);
 out:
-    if (status != GHP_OK) priced_release(p);
+    if (status != GHP_OK) costed_release(p);
     return status;
 }
 
 /* Seconds of a step with one quantity scaled. */
-static enum ghp_status step_at(struct priced *p, enum ghp_quantity quantity, double factor,
+static enum ghp_status step_at(struct costed *p, enum ghp_quantity quantity, double factor,
                                double *step_s)
 {
     struct ghp_timing timing;
@@ -105,8 +105,8 @@ static enum ghp_status step_at(struct priced *p, enum ghp_quantity quantity, dou
     if (p->profile.n_comms > 0)
         memcpy(p->profile.comms, p->comms, (size_t)p->profile.n_comms * sizeof *p->comms);
     GHP_TRY(ghp_quantity_scale_profile(&p->profile, quantity, factor));
-    GHP_TRY(reprice(p, false));
-    GHP_TRY(ghp_simulate_priced(&p->program, &p->profile.overlap, p->prices, &timing));
+    GHP_TRY(update_costs(p, false));
+    GHP_TRY(ghp_simulate_with_costs(&p->program, &p->profile.overlap, p->costs, &timing));
     *step_s = timing.step_s;
     ghp_timing_release(&timing);
     return GHP_OK;
@@ -122,7 +122,7 @@ static double walk_factor(int k, bool up)
     return up ? factor : 1 / factor;
 }
 
-/* How much slower the runner-up is. */
+/* How much slower the second best is. */
 static enum ghp_status difference(struct pair *p, enum ghp_quantity quantity, double factor,
                                   double *slower_s)
 {
@@ -134,7 +134,7 @@ static enum ghp_status difference(struct pair *p, enum ghp_quantity quantity, do
     return GHP_OK;
 }
 
-/* The same at a step of the walk, which all runners-up share. */
+/* The same at a step of the walk, which all second-best choices share. */
 static enum ghp_status walk_difference(struct pair *p, enum ghp_quantity quantity, int k, bool up,
                                        double *slower_s)
 {
@@ -195,7 +195,7 @@ static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, stru
                         b->x[0] + width * (halve ? 0.5 : b->f[0] / (b->f[0] - b->f[1])), b));
         if (halve || !is_flat(p, b)) continue;
         hit = b->x[1];
-        GHP_TRY(set_end(p, quantity, hit + beside * (b->x[0] - hit), b));
+        GHP_TRY(set_end(p, quantity, hit + concurrent * (b->x[0] - hit), b));
         if (b->x[1] == hit) return GHP_OK;
     }
     return GHP_OK;
@@ -235,7 +235,7 @@ static enum ghp_status step_of_batch(const struct pair *p, const struct ghp_spli
     struct ghp_timing timing;
     enum ghp_status status;
 
-    how.extent.global_batch = batch;
+    how.problem.global_batch = batch;
     GHP_TRY(ghp_lower(&how, splits, 0, &program));
     status = ghp_simulate(&program, p->whole, &timing);
     if (status == GHP_OK) *step_s = timing.step_s;
@@ -259,7 +259,7 @@ static enum ghp_status batch_difference(struct pair *p, int64_t batch, double *s
         p->batch[k] = batch;
         p->batch_step_s[p->n_batches++] = a;
     }
-    GHP_TRY(step_of_batch(p, p->rival, batch, &b));
+    GHP_TRY(step_of_batch(p, p->second_best, batch, &b));
     *slower_s = b - a;
     return GHP_OK;
 }
@@ -267,18 +267,18 @@ static enum ghp_status batch_difference(struct pair *p, int64_t batch, double *s
 /* The multiple of the workers in step k of the walk; 0: there is none. */
 static int64_t walk_batch(const struct pair *p, int k, bool up)
 {
-    int64_t workers = p->plan->extent.workers;
-    int64_t samples = p->plan->extent.global_batch / workers; /* a worker */
+    int64_t workers = p->plan->problem.workers;
+    int64_t samples = p->plan->problem.global_batch / workers; /* a worker */
     int64_t factor = k < DOUBLINGS ? (int64_t)1 << k : GHP_QUANTITY_FACTOR;
 
     if (up) return workers * samples * factor;
     return workers * ((samples + factor - 1) / factor);
 }
 
-/* The nearest batch in one direction at which the runner-up is at least as fast, NAN: none. */
+/* The nearest batch in one direction at which the second best is at least as fast, NAN: none. */
 static enum ghp_status walk_batches(struct pair *p, bool up, double slower_s, double *value)
 {
-    int64_t workers = p->plan->extent.workers, near = p->plan->extent.global_batch;
+    int64_t workers = p->plan->problem.workers, near = p->plan->problem.global_batch;
 
     *value = NAN;
     for (int k = 1; k <= DOUBLINGS; ++k) {
@@ -311,7 +311,7 @@ static bool matters(const struct pair *p, enum ghp_quantity quantity)
            ghp_quantity_matters(&p->b.program, p->whole, quantity);
 }
 
-/* A value that cannot be priced is beyond what is known: none. */
+/* A value that cannot be costed is beyond what is known: none. */
 static enum ghp_status none_if_missing(enum ghp_status status, double *value)
 {
     if (status != GHP_ERR_MISSING) return status;
@@ -349,7 +349,7 @@ static enum ghp_status find_layer(struct pair *p, struct ghp_alternative *altern
 {
     double slower_s;
 
-    GHP_TRY(priced_init(p, p->rival, &p->b));
+    GHP_TRY(costed_init(p, p->second_best, &p->b));
     slower_s = alternative->step_s - p->plan->predicted.step_s;
     for (int q = 0; q < GHP_QUANTITY_COUNT; ++q) {
         if (q == GHP_QUANTITY_COMPUTE || !matters(p, (enum ghp_quantity)q)) continue;
@@ -357,7 +357,7 @@ static enum ghp_status find_layer(struct pair *p, struct ghp_alternative *altern
                               &alternative->break_even[alternative->n_break_even]));
         ++alternative->n_break_even;
     }
-    priced_release(&p->b);
+    costed_release(&p->b);
     return GHP_OK;
 }
 
@@ -366,14 +366,14 @@ static enum ghp_status find_layer(struct pair *p, struct ghp_alternative *altern
 /* What one layer may take. */
 static double layer_work(const struct pair *p)
 {
-    double batch = LOWER_WORK + (p->whole->n_ops > 0 ? PRICE_WORK : 1), links = 0;
+    double batch = LOWER_WORK + (p->whole->n_ops > 0 ? COST_WORK : 1), links = 0;
 
     for (int q = 0; q <= GHP_QUANTITY_INTRA_LATENCY; ++q)
         links += ghp_quantity_matters(&p->a.program, p->whole, (enum ghp_quantity)q);
     return LINK_TRIALS * (links + batch) * p->a.program.n_instrs;
 }
 
-/* The alternative with the fastest runner-up that has no values yet, NULL: none is near enough. */
+/* The alternative with the fastest second best that has no values yet, NULL: none is near enough. */
 static struct ghp_alternative *nearest(struct ghp_plan *plan)
 {
     struct ghp_alternative *best = NULL;
@@ -392,7 +392,7 @@ static enum ghp_status note(struct ghp_plan *plan, int done, bool cut)
     char text[192];
 
     snprintf(text, sizeof text,
-             "%d of %d layers: those whose runner-up is slower by no more than %.0f %%%s", done,
+             "%d of %d layers: those whose second-best is slower by no more than %.0f %%%s", done,
              plan->n_alternatives, 100 * within,
              cut ? ", nearest first; the others would take longer than the budget" : "");
     free(plan->break_even_search);
@@ -400,30 +400,30 @@ static enum ghp_status note(struct ghp_plan *plan, int done, bool cut)
     return plan->break_even_search == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-enum ghp_status ghp_break_even_find(const struct ghp_profile *profile, struct ghp_plan *plan)
+enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile, struct ghp_plan *plan)
 {
-    struct ghp_split *rival = ghp_alloc((size_t)plan->model.n_layers, sizeof *rival);
-    struct pair p = {.whole = profile, .plan = plan, .rival = rival};
+    struct ghp_split *second_best = ghp_alloc((size_t)plan->model.n_layers, sizeof *second_best);
+    struct pair p = {.whole = profile, .plan = plan, .second_best = second_best};
     struct ghp_alternative *next = NULL;
     enum ghp_status status;
     double work = 0;
     int done = 0;
 
-    if (rival == NULL) return GHP_NO_MEMORY();
+    if (second_best == NULL) return GHP_NO_MEMORY();
     for (int q = 0; q < GHP_QUANTITY_COUNT; ++q)
         for (int k = 0; k < 2 * DOUBLINGS; ++k)
             p.grid[q][k] = NAN;
-    GHP_TRY_GOTO(status, priced_init(&p, plan->splits, &p.a), out);
+    GHP_TRY_GOTO(status, costed_init(&p, plan->splits, &p.a), out);
     while ((next = nearest(plan)) != NULL && work + layer_work(&p) <= BUDGET_WORK) {
-        ghp_alternative_splits(next, plan->splits, (size_t)plan->model.n_layers, rival);
+        ghp_alternative_splits(next, plan->splits, (size_t)plan->model.n_layers, second_best);
         GHP_TRY_GOTO(status, find_layer(&p, next), out);
         work += layer_work(&p);
         ++done;
     }
     status = note(plan, done, next != NULL);
 out:
-    priced_release(&p.a);
-    priced_release(&p.b);
-    free(rival);
+    costed_release(&p.a);
+    costed_release(&p.b);
+    free(second_best);
     return status;
 }

@@ -1,17 +1,17 @@
-/* planner/alternatives/break_even.h - at which bandwidth, latency, batch and memory a layer's choice flips to its runner-up.
+/* planner/alternatives/break_even.h - at which bandwidth, latency, batch and memory a layer's choice flips to its second best.
  *
  * For each quantity alone, all else fixed: the nearest value below and above the nominal one at which the plan and the
- * plan with the runner-up (planner/alternatives/alternatives.h: the layer's other split, and what changes along) take equally long,
+ * plan with the second best (planner/alternatives/alternatives.h: the layer's other split, and what changes along) take equally long,
  * within a factor GHP_QUANTITY_FACTOR.  Each side is walked in factors of two until the sign of the difference turns,
  * then closed in on; a second change of sign inside one factor of two would be missed.
  *
- *     bandwidth, latency   both programs simulated with the link scaled (core/plan/profile_edit.h)
- *     batch                both programs lowered anew; the nearest multiple of the workers at which the runner-up is
+ *     bandwidth, latency   both programs simulated with the link scaled (core/plan/profile_scale.h)
+ *     batch                both programs lowered anew; the nearest multiple of the workers at which the second best is
  *                          at least as fast
- *     memory               the plan's own arena, where the runner-up needs less: below it only the runner-up fits
+ *     memory               the plan's own arena, where the second best needs less: below it only the second best fits
  *
- * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose runner-up is
- * slower by more than half are left out, then those with the slowest runners-up.  plan->break_even_search says so.
+ * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose second best is
+ * slower by more than half are left out, then those with the slowest second-best choices.  plan->break_even_search says so.
  *
  * Tested  tests/planner/alternatives/test_break_even.c (a closed form), tests/tools/plan/test_why.sh */
 #ifndef GHP_PLANNER_ALTERNATIVES_BREAK_EVEN_H
@@ -21,9 +21,9 @@
 
 /* Fills the break-even values of plan->alternatives, and plan->break_even_search.
  *
- * profile   the whole one that the plan was made with; sealed
+ * profile   the whole one that the plan was made with; finalized
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering */
-enum ghp_status ghp_break_even_find(const struct ghp_profile *profile, struct ghp_plan *plan);
+enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile, struct ghp_plan *plan);
 
 #endif

@@ -1,7 +1,7 @@
 /* planner/alternatives/quantity.c - one place that knows which field a quantity is. */
 #include "planner/alternatives/quantity.h"
 
-#include "core/plan/profile_edit.h"
+#include "core/plan/profile_scale.h"
 
 static bool is_link(enum ghp_quantity quantity)
 {
@@ -31,7 +31,7 @@ static double link_value(const struct ghp_machine *machine, enum ghp_quantity qu
 double ghp_quantity_nominal(const struct ghp_plan *plan, enum ghp_quantity quantity)
 {
     if (quantity == GHP_QUANTITY_COMPUTE) return 1;
-    if (quantity == GHP_QUANTITY_BATCH) return (double)plan->extent.global_batch;
+    if (quantity == GHP_QUANTITY_BATCH) return (double)plan->problem.global_batch;
     if (quantity == GHP_QUANTITY_MEMORY) return (double)plan->memory_limit_bytes;
     return link_value(&plan->profile.machine, quantity);
 }
@@ -59,7 +59,7 @@ bool ghp_quantity_matters(const struct ghp_program *program, const struct ghp_pr
         const struct ghp_instr *instr = &program->instrs[i];
 
         if (ghp_instr_sends(instr) &&
-            ghp_profile_link_of(profile, instr->ranks, program->extent.workers) == kind)
+            ghp_profile_link_of(profile, instr->ranks, program->problem.workers) == kind)
             return true;
     }
     return false;

@@ -9,7 +9,7 @@
 /* What the plan was made for: the machine's link, 1 for the factor of computation, the batch, the memory limit. */
 double ghp_quantity_nominal(const struct ghp_plan *plan, enum ghp_quantity quantity);
 
-/* Scales what the quantity stands for in place, as core/plan/profile_edit.h does; batch and memory are no part of a
+/* Scales what the quantity stands for in place, as core/plan/profile_scale.h does; batch and memory are no part of a
  * profile.
  *
  * factor   > 0, of the nominal value

@@ -1,6 +1,6 @@
 /* planner/build/certificate.c - what is proven of a plan: step, bound, gap, and how far the search got, in words.
  *
- * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers made again) makes the
+ * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers recomputed) makes the
  * plan faster than the certificate's step, and is not in its bound: that bounds plans without. */
 #include "planner/build/build_private.h"
 
@@ -10,25 +10,25 @@
 #include <math.h>
 #include <stdio.h>
 
-struct ghp_proof ghp_making_proof(const struct ghp_making *m)
+struct ghp_proof ghp_build_proof(const struct ghp_build_context *m)
 {
     const struct ghp_search_result *r = &m->own;
     struct ghp_proof p = {.step_s = r->feasible ? r->kept[0].step_s : INFINITY,
                           .bound_s = r->bound_s,
-                          .closed = r->closed};
+                          .proven = r->proven};
 
     if (m->trial != GHP_TRIAL_NONE) return m->before_trial;
     if (m->staged) p.step_s = m->outer.step_s;
     if (!m->searches_outer) return p;
     if (!r->feasible) p.bound_s = INFINITY;
     p.bound_s = fmin(p.bound_s, m->outer.bound_s);
-    p.closed = p.closed && m->outer.closed;
-    if (m->staged && p.closed && !(m->wishes->gap > 0)) p.bound_s = p.step_s;
+    p.proven = p.proven && m->outer.proven;
+    if (m->staged && p.proven && !(m->request->gap > 0)) p.bound_s = p.step_s;
     return p;
 }
 
 /* Whether a bucket size was tried on top of the search. */
-static bool is_tuned(const struct ghp_making *m)
+static bool is_tuned(const struct ghp_build_context *m)
 {
     return m->plan->bucket_bytes != m->how.bucket_bytes;
 }
@@ -45,31 +45,31 @@ static void set_numbers(struct ghp_certificate *c, double step_s, double bound_s
 }
 
 /* How far the search got, by the gap that is left. */
-static const char *reached(const struct ghp_making *m, const struct ghp_proof *p)
+static const char *reached(const struct ghp_build_context *m, const struct ghp_proof *p)
 {
     static const double rounding = 1e-12;
 
     if (!isfinite(p->step_s)) return "nothing fits";
-    if (m->plan->certificate.gap > m->wishes->gap + rounding) return "time limit";
-    return m->wishes->gap > 0 ? "within the gap" : "optimal";
+    if (m->plan->certificate.gap > m->request->gap + rounding) return "time limit";
+    return m->request->gap > 0 ? "within the gap" : "optimal";
 }
 
-static void status_text(const struct ghp_making *m, const struct ghp_proof *p, char *text, size_t n)
+static void status_text(const struct ghp_build_context *m, const struct ghp_proof *p, char *text, size_t n)
 {
-    if (m->trial == GHP_TRIAL_UNEVEN)
+    if (m->trial == GHP_TRIAL_LOAD_BALANCE)
         snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s",
                  reached(m, p));
-    else if (m->trial == GHP_TRIAL_REMADE)
-        snprintf(text, n, "layers made again by trial; with all layers kept %s", reached(m, p));
+    else if (m->trial == GHP_TRIAL_RECOMPUTE)
+        snprintf(text, n, "layers recomputed by trial; with all layers kept %s", reached(m, p));
     else
         snprintf(text, n, "%s%s", reached(m, p),
                  is_tuned(m) ? " with each layer reduced alone; bucket size by trial" : "");
 }
 
-enum ghp_status ghp_making_certify(struct ghp_making *m)
+enum ghp_status ghp_build_certify(struct ghp_build_context *m)
 {
     struct ghp_certificate *c = &m->plan->certificate;
-    struct ghp_proof p = ghp_making_proof(m);
+    struct ghp_proof p = ghp_build_proof(m);
     bool searched = !is_tuned(m) && m->plan->shares == NULL && m->plan->recompute == NULL;
     char status[128];
 
@@ -81,10 +81,10 @@ enum ghp_status ghp_making_certify(struct ghp_making *m)
     c->plans = m->own.plans + m->outer.plans;
     c->nodes = m->own.nodes + m->outer.nodes;
     c->seconds = ghp_now_s() - m->began_s;
-    return ghp_making_text(&c->status, status);
+    return ghp_build_set_text(&c->status, status);
 }
 
-enum ghp_status ghp_making_note_shared(struct ghp_making *m)
+enum ghp_status ghp_build_note_shared(struct ghp_build_context *m)
 {
     struct ghp_certificate *c = &m->plan->certificate;
     char text[256];
@@ -96,5 +96,5 @@ enum ghp_status ghp_making_note_shared(struct ghp_making *m)
              "shared roles: simpler, and the margin of %.3g ms by stages or micro-batches is "
              "within the prediction's error",
              1e3 * (m->plan->predicted.step_s - m->outer.step_s));
-    return ghp_making_text(&c->preferred, text);
+    return ghp_build_set_text(&c->preferred, text);
 }

@@ -14,20 +14,20 @@ static int split_layers(const struct ghp_plan *plan)
 }
 
 /* What two predictions may both be off by, at least one of them. */
-static double margin_error_s(const struct ghp_making *m)
+static double margin_error_s(const struct ghp_build_context *m)
 {
     return fmax(m->fastest.error_s, m->plan->baselines[0].predicted.error_s);
 }
 
-enum ghp_status ghp_making_simplify(struct ghp_making *m)
+enum ghp_status ghp_build_simplify(struct ghp_build_context *m)
 {
     const struct ghp_baseline *data = &m->plan->baselines[0];
     struct ghp_prediction *p = &m->plan->predicted;
     double margin_s = data->predicted.step_s - p->step_s;
     char text[256];
 
-    if (!m->wishes->simplify || m->wishes->strategy != GHP_STRATEGY_AUTO ||
-        m->wishes->force != NULL || !data->feasible)
+    if (!m->request->simplify || m->request->strategy != GHP_STRATEGY_AUTO ||
+        m->request->force != NULL || !data->feasible)
         return GHP_OK;
     if (split_layers(m->plan) == 0 || margin_s > margin_error_s(m)) return GHP_OK;
     snprintf(text, sizeof text,
@@ -35,18 +35,18 @@ enum ghp_status ghp_making_simplify(struct ghp_making *m)
              "prediction's error of %.3g ms",
              1e3 * margin_s, 1e3 * margin_error_s(m));
     m->plan->bucket_bytes = m->baseline_bucket[0];
-    GHP_TRY(ghp_making_predict(m, m->baseline[0].kept[m->baseline_kept[0]].choice,
+    GHP_TRY(ghp_build_predict(m, m->baseline[0].kept[m->baseline_kept[0]].choice,
                                m->plan->bucket_bytes, m->plan->splits, p));
-    return ghp_making_text(&m->plan->certificate.preferred, text);
+    return ghp_build_set_text(&m->plan->certificate.preferred, text);
 }
 
 /* Which of the two was taken, and why. */
-static const char *margin_verdict(const struct ghp_making *m)
+static const char *margin_verdict(const struct ghp_build_context *m)
 {
     bool within = m->plan->baselines[0].predicted.step_s - m->fastest.step_s <= margin_error_s(m);
 
-    if (m->wishes->strategy != GHP_STRATEGY_AUTO || m->wishes->force != NULL ||
-        m->wishes->stages != NULL || m->wishes->micro_batches > 0 || m->wishes->heuristic)
+    if (m->request->strategy != GHP_STRATEGY_AUTO || m->request->force != NULL ||
+        m->request->stages != NULL || m->request->micro_batches > 0 || m->request->heuristic)
         return "this plan was asked for";
     if (m->plan->certificate.preferred != NULL)
         return "within the error, so the simpler plan was taken: data parallelism";
@@ -55,7 +55,7 @@ static const char *margin_verdict(const struct ghp_making *m)
                    : "within the error, but the faster plan was asked for";
 }
 
-enum ghp_status ghp_making_set_margin(struct ghp_making *m)
+enum ghp_status ghp_build_set_margin(struct ghp_build_context *m)
 {
     const struct ghp_baseline *data = &m->plan->baselines[0];
     double margin_s = data->predicted.step_s - m->fastest.step_s;
@@ -66,12 +66,12 @@ enum ghp_status ghp_making_set_margin(struct ghp_making *m)
             text, sizeof text,
             "%.6g ms a step against %.6g ms by data parallelism: %.4g ms (%.2f %%) less; error "
             "of a prediction %.3g ms (half the interquartile range of each entry that was "
-            "timed, as if independent; laws have none; %.0f %% of the time was measured): %s",
+            "timed, as if independent; analytic models have none; %.0f %% of the time was measured): %s",
             1e3 * m->fastest.step_s, 1e3 * data->predicted.step_s, 1e3 * margin_s,
             100 * margin_s / data->predicted.step_s, 1e3 * margin_error_s(m),
             100 * m->fastest.measured_share, margin_verdict(m));
     else
         snprintf(text, sizeof text, "%.6g ms a step; data parallelism is not possible: %.300s",
                  1e3 * m->fastest.step_s, data->reason);
-    return ghp_making_text(&m->plan->certificate.margin, text);
+    return ghp_build_set_text(&m->plan->certificate.margin, text);
 }

@@ -5,42 +5,42 @@
 
 #include <math.h>
 
-struct ghp_allocate_job ghp_making_job(const struct ghp_making *m, double share)
+struct ghp_partition_job ghp_build_job(const struct ghp_build_context *m, double share)
 {
-    return (struct ghp_allocate_job){.how = &m->how,
-                                     .profile = m->wishes->profile,
-                                     .space = m->wishes->space,
-                                     .limit_bytes = m->wishes->memory_bytes,
-                                     .deadline_s = ghp_making_deadline(m, share),
-                                     .gap = m->wishes->gap,
-                                     .solver = m->wishes->solver,
+    return (struct ghp_partition_job){.how = &m->how,
+                                     .profile = m->request->profile,
+                                     .space = m->request->space,
+                                     .limit_bytes = m->request->memory_bytes,
+                                     .deadline_s = ghp_build_deadline(m, share),
+                                     .gap = m->request->gap,
+                                     .solver = m->request->solver,
                                      .best_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY};
 }
 
-enum ghp_status ghp_making_search_given(struct ghp_making *m)
+enum ghp_status ghp_build_search_given(struct ghp_build_context *m)
 {
-    struct ghp_allocate_job job = ghp_making_job(m, 0.9);
+    struct ghp_partition_job job = ghp_build_job(m, 0.9);
     struct ghp_staging staging;
 
-    GHP_TRY(ghp_staged_given(m->wishes, &m->plan->model, &staging));
-    GHP_TRY(ghp_allocate_one(&job, &staging, m->wishes->force, &m->outer));
+    GHP_TRY(ghp_staged_given(m->request, &m->plan->model, &staging));
+    GHP_TRY(ghp_partition_one(&job, &staging, m->request->force, &m->outer));
     m->own.bound_s = INFINITY;
-    m->own.closed = m->searches_outer = m->staged = true;
-    return m->outer.found ? GHP_OK : ghp_making_fail_staged(m);
+    m->own.proven = m->searches_outer = m->staged = true;
+    return m->outer.found ? GHP_OK : ghp_build_fail_staged(m);
 }
 
-enum ghp_status ghp_making_search_roles(struct ghp_making *m)
+enum ghp_status ghp_build_search_stages(struct ghp_build_context *m)
 {
-    struct ghp_allocate_job job = ghp_making_job(m, ghp_making_may_remake(m) ? 0.7 : 0.9);
+    struct ghp_partition_job job = ghp_build_job(m, ghp_build_may_recompute(m) ? 0.7 : 0.9);
     struct ghp_lowering how = m->how;
     struct ghp_prediction p = {0};
     double shared_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY;
 
     m->searches_outer = true;
-    GHP_TRY(ghp_allocate(&job, &m->outer));
+    GHP_TRY(ghp_partition_compute(&job, &m->outer));
     if (!m->outer.found) return GHP_OK;
     how.staging = &m->outer.staging;
-    GHP_TRY(ghp_plan_predict(&how, m->outer.splits, m->wishes->profile, &p));
-    m->staged = !m->wishes->simplify || shared_s - p.step_s > p.error_s;
+    GHP_TRY(ghp_plan_predict(&how, m->outer.splits, m->request->profile, &p));
+    m->staged = !m->request->simplify || shared_s - p.step_s > p.error_s;
     return GHP_OK;
 }

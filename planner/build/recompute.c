@@ -14,20 +14,20 @@ static const double search_share = 0.2;
 static const double plan_share = 0.3; /* what one plan may take, but for the last */
 enum { SOME_SETS = 2000 };            /* of each plan */
 
-struct remaking {
-    const struct ghp_remade_job *job;
+struct recompute_search {
+    const struct ghp_recompute_job *job;
     const struct ghp_lowering *how;
     int layers;
     struct ghp_split *splits; /* of the plan that is looked at */
     int most;                 /* sets of layers for each plan */
-    struct ghp_allocation *best;
+    struct ghp_partition *best;
 };
 
-static double until_s(const struct remaking *r, double share)
+static double until_s(const struct recompute_search *r, double share)
 {
     double now_s = ghp_now_s();
 
-    return now_s + share * (r->job->allocate->deadline_s - now_s);
+    return now_s + share * (r->job->partition->deadline_s - now_s);
 }
 
 static bool any_of(const bool *marks, int n)
@@ -37,64 +37,64 @@ static bool any_of(const bool *marks, int n)
     return false;
 }
 
-static enum ghp_status take(struct remaking *r, const struct ghp_staging *staging,
-                            struct ghp_remake *remake)
+static enum ghp_status take(struct recompute_search *r, const struct ghp_staging *staging,
+                            struct ghp_recompute *recompute)
 {
-    struct ghp_allocation *best = r->best;
+    struct ghp_partition *best = r->best;
     size_t layers = (size_t)r->layers;
 
     if (best->splits == NULL) best->splits = ghp_alloc(layers, sizeof *best->splits);
     if (best->recompute == NULL) best->recompute = ghp_alloc(layers, sizeof *best->recompute);
     if (best->splits == NULL || best->recompute == NULL) return GHP_NO_MEMORY();
     memcpy(best->splits, r->splits, layers * sizeof *best->splits);
-    memcpy(best->recompute, remake->recompute, layers * sizeof *best->recompute);
+    memcpy(best->recompute, recompute->recompute, layers * sizeof *best->recompute);
     best->found = true;
     best->staging = *staging;
     best->staging.recompute = any_of(best->recompute, r->layers) ? best->recompute : NULL;
-    best->step_s = remake->step_s;
-    best->peak_bytes = remake->peak_bytes;
+    best->step_s = recompute->step_s;
+    best->peak_bytes = recompute->peak_bytes;
     return GHP_OK;
 }
 
 /* The plan at hand with each set of layers. */
-static enum ghp_status look_at(struct remaking *r, const struct ghp_staging *staging)
+static enum ghp_status look_at(struct recompute_search *r, const struct ghp_staging *staging)
 {
-    struct ghp_allocate_job own = *r->job->allocate;
-    struct ghp_allocation *best = r->best;
-    struct ghp_remake remake;
+    struct ghp_partition_job own = *r->job->partition;
+    struct ghp_partition *best = r->best;
+    struct ghp_recompute recompute;
     enum ghp_status status;
 
-    if (r->most < GHP_REMAKE_ALL) own.deadline_s = until_s(r, plan_share);
+    if (r->most < GHP_RECOMPUTE_ALL) own.deadline_s = until_s(r, plan_share);
     if (best->found) own.best_s = best->step_s;
-    GHP_TRY(ghp_remake_find(&own, staging, r->splits, r->most, &remake));
-    best->plans += remake.plans;
-    if (remake.least_bytes > 0 &&
-        (best->least_bytes == 0 || remake.least_bytes < best->least_bytes))
-        best->least_bytes = remake.least_bytes;
-    status = remake.found ? take(r, staging, &remake) : GHP_OK;
-    ghp_remake_release(&remake);
+    GHP_TRY(ghp_recompute_compute(&own, staging, r->splits, r->most, &recompute));
+    best->plans += recompute.plans;
+    if (recompute.least_bytes > 0 &&
+        (best->least_bytes == 0 || recompute.least_bytes < best->least_bytes))
+        best->least_bytes = recompute.least_bytes;
+    status = recompute.found ? take(r, staging, &recompute) : GHP_OK;
+    ghp_recompute_release(&recompute);
     return status;
 }
 
 /* Whether the splits can be in so many micro-batches. */
-static bool can_be(const struct remaking *r, const struct ghp_staging *staging)
+static bool can_be(const struct recompute_search *r, const struct ghp_staging *staging)
 {
-    struct ghp_extent extent = r->how->extent;
+    struct ghp_problem problem = r->how->problem;
 
-    if (ghp_staging_check(staging, r->how->model, extent) != GHP_OK) return false;
-    extent.global_batch /= ghp_staging_micro_batches(staging);
+    if (ghp_staging_check(staging, r->how->model, problem) != GHP_OK) return false;
+    problem.global_batch /= ghp_staging_micro_batches(staging);
     for (int v = 0; v < r->layers; ++v)
-        if (ghp_split_check(&r->how->model->layers[v], r->splits[v], extent) != GHP_OK)
+        if (ghp_split_check(&r->how->model->layers[v], r->splits[v], problem) != GHP_OK)
             return false;
     return true;
 }
 
 /* The plan at hand, and where all roles are wanted in micro-batches. */
-static enum ghp_status look_at_all(struct remaking *r)
+static enum ghp_status look_at_all(struct recompute_search *r)
 {
-    int most = r->job->all_roles ? r->job->allocate->space.most_micro_batches : 1;
+    int most = r->job->search_stages ? r->job->partition->space.most_micro_batches : 1;
 
-    for (int u = 1; u <= most && ghp_now_s() < r->job->allocate->deadline_s; u *= 2) {
+    for (int u = 1; u <= most && ghp_now_s() < r->job->partition->deadline_s; u *= 2) {
         struct ghp_staging staging = {.micro_batches = u};
 
         if (can_be(r, &staging)) GHP_TRY(look_at(r, &staging));
@@ -102,7 +102,7 @@ static enum ghp_status look_at_all(struct remaking *r)
     return GHP_OK;
 }
 
-static bool is_data(const struct remaking *r)
+static bool is_data(const struct recompute_search *r)
 {
     for (int v = 0; v < r->layers; ++v)
         if (r->splits[v].kind != GHP_SPLIT_DATA) return false;
@@ -110,7 +110,7 @@ static bool is_data(const struct remaking *r)
 }
 
 /* Plans without stages, the fastest first. */
-static enum ghp_status look_at_kept(struct remaking *r, const struct ghp_search_result *result)
+static enum ghp_status look_at_kept(struct recompute_search *r, const struct ghp_search_result *result)
 {
     bool data = false;
 
@@ -127,9 +127,9 @@ static enum ghp_status look_at_kept(struct remaking *r, const struct ghp_search_
     return data ? GHP_OK : look_at_all(r);
 }
 
-static enum ghp_status look_at_shared(struct remaking *r)
+static enum ghp_status look_at_shared(struct recompute_search *r)
 {
-    const struct ghp_allocate_job *a = r->job->allocate;
+    const struct ghp_partition_job *a = r->job->partition;
     struct ghp_search_job search = {.instance = r->job->instance,
                                     .domain = r->job->domain,
                                     .deadline_s = until_s(r, search_share),
@@ -143,55 +143,55 @@ static enum ghp_status look_at_shared(struct remaking *r)
     status = look_at_kept(r, &result);
     r->most = SOME_SETS;
     if (status == GHP_OK) status = look_at_kept(r, &result);
-    r->most = GHP_REMAKE_FIRST;
+    r->most = GHP_RECOMPUTE_FIRST;
     ghp_search_release(&result);
     return status;
 }
 
 /* The best staging without the limit. */
-static enum ghp_status look_at_staged(struct remaking *r)
+static enum ghp_status look_at_staged(struct recompute_search *r)
 {
-    struct ghp_allocate_job own = *r->job->allocate;
-    struct ghp_allocation staged;
+    struct ghp_partition_job own = *r->job->partition;
+    struct ghp_partition staged;
     enum ghp_status status = GHP_OK;
 
     own.limit_bytes = 0;
     own.deadline_s = until_s(r, search_share);
     if (r->best->found) own.best_s = r->best->step_s;
-    GHP_TRY(ghp_allocate(&own, &staged));
+    GHP_TRY(ghp_partition_compute(&own, &staged));
     r->best->nodes += staged.nodes;
     if (staged.found) {
         memcpy(r->splits, staged.splits, (size_t)r->layers * sizeof *r->splits);
         status = look_at(r, &staged.staging);
     }
-    ghp_allocation_release(&staged);
+    ghp_partition_release(&staged);
     return status;
 }
 
 /* All sets of the best plan found. */
-static enum ghp_status look_again(struct remaking *r)
+static enum ghp_status look_again(struct recompute_search *r)
 {
     struct ghp_staging staging = r->best->staging;
 
     if (!r->best->found) return GHP_OK;
     staging.recompute = NULL;
     memcpy(r->splits, r->best->splits, (size_t)r->layers * sizeof *r->splits);
-    r->most = GHP_REMAKE_ALL;
+    r->most = GHP_RECOMPUTE_ALL;
     return look_at(r, &staging);
 }
 
-enum ghp_status ghp_remade_find(const struct ghp_remade_job *job, struct ghp_allocation *found)
+enum ghp_status ghp_recompute_plan_compute(const struct ghp_recompute_job *job, struct ghp_partition *found)
 {
-    struct remaking r = {.job = job, .how = job->allocate->how, .best = found};
+    struct recompute_search r = {.job = job, .how = job->partition->how, .best = found};
     enum ghp_status status;
 
-    *found = (struct ghp_allocation){.bound_s = INFINITY};
+    *found = (struct ghp_partition){.bound_s = INFINITY};
     r.layers = r.how->model->n_layers;
     r.splits = ghp_alloc((size_t)r.layers, sizeof *r.splits);
     status = r.splits == NULL ? GHP_NO_MEMORY() : look_at_shared(&r);
-    if (status == GHP_OK && job->all_roles) status = look_at_staged(&r);
+    if (status == GHP_OK && job->search_stages) status = look_at_staged(&r);
     if (status == GHP_OK) status = look_again(&r);
     free(r.splits);
-    if (status != GHP_OK) ghp_allocation_release(found);
+    if (status != GHP_OK) ghp_partition_release(found);
     return status;
 }

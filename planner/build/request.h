@@ -9,10 +9,10 @@
 
 enum { GHP_BUCKET_AUTO = -1 };
 
-struct ghp_wishes {
+struct ghp_plan_request {
     const char *model_path, *profile_path; /* as given */
-    const struct ghp_profile *profile;     /* sealed; borrowed */
-    struct ghp_extent extent;
+    const struct ghp_profile *profile;     /* finalized; borrowed */
+    struct ghp_problem problem;
     enum ghp_strategy strategy;
     const char *force;    /* planner/search/baselines.h; NULL: nothing */
     int groups;           /* 0: any */
@@ -25,14 +25,14 @@ struct ghp_wishes {
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
     bool heuristic; /* the plan by rules (planner/pipeline/heuristic.h), and how far it is from the best */
-    bool all_roles; /* stages and micro-batches are searched too */
-    struct ghp_allocate_space space; /* of that search */
+    bool search_stages; /* stages and micro-batches are searched too */
+    struct ghp_partition_space space; /* of that search */
     const char *stages;         /* the stages as planner/pipeline/partition.h reads them; NULL: not given */
     int micro_batches;          /* with `stages`, or alone; 0: not given */
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
-    bool keep_layers; /* no layer is made again going backward, however the memory binds */
+    bool keep_layers; /* no layer is recomputed in the backward pass, however the memory binds */
     bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
-    const struct ghp_edits *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
+    const struct ghp_overrides *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
 };
 
 #endif

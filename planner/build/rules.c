@@ -7,32 +7,32 @@
 #include <math.h>
 #include <stdio.h>
 
-enum ghp_status ghp_making_rules(struct ghp_making *m, struct ghp_allocation *rules)
+enum ghp_status ghp_build_rules(struct ghp_build_context *m, struct ghp_partition *rules)
 {
-    struct ghp_allocate_job job = ghp_making_job(m, 0.97); /* the rest is for telling */
+    struct ghp_partition_job job = ghp_build_job(m, 0.97); /* the rest is for telling */
     struct ghp_baseline *b = &m->plan->baselines[m->plan->n_baselines];
     struct ghp_lowering how = m->how;
 
     GHP_TRY(ghp_heuristic(&job, rules));
-    GHP_TRY(ghp_making_text(&b->strategy, "heuristic"));
+    GHP_TRY(ghp_build_set_text(&b->strategy, "heuristic"));
     ++m->plan->n_baselines;
     b->feasible = rules->found;
     how.staging = ghp_staging_trivial(&rules->staging) ? NULL : &rules->staging;
     if (b->feasible)
-        return ghp_plan_predict(&how, rules->splits, m->wishes->profile, &b->predicted);
-    return ghp_making_text(&b->reason, "none of its plans fits the memory");
+        return ghp_plan_predict(&how, rules->splits, m->request->profile, &b->predicted);
+    return ghp_build_set_text(&b->reason, "none of its plans fits the memory");
 }
 
-enum ghp_status ghp_making_adopt_rules(struct ghp_making *m, const struct ghp_allocation *rules)
+enum ghp_status ghp_build_adopt_rules(struct ghp_build_context *m, const struct ghp_partition *rules)
 {
     struct ghp_plan *plan = m->plan;
     double best_s = m->staged ? m->outer.step_s : m->own.kept[0].step_s;
     char text[160];
 
     if (!rules->found) return GHP_FAIL(GHP_ERR_INFEASIBLE, "none of the rules' plans can be");
-    GHP_TRY(ghp_staged_adopt(m->wishes, &m->how, rules, plan));
-    GHP_TRY(ghp_making_certify(m));
+    GHP_TRY(ghp_staged_adopt(m->request, &m->how, rules, plan));
+    GHP_TRY(ghp_build_certify(m));
     snprintf(text, sizeof text, "by rules, as asked: the best found takes %.6g ms, %.2f %% less",
              1e3 * best_s, 100 * (1 - best_s / plan->predicted.step_s));
-    return ghp_making_text(&plan->certificate.preferred, text);
+    return ghp_build_set_text(&plan->certificate.preferred, text);
 }

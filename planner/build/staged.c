@@ -6,43 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-const int64_t ghp_making_bucket_sizes[GHP_MAKING_BUCKET_SIZES] = {
+const int64_t ghp_build_bucket_sizes[GHP_BUILD_BUCKET_SIZES] = {
     0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
     1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
 
-enum ghp_status ghp_staged_given(const struct ghp_wishes *wishes, const struct ghp_model *model,
+enum ghp_status ghp_staged_given(const struct ghp_plan_request *request, const struct ghp_model *model,
                                  struct ghp_staging *staging)
 {
-    int workers = wishes->extent.workers, group;
+    int workers = request->problem.workers, group;
 
     *staging =
-        (struct ghp_staging){.micro_batches = wishes->micro_batches, .pipeline = wishes->pipeline};
-    if (wishes->stages == NULL) return GHP_OK;
-    GHP_TRY(ghp_staging_parse(wishes->stages, model, staging));
+        (struct ghp_staging){.micro_batches = request->micro_batches, .pipeline = request->pipeline};
+    if (request->stages == NULL) return GHP_OK;
+    GHP_TRY(ghp_staging_parse(request->stages, model, staging));
     group = ghp_staging_group(staging, workers);
     if (staging->n == 1 && staging->stage[0].workers != workers) group = staging->stage[0].workers;
-    if (workers % group != 0 || (wishes->groups > 0 && wishes->groups * group != workers))
+    if (workers % group != 0 || (request->groups > 0 && request->groups * group != workers))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--stages '%s' has groups of %d workers, but there are %d workers%s; make "
                         "them fit",
-                        wishes->stages, group, workers,
-                        wishes->groups > 0 ? " and another number of --groups" : "");
+                        request->stages, group, workers,
+                        request->groups > 0 ? " and another number of --groups" : "");
     return GHP_OK;
 }
 
 /* The fastest bucket size: the search's, unless another one tried is faster and fits. */
-static enum ghp_status tune(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
+static enum ghp_status tune(const struct ghp_plan_request *request, const struct ghp_lowering *how,
                             struct ghp_plan *plan)
 {
     struct ghp_lowering trial = *how;
     struct ghp_prediction p;
 
     plan->bucket_bytes = how->bucket_bytes;
-    GHP_TRY(ghp_plan_predict(how, plan->splits, wishes->profile, &plan->predicted));
-    for (int s = 0; s < GHP_MAKING_BUCKET_SIZES && wishes->bucket_bytes == GHP_BUCKET_AUTO; ++s) {
-        trial.bucket_bytes = ghp_making_bucket_sizes[s];
-        GHP_TRY(ghp_plan_predict(&trial, plan->splits, wishes->profile, &p));
-        if (wishes->memory_bytes > 0 && p.peak_bytes > wishes->memory_bytes) continue;
+    GHP_TRY(ghp_plan_predict(how, plan->splits, request->profile, &plan->predicted));
+    for (int s = 0; s < GHP_BUILD_BUCKET_SIZES && request->bucket_bytes == GHP_BUCKET_AUTO; ++s) {
+        trial.bucket_bytes = ghp_build_bucket_sizes[s];
+        GHP_TRY(ghp_plan_predict(&trial, plan->splits, request->profile, &p));
+        if (request->memory_bytes > 0 && p.peak_bytes > request->memory_bytes) continue;
         if (p.step_s >= plan->predicted.step_s * (1 - GHP_BRANCH_SAME)) continue;
         plan->predicted = p;
         plan->bucket_bytes = trial.bucket_bytes;
@@ -51,9 +51,9 @@ static enum ghp_status tune(const struct ghp_wishes *wishes, const struct ghp_lo
 }
 
 /* The plan's own copies of what its staging points to. */
-static enum ghp_status copy_lists(const struct ghp_allocation *a, struct ghp_plan *plan)
+static enum ghp_status copy_lists(const struct ghp_partition *a, struct ghp_plan *plan)
 {
-    size_t workers = (size_t)plan->extent.workers, layers = (size_t)plan->model.n_layers;
+    size_t workers = (size_t)plan->problem.workers, layers = (size_t)plan->model.n_layers;
 
     if (a->staging.shares != NULL) {
         plan->shares = ghp_alloc(workers, sizeof *plan->shares);
@@ -70,8 +70,8 @@ static enum ghp_status copy_lists(const struct ghp_allocation *a, struct ghp_pla
     return GHP_OK;
 }
 
-enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct ghp_lowering *how,
-                                 const struct ghp_allocation *a, struct ghp_plan *plan)
+enum ghp_status ghp_staged_adopt(const struct ghp_plan_request *request, const struct ghp_lowering *how,
+                                 const struct ghp_partition *a, struct ghp_plan *plan)
 {
     struct ghp_lowering staged = *how;
 
@@ -80,14 +80,14 @@ enum ghp_status ghp_staged_adopt(const struct ghp_wishes *wishes, const struct g
     memcpy(plan->splits, a->splits, (size_t)plan->model.n_layers * sizeof *plan->splits);
     plan->groups =
         a->staging.n > 1
-            ? plan->extent.workers / ghp_staging_group(&plan->staging, plan->extent.workers)
-        : wishes->groups > 0 ? wishes->groups
-                             : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->extent);
-    plan->group_size = plan->extent.workers / plan->groups;
+            ? plan->problem.workers / ghp_staging_group(&plan->staging, plan->problem.workers)
+        : request->groups > 0 ? request->groups
+                             : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->problem);
+    plan->group_size = plan->problem.workers / plan->groups;
     if (plan->shares != NULL) /* groups of their own samples */
-        plan->staging.speeds = ghp_speeds_of(&wishes->profile->speeds, plan->extent.workers);
+        plan->staging.speeds = ghp_speeds_of(&request->profile->speeds, plan->problem.workers);
     staged.staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging;
-    return tune(wishes, &staged, plan);
+    return tune(request, &staged, plan);
 }
 
 /* Whether an earlier rank has the same shapes. */
@@ -95,13 +95,13 @@ static bool has_twin(const struct ghp_plan *plan, int rank)
 {
     const struct ghp_staging *s = &plan->staging;
     int layers = plan->model.n_layers;
-    struct ghp_seat own = ghp_seat_of(s, layers, plan->extent, rank);
+    struct ghp_placement own = ghp_placement_of(s, layers, plan->problem, rank);
 
     if (s->shares == NULL && s->n < 2) return rank > 0;
     for (int r = 0; r < rank; ++r) {
-        struct ghp_seat other = ghp_seat_of(s, layers, plan->extent, r);
+        struct ghp_placement other = ghp_placement_of(s, layers, plan->problem, r);
 
-        if (other.stage == own.stage && other.extent.global_batch == own.extent.global_batch)
+        if (other.stage == own.stage && other.problem.global_batch == own.problem.global_batch)
             return true;
     }
     return false;
@@ -110,11 +110,11 @@ static bool has_twin(const struct ghp_plan *plan, int rank)
 enum ghp_status ghp_staged_subset(const struct ghp_profile *profile, struct ghp_plan *plan)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, profile);
-    struct ghp_program *programs = ghp_alloc((size_t)plan->extent.workers, sizeof *programs);
+    struct ghp_program *programs = ghp_alloc((size_t)plan->problem.workers, sizeof *programs);
     enum ghp_status status = programs == NULL ? GHP_NO_MEMORY() : GHP_OK;
     int n = 0;
 
-    for (int r = 0; r < plan->extent.workers && status == GHP_OK; ++r) {
+    for (int r = 0; r < plan->problem.workers && status == GHP_OK; ++r) {
         if (has_twin(plan, r)) continue;
         status = ghp_lower(&how, plan->splits, r, &programs[n]);
         n += status == GHP_OK;
@@ -124,6 +124,6 @@ enum ghp_status ghp_staged_subset(const struct ghp_profile *profile, struct ghp_
         ghp_program_release(&programs[k]);
     free(programs);
     if (status == GHP_OK && plan->shares != NULL)
-        plan->staging.speeds = ghp_speeds_of(&plan->profile.speeds, plan->extent.workers);
+        plan->staging.speeds = ghp_speeds_of(&plan->profile.speeds, plan->problem.workers);
     return status;
 }

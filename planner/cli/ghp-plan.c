@@ -1,6 +1,6 @@
 /* planner/cli/ghp-plan.c - the tool: reads a model and a profile, makes a plan, prints it beside the baselines.
  *
- * Only options, files and exit codes; the making is planner/build/build.h. */
+ * Only options, files and exit codes; the build is planner/build/build.h. */
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/units.h"
@@ -22,7 +22,7 @@ static const char *const precision_names[] = {"profile", "float", "double", "tf3
 
 static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
 enum { SOLVER_HEURISTIC = 3 };
-static const char *const role_names[] = {"shared", "all", NULL};
+static const char *const pipeline_mode_names[] = {"shared", "all", NULL};
 static const char *const recompute_names[] = {"auto", "never", NULL};
 static const char *const share_names[] = {"by-speed", "equal", NULL};
 
@@ -34,7 +34,7 @@ static struct {
     int strategy, precision, solver, roles, pipeline, shares, recompute;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, json;
-    struct ghp_opt_list edits;
+    struct ghp_opt_list overrides;
 } set = {.bucket = "auto", .time_limit_s = 30, .most_stages = 3, .most_micro_batches = 64};
 
 static const struct ghp_opt options[] = {
@@ -68,7 +68,7 @@ static const struct ghp_opt options[] = {
      .help = "another machine than the profile's; links without figures keep the profile's"},
     {.name = "set",
      .kind = GHP_OPT_LIST,
-     .target = &set.edits,
+     .target = &set.overrides,
      .argument = "KEY=VALUE",
      .help = "what if: edits the profile or its machine before planning (may be repeated)"},
     {.name = "memory",
@@ -139,13 +139,13 @@ static const struct ghp_opt options[] = {
      .target = &set.recompute,
      .choices = recompute_names,
      .help =
-         "auto: where --memory binds, layers may be made again going backward in place of being "
+         "auto: where --memory binds, layers may be recomputed in the backward pass in place of being "
          "kept (not with --sweep)"},
     {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
     {.name = "roles",
      .kind = GHP_OPT_CHOICE,
      .target = &set.roles,
-     .choices = role_names,
+     .choices = pipeline_mode_names,
      .help = "shared: every worker owns every layer; all: stages of some workers each, and "
              "micro-batches, are searched too"},
     {.name = "most-stages",
@@ -153,7 +153,7 @@ static const struct ghp_opt options[] = {
      .target = &set.most_stages,
      .argument = "S",
      .min = 1,
-     .max = GHP_ALLOCATE_STAGES,
+     .max = GHP_PARTITION_STAGES,
      .help = "stages of a group that --roles all looks at"},
     {.name = "most-micro-batches",
      .kind = GHP_OPT_INT,
@@ -187,7 +187,7 @@ static const struct ghp_opt options[] = {
      .target = &set.precision,
      .choices = precision_names,
      .help =
-         "numbers that the plan must be for; another than the profile's is refused, but by law"},
+         "numbers that the plan must be for; another than the profile's is refused, but by the analytic model"},
     {.name = "time-limit",
      .kind = GHP_OPT_REAL,
      .target = &set.time_limit_s,
@@ -357,17 +357,17 @@ static enum ghp_status set_precision(struct ghp_profile *profile)
                         set.profile, ghp_precision_name(has), precision_names[set.precision]);
     profile->element_bytes = wanted.element_bytes;
     profile->tf32 = wanted.tf32;
-    return ghp_profile_seal(profile);
+    return ghp_profile_finalize(profile);
 }
 
 /* The profile as the options want it, for so many workers. */
-static enum ghp_status open_profile(struct ghp_wishes *wishes, struct ghp_profile *profile,
-                                    struct ghp_edits *edits)
+static enum ghp_status open_profile(struct ghp_plan_request *request, struct ghp_profile *profile,
+                                    struct ghp_overrides *overrides)
 {
     struct ghp_what_if what_if = {.machine_name = set.machine,
-                                  .set = set.edits.item,
-                                  .n_set = set.edits.n,
-                                  .workers = wishes->extent.workers};
+                                  .set = set.overrides.item,
+                                  .n_set = set.overrides.n,
+                                  .workers = request->problem.workers};
     struct ghp_machine machine = {0};
     enum ghp_status status = GHP_OK;
 
@@ -375,17 +375,17 @@ static enum ghp_status open_profile(struct ghp_wishes *wishes, struct ghp_profil
     GHP_TRY(set_precision(profile));
     if (set.sweep != NULL && set.machine == NULL)
         what_if.workers_per_node = ghp_what_if_workers_per_node(profile);
-    if (wishes->memory_bytes == 0)
-        wishes->memory_bytes = ghp_profile_device_limit(profile, wishes->extent.workers);
-    if (set.machine == NULL && set.edits.n == 0 && what_if.workers_per_node == 0) return GHP_OK;
+    if (request->memory_bytes == 0)
+        request->memory_bytes = ghp_profile_device_limit(profile, request->problem.workers);
+    if (set.machine == NULL && set.overrides.n == 0 && what_if.workers_per_node == 0) return GHP_OK;
     if (set.machine != NULL) {
         GHP_TRY(ghp_machine_load(set.machine, &machine));
         what_if.machine = &machine;
     }
-    status = ghp_what_if_apply(&what_if, profile, edits);
+    status = ghp_what_if_apply(&what_if, profile, overrides);
     ghp_machine_release(&machine);
-    wishes->what_if = edits;
-    if (wishes->memory_bytes == 0) wishes->memory_bytes = ghp_what_if_memory(&what_if, profile);
+    request->what_if = overrides;
+    if (request->memory_bytes == 0) request->memory_bytes = ghp_what_if_memory(&what_if, profile);
     return status;
 }
 
@@ -398,12 +398,12 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
     return ghp_summary_json(plan, config, stdout);
 }
 
-static struct ghp_wishes read_wishes(const char *model_path)
+static struct ghp_plan_request read_request(const char *model_path)
 {
-    return (struct ghp_wishes){
+    return (struct ghp_plan_request){
         .model_path = model_path,
         .profile_path = set.profile,
-        .extent = {.workers = (int)set.workers, .global_batch = set.batch},
+        .problem = {.workers = (int)set.workers, .global_batch = set.batch},
         .strategy = (enum ghp_strategy)set.strategy,
         .force = set.force,
         .groups = (int)set.groups,
@@ -414,7 +414,7 @@ static struct ghp_wishes read_wishes(const char *model_path)
         .break_even = !set.no_break_even,
         .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
         .heuristic = set.solver == SOLVER_HEURISTIC,
-        .all_roles = set.roles > 0,
+        .search_stages = set.roles > 0,
         .keep_layers = set.recompute > 0 || set.sweep != NULL,
         .even_shares = set.shares > 0 || set.sweep != NULL,
         .space = {.most_stages = (int)set.most_stages,
@@ -427,9 +427,9 @@ static struct ghp_wishes read_wishes(const char *model_path)
 
 static enum ghp_status make_sweep(const char *model_path)
 {
-    struct ghp_wishes wishes = read_wishes(model_path);
+    struct ghp_plan_request request = read_request(model_path);
     struct ghp_sweep_range range;
-    struct ghp_sweep_job job = {.wishes = &wishes,
+    struct ghp_sweep_job job = {.request = &request,
                                 .range = &range,
                                 .batch = set.batch > 0 ? set.batch : set.batch_per_worker,
                                 .weak = set.batch == 0,
@@ -438,7 +438,7 @@ static enum ghp_status make_sweep(const char *model_path)
     json_t *config = NULL;
     enum ghp_status status;
 
-    GHP_TRY(read_bucket(&wishes.bucket_bytes));
+    GHP_TRY(read_bucket(&request.bucket_bytes));
     GHP_TRY(ghp_sweep_parse(set.sweep, &range));
     GHP_TRY(ghp_sweep_run(&job, &sweep));
     status = set.svg != NULL ? ghp_sweep_chart(set.svg, &sweep) : GHP_OK;
@@ -454,20 +454,20 @@ static enum ghp_status make_sweep(const char *model_path)
 static enum ghp_status make_plan(const char *model_path)
 {
     struct ghp_profile profile = {0};
-    struct ghp_edits edits = {0};
+    struct ghp_overrides overrides = {0};
     struct ghp_plan plan = {0};
-    struct ghp_wishes wishes = read_wishes(model_path);
+    struct ghp_plan_request request = read_request(model_path);
     enum ghp_status status;
 
-    wishes.profile = &profile;
-    GHP_TRY(read_bucket(&wishes.bucket_bytes));
-    GHP_TRY_GOTO(status, open_profile(&wishes, &profile, &edits), done);
-    GHP_TRY_GOTO(status, ghp_make_plan(&wishes, &plan), done);
+    request.profile = &profile;
+    GHP_TRY(read_bucket(&request.bucket_bytes));
+    GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
+    GHP_TRY_GOTO(status, ghp_plan_make(&request, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:
     ghp_plan_release(&plan);
-    ghp_edits_release(&edits);
+    ghp_overrides_release(&overrides);
     ghp_profile_release(&profile);
     return status;
 }

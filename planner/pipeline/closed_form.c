@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, int cut)
+struct ghp_closed_form_network ghp_closed_form_network_of(const struct ghp_model *model, int cut)
 {
-    struct ghp_closed_network net = {0};
+    struct ghp_closed_form_network net = {0};
 
     net.input_scalars = (double)ghp_shape_elements(model->layers[0].out);
     for (int l = 0; l < model->n_layers; ++l) {
@@ -33,7 +33,7 @@ struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, i
     return net;
 }
 
-int ghp_closed_cut(const struct ghp_model *model)
+int ghp_closed_form_cut(const struct ghp_model *model)
 {
     int last_conv = 0;
 
@@ -44,20 +44,20 @@ int ghp_closed_cut(const struct ghp_model *model)
     return model->n_layers - 1;
 }
 
-double ghp_closed_gather_s(const struct ghp_closed_setting *setting, double n, double bytes)
+double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n, double bytes)
 {
     if (n <= 1) return 0;
     return (n - 1) / n * bytes / setting->bandwidth_Bps + (n - 1) * setting->latency_s;
 }
 
 /* A ring all-reduce is a reduce-scatter and an all-gather. */
-static double reduce_s(const struct ghp_closed_setting *setting, double n, double bytes)
+static double reduce_s(const struct ghp_closed_form_setting *setting, double n, double bytes)
 {
-    return 2 * ghp_closed_gather_s(setting, n, bytes);
+    return 2 * ghp_closed_form_gather_s(setting, n, bytes);
 }
 
-struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
-                                       const struct ghp_closed_setting *setting)
+struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_network *net,
+                                       const struct ghp_closed_form_setting *setting)
 {
     const double s = setting->element_bytes;
     const double g = setting->groups;
@@ -69,7 +69,7 @@ struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
     const double cut_bytes = s * b_g * net->boundary_scalars;
     const double inner_bytes = s * b_g * (net->rear_scalars - net->last_scalars);
     const int inner = net->rear_layers > 0 ? net->rear_layers - 1 : 0;
-    struct ghp_closed_time t;
+    struct ghp_closed_form_time t;
 
     t.front_s = 3 * (b_g / k_d) * net->front_flops / setting->flops_per_s;
     t.rear_s = 3 * b_g * net->rear_flops / (k_m * setting->flops_per_s);
@@ -77,13 +77,13 @@ struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
         t.boundary_s = fmax(cut_bytes, cut_bytes * k_m / k_d) / setting->bandwidth_Bps +
                        fmax(k_d, k_m) * setting->latency_s;
     else
-        t.boundary_s = net->rear_layers > 0 ? ghp_closed_gather_s(setting, k, cut_bytes) : 0;
+        t.boundary_s = net->rear_layers > 0 ? ghp_closed_form_gather_s(setting, k, cut_bytes) : 0;
     t.boundary_s *= 2;
     t.activations_s = 0;
     if (net->rear_layers > 0 && k_m > 1) {
-        t.activations_s = 2 * ghp_closed_gather_s(setting, k_m, inner_bytes);
+        t.activations_s = 2 * ghp_closed_form_gather_s(setting, k_m, inner_bytes);
         t.activations_s += 2 * (inner - 1) * (k_m - 1) * setting->latency_s;
-        t.activations_s += ghp_closed_gather_s(setting, k_m, s * b_g * net->last_scalars);
+        t.activations_s += ghp_closed_form_gather_s(setting, k_m, s * b_g * net->last_scalars);
     }
     t.front_reduce_s = reduce_s(setting, g * k_d, s * net->front_weights);
     t.rear_reduce_s = net->rear_layers > 0 ? reduce_s(setting, g, s * net->rear_weights / k_m) : 0;
@@ -93,8 +93,8 @@ struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
     return t;
 }
 
-double ghp_closed_groups(const struct ghp_closed_network *net,
-                         const struct ghp_closed_setting *setting)
+double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
+                         const struct ghp_closed_form_setting *setting)
 {
     double a = net->boundary_scalars + net->rear_scalars - net->last_scalars / 2;
 
@@ -102,15 +102,15 @@ double ghp_closed_groups(const struct ghp_closed_network *net,
     return sqrt(setting->workers * setting->global_batch * a / net->rear_weights);
 }
 
-struct ghp_closed_memory ghp_closed_memory(const struct ghp_closed_network *net,
-                                           const struct ghp_closed_setting *setting, int momenta)
+struct ghp_closed_form_memory ghp_closed_form_memory(const struct ghp_closed_form_network *net,
+                                           const struct ghp_closed_form_setting *setting, int momenta)
 {
     const double s = setting->element_bytes;
     const double k = (double)setting->workers / setting->groups;
     const double k_m = setting->rear_workers > 0 ? setting->rear_workers : k;
     const double k_d = setting->rear_workers > 0 ? k - k_m : k;
     const double b_g = setting->global_batch / setting->groups;
-    struct ghp_closed_memory m;
+    struct ghp_closed_form_memory m;
 
     m.data_bytes = s * ((2 + momenta) * net->front_weights +
                         2 * (b_g / k_d) * (net->input_scalars + net->front_scalars));

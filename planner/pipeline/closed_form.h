@@ -2,10 +2,10 @@
  *
  * One cut divides the network into a front (run by data) and a rear (every layer split `out` over the group, by
  * all-gather); workers are shared by both or separated.  Ring collectives, no overlap, one sustained rate.  Not what
- * the planner prices: plans are priced instruction by instruction (core/cost/simulate).  These forms say why a plan with
- * few groups wins, and are a regression test of that pricing under the same premises.
+ * the planner costs: plans are costed instruction by instruction (core/cost/simulate).  These forms say why a plan with
+ * few groups wins, and are a regression test of that costing under the same premises.
  *
- * Call order: ghp_closed_network_of -> ghp_closed_step / ghp_closed_groups / ghp_closed_memory.
+ * Call order: ghp_closed_form_network_of -> ghp_closed_form_step / ghp_closed_form_groups / ghp_closed_form_memory.
  *
  * Source   docs/time-model.md 4
  * Tested   tests/planner/pipeline/test_closed_form.c */
@@ -14,7 +14,7 @@
 
 #include "core/model/model.h"
 
-struct ghp_closed_network { /* weights without biases; per sample where it says so */
+struct ghp_closed_form_network { /* weights without biases; per sample where it says so */
     double front_flops;     /* forward, per sample; multiply and add = 2 */
     double rear_flops;      /* the same of the rear */
     double front_weights;   /* scalars */
@@ -27,7 +27,7 @@ struct ghp_closed_network { /* weights without biases; per sample where it says 
     int rear_layers;         /* how many there are */
 };
 
-struct ghp_closed_setting {
+struct ghp_closed_form_setting {
     int workers;          /* N */
     int groups;           /* G, divides N */
     int rear_workers;     /* K_m of separated roles, 1 .. K-1; 0: shared, all K run both parts */
@@ -38,7 +38,7 @@ struct ghp_closed_setting {
     double latency_s;
 };
 
-struct ghp_closed_time {   /* [s] */
+struct ghp_closed_form_time {   /* [s] */
     double front_s;        /* t_D: forward and both gradients of the front */
     double rear_s;         /* t_M */
     double boundary_s;     /* 2 t_b: across the cut and back */
@@ -49,7 +49,7 @@ struct ghp_closed_time {   /* [s] */
     double step_s;
 };
 
-struct ghp_closed_memory { /* [bytes] */
+struct ghp_closed_form_memory { /* [bytes] */
     /* a worker that runs the front: weights, gradients, momentum, activations both ways */
     double data_bytes;
     double model_bytes; /* a worker that runs the rear */
@@ -58,32 +58,32 @@ struct ghp_closed_memory { /* [bytes] */
 /* Reads the sums off a model.
  *
  * cut   index of the front's last layer, 0 .. n_layers - 1; n_layers - 1 leaves no rear (pure data parallel) */
-struct ghp_closed_network ghp_closed_network_of(const struct ghp_model *model, int cut);
+struct ghp_closed_form_network ghp_closed_form_network_of(const struct ghp_model *model, int cut);
 
 /* The layer before the first linear layer that follows every conv2d: where "one weird trick" cuts.
  *
  * Returns   the layer's index; n_layers - 1 where there is no such layer */
-int ghp_closed_cut(const struct ghp_model *model);
+int ghp_closed_form_cut(const struct ghp_model *model);
 
 /* Seconds of the ring all-gather (or reduce-scatter) of a buffer of `bytes` over n ranks; 0 for n <= 1.
  *
  *     t = (n - 1) / n * bytes / bandwidth_Bps + (n - 1) latency_s */
-double ghp_closed_gather_s(const struct ghp_closed_setting *setting, double n, double bytes);
+double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n, double bytes);
 
 /* The six terms and their sum. */
-struct ghp_closed_time ghp_closed_step(const struct ghp_closed_network *net,
-                                       const struct ghp_closed_setting *setting);
+struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_network *net,
+                                       const struct ghp_closed_form_setting *setting);
 
 /* The number of groups that balances the rear's reductions against activations (bandwidth terms only, shared roles):
  *
  *     G* = sqrt(N B A / W_r),  A = a_c + sum of the rear's outputs without the last + a_L / 2
  *
  * Returns   G*, not rounded; 0 where there is no rear */
-double ghp_closed_groups(const struct ghp_closed_network *net,
-                         const struct ghp_closed_setting *setting);
+double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
+                         const struct ghp_closed_form_setting *setting);
 
 /* Bytes of one worker of each role with `momenta` momentum buffers a weight. */
-struct ghp_closed_memory ghp_closed_memory(const struct ghp_closed_network *net,
-                                           const struct ghp_closed_setting *setting, int momenta);
+struct ghp_closed_form_memory ghp_closed_form_memory(const struct ghp_closed_form_network *net,
+                                           const struct ghp_closed_form_setting *setting, int momenta);
 
 #endif

@@ -9,11 +9,11 @@
 #include <string.h>
 
 struct ruling {
-    const struct ghp_allocate_job *job;
+    const struct ghp_partition_job *job;
     const struct ghp_model *model;
     int cut; /* the rear's first layer; n_layers: there is no rear */
     struct ghp_split *splits;
-    struct ghp_allocation *best;
+    struct ghp_partition *best;
 };
 
 /* ---- 1. where the front ends ---- */
@@ -22,7 +22,7 @@ struct ruling {
  * back. */
 static bool prefers_data(const struct ruling *r, const struct ghp_layer *l)
 {
-    double n = r->job->how->extent.workers, batch = (double)r->job->how->extent.global_batch;
+    double n = r->job->how->problem.workers, batch = (double)r->job->how->problem.global_batch;
     double weights = 2 * (n - 1) / n * (double)ghp_layer_weights(l);
     double activations = 2 * (n - 1) / n * batch * (double)ghp_shape_elements(l->out);
 
@@ -47,41 +47,41 @@ static int find_cut(const struct ruling *r)
 /* ---- judging ---- */
 
 /* `out` as far as it divides in the rear, whatever keeps channels apart by channel, else whole; data in the front. */
-static void split_rear(const struct ruling *r, const struct ghp_staging *s, int degree)
+static void split_rear(const struct ruling *r, const struct ghp_staging *s, int tp_size)
 {
     const struct ghp_lowering *how = r->job->how;
 
     for (int v = 0; v < r->model->n_layers; ++v) {
-        int stage = ghp_stage_of(s, v), rank = ghp_stage_representative(s, stage, how->extent);
-        struct ghp_seat seat = ghp_seat_of(s, r->model->n_layers, how->extent, rank);
+        int stage = ghp_stage_of(s, v), rank = ghp_stage_representative(s, stage, how->problem);
+        struct ghp_placement placement = ghp_placement_of(s, r->model->n_layers, how->problem, rank);
         struct ghp_split choices[GHP_MAX_CHOICES];
-        int n = ghp_split_choices(&r->model->layers[v], seat.extent, choices, GHP_MAX_CHOICES);
+        int n = ghp_split_choices(&r->model->layers[v], placement.problem, choices, GHP_MAX_CHOICES);
 
         r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         for (int i = 0; i < n && v >= r->cut; ++i) {
             bool better =
-                choices[i].degree > r->splits[v].degree ||
-                (choices[i].degree == r->splits[v].degree && choices[i].kind == GHP_SPLIT_CHANNEL);
+                choices[i].tp_size > r->splits[v].tp_size ||
+                (choices[i].tp_size == r->splits[v].tp_size && choices[i].kind == GHP_SPLIT_CHANNEL);
 
-            if (degree % choices[i].degree == 0 && choices[i].kind != GHP_SPLIT_IN && better &&
-                ghp_stage_takes_degree(s, stage, how->extent, choices[i].degree))
+            if (tp_size % choices[i].tp_size == 0 && choices[i].kind != GHP_SPLIT_IN && better &&
+                ghp_stage_takes_tp_size(s, stage, how->problem, choices[i].tp_size))
                 r->splits[v] = choices[i];
         }
     }
 }
 
-/* The step of the staging with the rear split over `degree`; INFINITY where it cannot be. */
-static enum ghp_status judge(struct ruling *r, const struct ghp_staging *s, int degree,
+/* The step of the staging with the rear split over `tp_size`; INFINITY where it cannot be. */
+static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, int tp_size,
                              double *step_s)
 {
     struct ghp_lowering how = *r->job->how;
     struct ghp_prediction p;
 
     *step_s = INFINITY;
-    if (ghp_staging_check(s, r->model, how.extent) != GHP_OK) return GHP_OK;
+    if (ghp_staging_check(s, r->model, how.problem) != GHP_OK) return GHP_OK;
     how.staging = ghp_staging_trivial(s) ? NULL : s;
-    split_rear(r, s, degree);
-    if (how.staging == NULL && ghp_extent_check(how.extent) != GHP_OK) return GHP_OK;
+    split_rear(r, s, tp_size);
+    if (how.staging == NULL && ghp_problem_check(how.problem) != GHP_OK) return GHP_OK;
     GHP_TRY(ghp_plan_predict(&how, r->splits, r->job->profile, &p));
     ++r->best->plans;
     if (r->job->limit_bytes > 0 && p.peak_bytes > r->job->limit_bytes) return GHP_OK;
@@ -99,17 +99,17 @@ static enum ghp_status judge(struct ruling *r, const struct ghp_staging *s, int 
 
 static int round_groups(const struct ruling *r)
 {
-    const struct ghp_extent *extent = &r->job->how->extent;
-    struct ghp_closed_setting setting = {.workers = extent->workers,
-                                         .global_batch = (double)extent->global_batch};
-    struct ghp_closed_network net = ghp_closed_network_of(r->model, r->cut - 1);
-    double wanted = ghp_closed_groups(&net, &setting), least = INFINITY;
-    int best = extent->workers;
+    const struct ghp_problem *problem = &r->job->how->problem;
+    struct ghp_closed_form_setting setting = {.workers = problem->workers,
+                                         .global_batch = (double)problem->global_batch};
+    struct ghp_closed_form_network net = ghp_closed_form_network_of(r->model, r->cut - 1);
+    double wanted = ghp_closed_form_groups(&net, &setting), least = INFINITY;
+    int best = problem->workers;
 
-    for (int g = 1; g <= extent->workers && wanted > 0; ++g) {
+    for (int g = 1; g <= problem->workers && wanted > 0; ++g) {
         double distance = fabs(log(g / wanted));
 
-        if (extent->workers % g != 0 || distance >= least) continue;
+        if (problem->workers % g != 0 || distance >= least) continue;
         least = distance;
         best = g;
     }
@@ -131,7 +131,7 @@ static struct ghp_staging separated(const struct ruling *r, int group, int rear)
 static void fit_grains(const struct ruling *r, struct ghp_staging *s)
 {
     int64_t samples =
-        r->job->how->extent.global_batch / (r->job->how->extent.workers / ghp_staging_group(s, 0));
+        r->job->how->problem.global_batch / (r->job->how->problem.workers / ghp_staging_group(s, 0));
 
     for (int i = 0; i < s->n; ++i)
         s->stage[i].grain = samples % s->stage[i].workers == 0 ? 0 : 1;
@@ -145,7 +145,7 @@ static enum ghp_status grow_rear(struct ruling *r, int group)
         struct ghp_staging s = separated(r, group, rear);
 
         fit_grains(r, &s);
-        GHP_TRY(judge(r, &s, rear, &step_s));
+        GHP_TRY(evaluate(r, &s, rear, &step_s));
         if (step_s >= last_s && last_s < INFINITY) break;
         last_s = step_s;
     }
@@ -155,26 +155,26 @@ static enum ghp_status grow_rear(struct ruling *r, int group)
 static enum ghp_status rule(struct ruling *r)
 {
     const struct ghp_staging shared = {0};
-    int workers = r->job->how->extent.workers, group;
+    int workers = r->job->how->problem.workers, group;
     double step_s;
 
     r->cut = find_cut(r);
-    if (r->cut == r->model->n_layers) return judge(r, &shared, 1, &step_s);
+    if (r->cut == r->model->n_layers) return evaluate(r, &shared, 1, &step_s);
     group = workers / round_groups(r);
     GHP_TRY(grow_rear(r, group));
-    return judge(r, &shared, group, &step_s);
+    return evaluate(r, &shared, group, &step_s);
 }
 
-enum ghp_status ghp_heuristic(const struct ghp_allocate_job *job, struct ghp_allocation *allocation)
+enum ghp_status ghp_heuristic(const struct ghp_partition_job *job, struct ghp_partition *partition)
 {
-    struct ruling r = {.job = job, .model = job->how->model, .best = allocation};
+    struct ruling r = {.job = job, .model = job->how->model, .best = partition};
     size_t layers = (size_t)r.model->n_layers;
     enum ghp_status status;
 
-    *allocation = (struct ghp_allocation){.splits = ghp_alloc(layers, sizeof *r.splits)};
+    *partition = (struct ghp_partition){.splits = ghp_alloc(layers, sizeof *r.splits)};
     r.splits = ghp_alloc(layers, sizeof *r.splits);
-    status = r.splits == NULL || allocation->splits == NULL ? GHP_NO_MEMORY() : rule(&r);
+    status = r.splits == NULL || partition->splits == NULL ? GHP_NO_MEMORY() : rule(&r);
     free(r.splits);
-    if (status != GHP_OK) ghp_allocation_release(allocation);
+    if (status != GHP_OK) ghp_partition_release(partition);
     return status;
 }

@@ -1,14 +1,14 @@
-/* planner/pipeline/heuristic.h - worker allocation by rules instead of a search, as the literature on group hybrid parallelism does it:
+/* planner/pipeline/heuristic.h - pipeline partitioning by rules instead of a search, as the literature on group hybrid parallelism does it:
  * what a plan by rules of thumb costs, beside the best.
  *
  *     1. layer preference: a layer prefers data parallelism where reducing its weights' gradient over all workers moves fewer
  *        bytes than gathering its activations over a group; the front ends with the last layer before which all prefer data
  *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (planner/pipeline/closed_form.h), in the logarithm
  *     3. roles: K_m grows from 1 while the step falls; then shared roles, if they are faster
- * The rear is split `out` as far as it divides. Every step of a rule is judged by the simulation.
+ * The rear is split `out` as far as it divides. Every step of a rule is evaluated by the simulation.
  *
  * Source   docs/stages.md 6 (reconstructed: the paper's own rules were not available)
- * Tested   tests/planner/pipeline/test_allocate.c */
+ * Tested   tests/planner/pipeline/test_partition.c */
 #ifndef GHP_PLANNER_PIPELINE_HEURISTIC_H
 #define GHP_PLANNER_PIPELINE_HEURISTIC_H
 
@@ -19,7 +19,7 @@
  * allocation   staging (one stage where roles are shared) and splits; found is false where no rule's plan fits or can be
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_heuristic(const struct ghp_allocate_job *job,
-                              struct ghp_allocation *allocation);
+enum ghp_status ghp_heuristic(const struct ghp_partition_job *job,
+                              struct ghp_partition *partition);
 
 #endif

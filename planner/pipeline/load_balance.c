@@ -11,14 +11,14 @@
 
 static const double worth = 0.01;  /* of a step: what shares must gain over those in proportion */
 static const double narrow = 1e-4; /* of a step: where the bisection ends */
-/* Libraries' kernels cut a batch into blocks: over a prime number of samples some take twice as long and more, which prices
+/* Libraries' kernels cut a batch into blocks: over a prime number of samples some take twice as long and more, which costs
  * between the numbers measured do not know. So shares are levelled by so many samples, where that is little of the least. */
 enum { MOST_GRAIN = 4, GRAINS = 8 };
 /* of the time that is left: what one block size's splits may take */
 static const double time_share = 0.5;
 
 struct balance {
-    const struct ghp_allocate_job *job;
+    const struct ghp_partition_job *job;
     const double *speed;
     int workers, block;
     const struct ghp_split *splits;
@@ -107,16 +107,16 @@ static int64_t grain_of(int64_t units, const int64_t *shares, int workers)
 }
 
 /* shares: in proportion to the speeds */
-static enum ghp_status balance_open(const struct ghp_allocate_job *job, const double *speed,
+static enum ghp_status balance_open(const struct ghp_partition_job *job, const double *speed,
                                     int block, const int64_t *shares, struct balance *b)
 {
     int blocks;
 
     *b = (struct balance){.job = job,
                           .speed = speed,
-                          .workers = job->how->extent.workers,
+                          .workers = job->how->problem.workers,
                           .block = block,
-                          .units = job->how->extent.global_batch / block};
+                          .units = job->how->problem.global_batch / block};
     blocks = blocks_of(b);
     b->most = b->units - (blocks - 1);
     b->grain = grain_of(b->units, shares, b->workers);
@@ -233,14 +233,14 @@ static enum ghp_status level(const struct balance *b, int64_t *shares, double *w
 
 /* ---- one block size ---- */
 
-/* Splits for the shares of one block size: searched, or all by data where no degree is left. */
-static enum ghp_status find_splits(const struct ghp_allocate_job *job, int block,
-                                   const struct ghp_staging *staging, struct ghp_allocation *a)
+/* Splits for the shares of one block size: searched, or all by data where no TP size is left. */
+static enum ghp_status find_splits(const struct ghp_partition_job *job, int block,
+                                   const struct ghp_staging *staging, struct ghp_partition *a)
 {
     int layers = job->how->model->n_layers;
-    struct ghp_allocate_job own = *job;
+    struct ghp_partition_job own = *job;
 
-    *a = (struct ghp_allocation){.found = true, .staging = *staging, .plans = 1};
+    *a = (struct ghp_partition){.found = true, .staging = *staging, .plans = 1};
     if (block == 1) {
         a->splits = ghp_alloc((size_t)layers, sizeof *a->splits);
         if (a->splits == NULL) return GHP_NO_MEMORY();
@@ -249,18 +249,18 @@ static enum ghp_status find_splits(const struct ghp_allocate_job *job, int block
         return GHP_OK;
     }
     own.deadline_s = ghp_now_s() + time_share * (job->deadline_s - ghp_now_s());
-    return ghp_allocate_one(&own, staging, NULL, a);
+    return ghp_partition_one(&own, staging, NULL, a);
 }
 
 /* Where few samples come out equal, splits may reach over several blocks: then these are no plan of this block size. */
-static bool within_blocks(const struct ghp_allocation *a, int layers, int block)
+static bool within_blocks(const struct ghp_partition *a, int layers, int block)
 {
     for (int v = 0; v < layers; ++v)
-        if (block % a->splits[v].degree != 0) return false;
+        if (block % a->splits[v].tp_size != 0) return false;
     return true;
 }
 
-static enum ghp_status peak_of(const struct ghp_allocate_job *job, const struct ghp_allocation *a,
+static enum ghp_status peak_of(const struct ghp_partition_job *job, const struct ghp_partition *a,
                                int64_t *bytes)
 {
     struct ghp_lowering how = *job->how;
@@ -274,17 +274,17 @@ static enum ghp_status peak_of(const struct ghp_allocate_job *job, const struct 
 }
 
 /* Shares, splits and shares again; a->shares has room. */
-static enum ghp_status plan_blocks(const struct ghp_allocate_job *job, const double *speed,
-                                   int block, int64_t *shares, struct ghp_allocation *a)
+static enum ghp_status plan_blocks(const struct ghp_partition_job *job, const double *speed,
+                                   int block, int64_t *shares, struct ghp_partition *a)
 {
-    const struct ghp_extent extent = job->how->extent;
+    const struct ghp_problem problem = job->how->problem;
     struct ghp_staging staging = {.shares = shares, .speeds = speed};
     struct balance b = {0};
     enum ghp_status status;
 
-    ghp_speeds_deal(speed, extent.workers, block, extent.global_batch, shares);
-    *a = (struct ghp_allocation){0};
-    if (ghp_staging_check(&staging, job->how->model, extent) != GHP_OK) return GHP_OK;
+    ghp_speeds_deal(speed, problem.workers, block, problem.global_batch, shares);
+    *a = (struct ghp_partition){0};
+    if (ghp_staging_check(&staging, job->how->model, problem) != GHP_OK) return GHP_OK;
     GHP_TRY(find_splits(job, block, &staging, a));
     a->found = a->found && within_blocks(a, job->how->model->n_layers, block);
     if (!a->found) return GHP_OK;
@@ -298,8 +298,8 @@ done:
     return status;
 }
 
-static bool is_better(const struct ghp_allocate_job *job, const struct ghp_allocation *a,
-                      const struct ghp_allocation *best)
+static bool is_better(const struct ghp_partition_job *job, const struct ghp_partition *a,
+                      const struct ghp_partition *best)
 {
     double than_s = best->found ? best->step_s : job->best_s;
 
@@ -307,21 +307,21 @@ static bool is_better(const struct ghp_allocate_job *job, const struct ghp_alloc
     return a->step_s < than_s * (1 - GHP_BRANCH_SAME);
 }
 
-enum ghp_status ghp_uneven_find(const struct ghp_allocate_job *job, const double *speed,
-                                struct ghp_allocation *best)
+enum ghp_status ghp_load_balance_compute(const struct ghp_partition_job *job, const double *speed,
+                                struct ghp_partition *best)
 {
-    const struct ghp_extent extent = job->how->extent;
+    const struct ghp_problem problem = job->how->problem;
     enum ghp_status status = GHP_OK;
 
-    *best = (struct ghp_allocation){.bound_s = INFINITY};
-    for (int block = 1; block < extent.workers && status == GHP_OK; ++block) {
-        struct ghp_allocation a = {0};
+    *best = (struct ghp_partition){.bound_s = INFINITY};
+    for (int block = 1; block < problem.workers && status == GHP_OK; ++block) {
+        struct ghp_partition a = {0};
         int64_t *shares;
 
-        if (extent.workers % block != 0 || !ghp_speeds_differ(speed, extent.workers, block))
+        if (problem.workers % block != 0 || !ghp_speeds_differ(speed, problem.workers, block))
             continue;
         if (ghp_now_s() > job->deadline_s) break;
-        shares = ghp_alloc((size_t)extent.workers, sizeof *shares);
+        shares = ghp_alloc((size_t)problem.workers, sizeof *shares);
         if (shares == NULL) status = GHP_NO_MEMORY();
         if (status == GHP_OK) status = plan_blocks(job, speed, block, shares, &a);
         best->plans += a.plans;
@@ -331,13 +331,13 @@ enum ghp_status ghp_uneven_find(const struct ghp_allocate_job *job, const double
             a.nodes = best->nodes;
             a.bound_s = INFINITY;
             a.shares = shares;
-            ghp_allocation_release(best);
+            ghp_partition_release(best);
             *best = a;
             continue;
         }
         free(shares);
-        ghp_allocation_release(&a);
+        ghp_partition_release(&a);
     }
-    if (status != GHP_OK) ghp_allocation_release(best);
+    if (status != GHP_OK) ghp_partition_release(best);
     return status;
 }

@@ -1,6 +1,6 @@
 /* planner/pipeline/lower_bound.h - the least that layers cost a worker, whatever their splits: what first bounds of outer choices add up.
  *
- * Private to planner/pipeline/partition*.c.  Tested  tests/planner/pipeline/test_allocate.c */
+ * Private to planner/pipeline/partition*.c.  Tested  tests/planner/pipeline/test_partition.c */
 #ifndef GHP_PLANNER_PIPELINE_LOWER_BOUND_H
 #define GHP_PLANNER_PIPELINE_LOWER_BOUND_H
 
@@ -8,33 +8,33 @@
 #include "core/cost/profile.h"
 
 /* What each layer at least costs a worker with so many samples in a micro-batch: prefix sums over the layers. */
-struct ghp_floor {
+struct ghp_lower_bound {
     int64_t share;
-    int degrees;    /* that divide it */
+    int tp_sizes;    /* that divide it */
     int workers;    /* of the stage, 0 where they do not matter */
     double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
     double *update; /* n_layers + 1 */
-    struct ghp_floor *next;
+    struct ghp_lower_bound *next;
 };
 
-enum { GHP_FLOORS = 4096 }; /* a power of two */
+enum { GHP_LOWER_BOUNDS = 4096 }; /* a power of two */
 
 /* A table of those that were asked for. */
-struct ghp_floors {
+struct ghp_lower_bounds {
     const struct ghp_lowering *how; /* without staging */
     const struct ghp_profile *profile;
-    bool ghosts; /* a batch norm over ghost batches: the stage's workers matter */
-    struct ghp_floor *of[GHP_FLOORS];
+    bool ghost_batches; /* a batch norm over ghost batches: the stage's workers matter */
+    struct ghp_lower_bound *of[GHP_LOWER_BOUNDS];
 };
 
-/* The floor of workers with `share` samples in a micro-batch, made where it is not there yet.
+/* The lower bound of workers with `share` samples in a micro-batch, made where it is not there yet.
  *
- * degrees   splits are over divisors of it
+ * TP sizes   splits are over divisors of it
  * workers   of the stage, all groups together
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; errors of lowering */
-enum ghp_status ghp_floor_find(struct ghp_floors *floors, int64_t share, int degrees, int workers,
-                               const struct ghp_floor **floor);
-void ghp_floors_release(struct ghp_floors *floors);
+enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share, int tp_sizes, int workers,
+                               const struct ghp_lower_bound **lower_bound);
+void ghp_lower_bounds_release(struct ghp_lower_bounds *lower_bounds);
 
 #endif

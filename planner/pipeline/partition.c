@@ -20,17 +20,17 @@ struct candidate { /* an outer choice that its first bound does not rule out */
     double bound_s;
     int micro_batches;
     unsigned char n, pipeline;
-    int first_layer[GHP_ALLOCATE_STAGES], workers[GHP_ALLOCATE_STAGES], grain[GHP_ALLOCATE_STAGES];
+    int first_layer[GHP_PARTITION_STAGES], workers[GHP_PARTITION_STAGES], grain[GHP_PARTITION_STAGES];
 };
 
-struct allocating {
-    const struct ghp_allocate_job *job;
-    struct ghp_allocation *result;
-    struct ghp_floors floors;
+struct partition_search {
+    const struct ghp_partition_job *job;
+    struct ghp_partition *result;
+    struct ghp_lower_bounds lower_bounds;
     int *first_reader; /* of a layer, where gradients come back from it; -1 */
     /* once through the stages before one and back; NAN: no way leads on */
-    double way_s[GHP_ALLOCATE_STAGES + 1];
-    double bound_s[GHP_ALLOCATE_STAGES + 1]; /* of the stages before one */
+    double way_s[GHP_PARTITION_STAGES + 1];
+    double bound_s[GHP_PARTITION_STAGES + 1]; /* of the stages before one */
     int64_t n, max;
     struct candidate *candidates;
     double list_until_s; /* on ghp_now_s's clock */
@@ -45,20 +45,20 @@ static double between(const double *prefix, int first, int end)
 
 /* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first stages
  * and back, with all micro-batches in the one where the way turns. */
-static enum ghp_status prune(void *context, const struct ghp_allocate_part *part, bool *useless)
+static enum ghp_status prune(void *context, const struct ghp_partition_prefix *part, bool *pruned)
 {
-    struct allocating *a = context;
+    struct partition_search *a = context;
     int64_t units = part->samples / part->grain, blocks = part->workers / part->grain;
     int64_t share = units / blocks + (units % blocks > 0);
     int i = part->stage, u = part->micro_batches,
         entry = i > 0 ? a->first_reader[part->first - 1] : 0;
     double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
-    const struct ghp_floor *f;
+    const struct ghp_lower_bound *f;
 
     if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
-    *useless = true;
+    *pruned = true;
     if (a->cut) return GHP_OK;
-    GHP_TRY(ghp_floor_find(&a->floors, share, part->grain, part->groups * part->workers, &f));
+    GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->grain, part->groups * part->workers, &f));
     update_s = between(f->update, part->first, part->end);
     bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
     a->way_s[i + 1] = NAN;
@@ -68,31 +68,31 @@ static enum ghp_status prune(void *context, const struct ghp_allocate_part *part
         a->way_s[i + 1] = before_s + between(f->work, entry, part->end) + update_s;
     }
     a->bound_s[i + 1] = bound_s;
-    *useless = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
+    *pruned = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
     return GHP_OK;
 }
 
 /* The same of one stage. */
-static enum ghp_status lone_bound(struct allocating *a, const struct ghp_staging *s,
+static enum ghp_status lone_bound(struct partition_search *a, const struct ghp_staging *s,
                                   double *bound_s)
 {
-    struct ghp_extent whole = a->job->how->extent;
-    struct ghp_allocate_part part = {.end = a->job->how->model->n_layers,
+    struct ghp_problem whole = a->job->how->problem;
+    struct ghp_partition_prefix part = {.end = a->job->how->model->n_layers,
                                      .workers = whole.workers,
                                      .grain = whole.workers,
                                      .groups = 1,
                                      .micro_batches = s->micro_batches,
                                      .samples = whole.global_batch / s->micro_batches};
-    bool useless;
+    bool pruned;
 
-    GHP_TRY(prune(a, &part, &useless));
+    GHP_TRY(prune(a, &part, &pruned));
     *bound_s = a->bound_s[1];
     return GHP_OK;
 }
 
 static enum ghp_status note(void *context, const struct ghp_staging *s)
 {
-    struct allocating *a = context;
+    struct partition_search *a = context;
     struct candidate *c;
     double bound_s = a->bound_s[s->n];
 
@@ -155,7 +155,7 @@ static bool has_choices(const struct ghp_instance *in)
 }
 
 struct trial {
-    const struct ghp_allocate_job *job;
+    const struct ghp_partition_job *job;
     struct ghp_staging staging;
     struct ghp_lowering how; /* with it */
     struct ghp_instance instance;
@@ -184,16 +184,16 @@ static enum ghp_status trial_run(struct trial *t, const char *force, double cuto
 
     t->how = *t->job->how;
     t->how.staging = &t->staging;
-    GHP_TRY(ghp_instance_init(&t->how, t->job->profile, t->how.extent.workers, &t->instance));
+    GHP_TRY(ghp_instance_init(&t->how, t->job->profile, t->how.problem.workers, &t->instance));
     GHP_TRY(ghp_domain_init(&t->instance, &t->domain));
     if (force != NULL) GHP_TRY(ghp_force_restrict(force, &t->domain));
     if (has_choices(&t->instance)) return ghp_search_run(&job, &t->result);
-    t->result = (struct ghp_search_result){.closed = true, .bound_s = INFINITY};
+    t->result = (struct ghp_search_result){.proven = true, .bound_s = INFINITY};
     return GHP_OK;
 }
 
 /* Keeps the trial's plan as the best. */
-static enum ghp_status keep(struct trial *t, struct ghp_allocation *best)
+static enum ghp_status keep(struct trial *t, struct ghp_partition *best)
 {
     const struct ghp_search_plan *plan = &t->result.kept[0];
 
@@ -209,7 +209,7 @@ static enum ghp_status keep(struct trial *t, struct ghp_allocation *best)
 }
 
 /* What would do where the trial's plans do not fit. */
-static void note_least(const struct trial *t, struct ghp_allocation *a)
+static void note_least(const struct trial *t, struct ghp_partition *a)
 {
     int64_t least = t->result.least_bytes;
 
@@ -218,10 +218,10 @@ static void note_least(const struct trial *t, struct ghp_allocation *a)
     if (a->least_bytes == 0 || least < a->least_bytes) a->least_bytes = least;
 }
 
-static enum ghp_status try_candidate(struct allocating *a, const struct candidate *c, double best_s,
+static enum ghp_status try_candidate(struct partition_search *a, const struct candidate *c, double best_s,
                                      double deadline_s)
 {
-    struct ghp_allocation *r = a->result;
+    struct ghp_partition *r = a->result;
     struct trial t = {.job = a->job, .staging = staging_of(c)};
     enum ghp_status status = trial_run(&t, NULL, best_s, deadline_s);
 
@@ -229,8 +229,8 @@ static enum ghp_status try_candidate(struct allocating *a, const struct candidat
         ++r->searched;
         r->plans += t.result.plans;
         r->nodes += t.result.nodes;
-        if (!t.result.closed) {
-            r->closed = false;
+        if (!t.result.proven) {
+            r->proven = false;
             r->bound_s = fmin(r->bound_s, fmax(c->bound_s, t.result.bound_s));
         }
         note_least(&t, r);
@@ -240,9 +240,9 @@ static enum ghp_status try_candidate(struct allocating *a, const struct candidat
     return status;
 }
 
-static enum ghp_status try_all(struct allocating *a)
+static enum ghp_status try_all(struct partition_search *a)
 {
-    struct ghp_allocation *r = a->result;
+    struct ghp_partition *r = a->result;
     double same = fmax(GHP_BRANCH_SAME, a->job->gap);
 
     if (a->n > 0) qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
@@ -256,7 +256,7 @@ static enum ghp_status try_all(struct allocating *a)
             break;
         }
         if (now_s > a->job->deadline_s) {
-            r->closed = false;
+            r->proven = false;
             r->bound_s = fmin(r->bound_s, c->bound_s);
             break;
         }
@@ -266,7 +266,7 @@ static enum ghp_status try_all(struct allocating *a)
     return GHP_OK;
 }
 
-static enum ghp_status find_readers(struct allocating *a)
+static enum ghp_status find_readers(struct partition_search *a)
 {
     const struct ghp_model *model = a->job->how->model;
 
@@ -277,69 +277,69 @@ static enum ghp_status find_readers(struct allocating *a)
 
         a->first_reader[v] =
             l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
-        a->floors.ghosts = a->floors.ghosts || ghp_layer_drifts(l);
+        a->lower_bounds.ghost_batches = a->lower_bounds.ghost_batches || ghp_layer_has_stats_delta(l);
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allocation *result)
+enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job, struct ghp_partition *result)
 {
-    struct allocating *a = ghp_alloc(1, sizeof *a);
+    struct partition_search *a = ghp_alloc(1, sizeof *a);
     enum ghp_status status;
 
-    *result = (struct ghp_allocation){.bound_s = INFINITY, .closed = true};
+    *result = (struct ghp_partition){.bound_s = INFINITY, .proven = true};
     if (a == NULL) return GHP_NO_MEMORY();
     a->job = job;
     a->result = result;
-    a->floors.how = job->how;
-    a->floors.profile = job->profile;
+    a->lower_bounds.how = job->how;
+    a->lower_bounds.profile = job->profile;
     a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
     status = find_readers(a);
     if (status == GHP_OK)
-        status = ghp_allocate_each(
-            job->how->model, job->how->extent, &job->space,
-            &(struct ghp_allocate_visitor){.visit = note, .prune = prune, .context = a});
+        status = ghp_partition_each(
+            job->how->model, job->how->problem, &job->space,
+            &(struct ghp_partition_visitor){.visit = note, .prune = prune, .context = a});
     if (a->cut) { /* nothing is known of those that were not listed */
-        result->closed = false;
+        result->proven = false;
         result->bound_s = 0;
     }
     if (status == GHP_OK) status = try_all(a);
-    ghp_floors_release(&a->floors);
+    ghp_lower_bounds_release(&a->lower_bounds);
     free(a->first_reader);
     free(a->candidates);
     free(a);
-    if (status != GHP_OK) ghp_allocation_release(result);
+    if (status != GHP_OK) ghp_partition_release(result);
     return status;
 }
 
-enum ghp_status ghp_allocate_one(const struct ghp_allocate_job *job,
+enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
                                  const struct ghp_staging *staging, const char *force,
-                                 struct ghp_allocation *result)
+                                 struct ghp_partition *result)
 {
     struct trial t = {.job = job, .staging = *staging};
     enum ghp_status status;
 
-    *result = (struct ghp_allocation){.outer = 1, .searched = 1};
-    GHP_TRY(ghp_staging_check(staging, job->how->model, job->how->extent));
+    *result = (struct ghp_partition){.outer = 1, .searched = 1};
+    GHP_TRY(ghp_staging_check(staging, job->how->model, job->how->problem));
     status = trial_run(&t, force, 0, job->deadline_s);
     if (status == GHP_OK) {
         result->plans = t.result.plans;
         result->nodes = t.result.nodes;
-        result->closed = t.result.closed;
+        result->proven = t.result.proven;
         result->bound_s = t.result.bound_s;
         note_least(&t, result);
         if (t.result.feasible) status = keep(&t, result);
     }
     trial_close(&t);
-    if (status != GHP_OK) ghp_allocation_release(result);
+    if (status != GHP_OK) ghp_partition_release(result);
     return status;
 }
 
-void ghp_allocation_release(struct ghp_allocation *allocation)
+void ghp_partition_release(struct ghp_partition *partition)
 {
-    if (allocation == NULL) return;
-    free(allocation->splits);
-    free(allocation->shares);
-    free(allocation->recompute);
-    *allocation = (struct ghp_allocation){0};
+    if (partition == NULL) return;
+    free(partition->splits);
+    free(partition->shares);
+    free(partition->recompute);
+    *partition = (struct ghp_partition){0};
 }

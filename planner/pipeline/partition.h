@@ -1,4 +1,4 @@
-/* planner/pipeline/partition.h - worker allocation: cuts, worker counts and micro-batches, and for each the best splits.
+/* planner/pipeline/partition.h - pipeline partitioning: cuts, worker counts and micro-batches, and for each the best splits.
  *
  * An *outer choice* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
  * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own, until
@@ -11,50 +11,50 @@
  * schedules.
  *
  * Source   docs/stages.md 6
- * Tested   tests/planner/pipeline/test_allocate.c (brute force) */
+ * Tested   tests/planner/pipeline/test_partition.c (brute force) */
 #ifndef GHP_PLANNER_PIPELINE_PARTITION_H
 #define GHP_PLANNER_PIPELINE_PARTITION_H
 
 #include "planner/search/search.h"
 
-enum { GHP_ALLOCATE_STAGES = 4, GHP_ALLOCATE_UNITS = 64 };
+enum { GHP_PARTITION_STAGES = 4, GHP_PARTITION_UNITS = 64 };
 
-struct ghp_allocate_space {
-    int most_stages;        /* 1 .. GHP_ALLOCATE_STAGES */
+struct ghp_partition_space {
+    int most_stages;        /* 1 .. GHP_PARTITION_STAGES */
     int most_micro_batches; /* 1 .. GHP_MAX_MICRO_BATCHES */
     int groups;             /* 0: any */
 };
 
-typedef enum ghp_status ghp_allocate_fn(void *context, const struct ghp_staging *staging);
+typedef enum ghp_status ghp_partition_fn(void *context, const struct ghp_staging *staging);
 
 /* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1, `workers`
  * of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
  * useless: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
-struct ghp_allocate_part {
+struct ghp_partition_prefix {
     int stage, first, end, workers, grain, groups, micro_batches;
     int64_t samples;
 };
-typedef enum ghp_status ghp_allocate_prune_fn(void *context, const struct ghp_allocate_part *part,
-                                              bool *useless);
+typedef enum ghp_status ghp_partition_prune_fn(void *context, const struct ghp_partition_prefix *part,
+                                              bool *pruned);
 
-struct ghp_allocate_visitor {
-    ghp_allocate_fn *visit;
-    ghp_allocate_prune_fn *prune; /* NULL: nothing is left out */
+struct ghp_partition_visitor {
+    ghp_partition_fn *visit;
+    ghp_partition_prune_fn *prune; /* NULL: nothing is left out */
     void *context;
 };
 
-/* Calls visit for every outer choice of the space but the trivial one and those that begin with useless stages. The staging is the
+/* Calls visit for every outer choice of the space but the trivial one and those that begin with pruned stages. The staging is the
  * caller's for the call only.
  *
  * Returns   GHP_OK; what the visitor's functions return */
-enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
-                                  const struct ghp_allocate_space *space,
-                                  const struct ghp_allocate_visitor *visitor);
+enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_problem problem,
+                                  const struct ghp_partition_space *space,
+                                  const struct ghp_partition_visitor *visitor);
 
-struct ghp_allocate_job {
+struct ghp_partition_job {
     const struct ghp_lowering *how;    /* without staging */
-    const struct ghp_profile *profile; /* sealed */
-    struct ghp_allocate_space space;
+    const struct ghp_profile *profile; /* finalized */
+    struct ghp_partition_space space;
     int64_t limit_bytes; /* 0: none */
     double deadline_s;   /* on ghp_now_s's clock */
     double gap;
@@ -62,7 +62,7 @@ struct ghp_allocate_job {
     double best_s; /* of a plan that is there: only faster ones are looked for; INFINITY: none is */
 };
 
-struct ghp_allocation {
+struct ghp_partition {
     bool found; /* a plan faster than best_s */
     struct ghp_staging staging;
     struct ghp_split *splits; /* owned */
@@ -72,23 +72,23 @@ struct ghp_allocation {
     int64_t peak_bytes;
     int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */
     bool least_proven;   /* no outer choice that was searched needs less */
-    /* no plan of the space is faster; INFINITY: every outer choice is closed and none is better */
+    /* no plan of the space is faster; INFINITY: every outer choice is proven and none is better */
     double bound_s;
-    bool closed;      /* the whole space is */
+    bool proven;      /* the whole space is */
     int64_t outer;    /* outer choices that their first stages did not rule out */
     int64_t searched; /* that were not ruled out by their first bound */
     int64_t plans, nodes;
 };
 
 /* Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; GHP_ERR_INTERNAL */
-enum ghp_status ghp_allocate(const struct ghp_allocate_job *job, struct ghp_allocation *allocation);
-void ghp_allocation_release(struct ghp_allocation *allocation); /* accepts a zeroed one */
+enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job, struct ghp_partition *partition);
+void ghp_partition_release(struct ghp_partition *partition); /* accepts a zeroed one */
 
 /* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not count.
  *
  * Returns   GHP_OK (not found: nothing fits the memory); GHP_ERR_INPUT (the staging cannot be); as above */
-enum ghp_status ghp_allocate_one(const struct ghp_allocate_job *job,
+enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
                                  const struct ghp_staging *staging, const char *force,
-                                 struct ghp_allocation *allocation);
+                                 struct ghp_partition *partition);
 
 #endif

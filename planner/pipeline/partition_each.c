@@ -1,16 +1,16 @@
-/* planner/pipeline/partition_each.c - the space of outer choices, one after the other; what a visitor finds useless is left out. */
+/* planner/pipeline/partition_each.c - the space of outer choices, one after the other; what a visitor prunes is left out. */
 #include "planner/pipeline/partition.h"
 
 struct walk {
     const struct ghp_model *model;
-    struct ghp_extent extent;
-    const struct ghp_allocate_space *space;
+    struct ghp_problem problem;
+    const struct ghp_partition_space *space;
     bool whole_norms; /* a batch norm over the global batch: no micro-batches */
-    bool ghosts;      /* one over ghost batches: equal shares */
+    bool ghost_batches;      /* one over ghost batches: equal shares */
     int groups, unit; /* worker counts are multiples of `unit` */
     int64_t samples;  /* of a group's micro-batch */
     struct ghp_staging staging;
-    const struct ghp_allocate_visitor *visitor;
+    const struct ghp_partition_visitor *visitor;
 };
 
 /* The least divisor of a group that leaves at most so many units. */
@@ -18,7 +18,7 @@ static int unit_of(int group)
 {
     int unit = 1;
 
-    while (group % unit != 0 || group / unit > GHP_ALLOCATE_UNITS)
+    while (group % unit != 0 || group / unit > GHP_PARTITION_UNITS)
         ++unit;
     return unit;
 }
@@ -37,22 +37,22 @@ static enum ghp_status visit_pipelines(struct walk *w)
 static enum ghp_status visit_stages(struct walk *w, int stage, int left);
 
 /* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take fewer
- * degrees. */
+ * TP sizes. */
 static enum ghp_status visit_grain(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];
     int grain = (int)ghp_gcd(s->workers, w->samples);
 
-    if (w->samples < s->workers || (grain < s->workers && w->ghosts)) return GHP_OK;
+    if (w->samples < s->workers || (grain < s->workers && w->ghost_batches)) return GHP_OK;
     s->grain = grain < s->workers ? grain : 0;
     return visit_stages(w, stage + 1, left - s->workers);
 }
 
 /* Whether the stage, once it ends before layer `end`, leaves nothing to look at. */
-static enum ghp_status is_useless(const struct walk *w, int stage, int end, bool *useless)
+static enum ghp_status is_pruned(const struct walk *w, int stage, int end, bool *pruned)
 {
     const struct ghp_stage *s = &w->staging.stage[stage];
-    struct ghp_allocate_part part = {.stage = stage,
+    struct ghp_partition_prefix part = {.stage = stage,
                                      .first = s->first_layer,
                                      .end = end,
                                      .workers = s->workers,
@@ -61,9 +61,9 @@ static enum ghp_status is_useless(const struct walk *w, int stage, int end, bool
                                      .micro_batches = w->staging.micro_batches,
                                      .samples = w->samples};
 
-    *useless = false;
+    *pruned = false;
     if (w->visitor->prune == NULL) return GHP_OK;
-    return w->visitor->prune(w->visitor->context, &part, useless);
+    return w->visitor->prune(w->visitor->context, &part, pruned);
 }
 
 /* Stage `stage` and those after it, with so many workers of the group left. */
@@ -71,18 +71,18 @@ static enum ghp_status visit_stages(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];
     int n = w->staging.n, after = n - 1 - stage, first;
-    bool useless;
+    bool pruned;
 
     if (stage == n) {
-        GHP_TRY(is_useless(w, n - 1, w->model->n_layers, &useless));
-        return useless ? GHP_OK : visit_pipelines(w);
+        GHP_TRY(is_pruned(w, n - 1, w->model->n_layers, &pruned));
+        return pruned ? GHP_OK : visit_pipelines(w);
     }
     first = stage == 0 ? 0 : w->staging.stage[stage - 1].first_layer + 1;
     for (int layer = first; layer < w->model->n_layers; ++layer) {
         if (stage == 0 ? layer > 0 : !ghp_stage_may_start(w->model, layer)) continue;
         if (stage > 0) {
-            GHP_TRY(is_useless(w, stage - 1, layer, &useless));
-            if (useless) break;
+            GHP_TRY(is_pruned(w, stage - 1, layer, &pruned));
+            if (pruned) break;
         }
         for (int k = w->unit; k + after * w->unit <= left; k += w->unit) {
             if (after == 0) k = left; /* the last stage takes all */
@@ -99,19 +99,19 @@ static void note_norms(struct walk *w)
         const struct ghp_layer *l = &w->model->layers[v];
 
         if (l->op != GHP_OP_BATCH_NORM || l->norm.local_stats) continue;
-        *(l->norm.ghost > 0 ? &w->ghosts : &w->whole_norms) = true;
+        *(l->norm.ghost_batch > 0 ? &w->ghost_batches : &w->whole_norms) = true;
     }
 }
 
 /* All stagings of one group count and one number of micro-batches. */
 static enum ghp_status visit_groups(struct walk *w, int groups, int u)
 {
-    int group = w->extent.workers / groups;
+    int group = w->problem.workers / groups;
 
     w->groups = groups;
     w->unit = unit_of(group);
-    if (w->extent.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
-    w->samples = w->extent.global_batch / u / groups;
+    if (w->problem.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
+    w->samples = w->problem.global_batch / u / groups;
     for (int n = 2; n <= w->space->most_stages && n * w->unit <= group; ++n) {
         w->staging = (struct ghp_staging){.n = n, .micro_batches = u};
         GHP_TRY(visit_stages(w, 0, group));
@@ -119,16 +119,16 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
     return GHP_OK;
 }
 
-enum ghp_status ghp_allocate_each(const struct ghp_model *model, struct ghp_extent extent,
-                                  const struct ghp_allocate_space *space,
-                                  const struct ghp_allocate_visitor *visitor)
+enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_problem problem,
+                                  const struct ghp_partition_space *space,
+                                  const struct ghp_partition_visitor *visitor)
 {
-    struct walk w = {.model = model, .extent = extent, .space = space, .visitor = visitor};
-    int workers = extent.workers;
+    struct walk w = {.model = model, .problem = problem, .space = space, .visitor = visitor};
+    int workers = problem.workers;
 
     note_norms(&w);
     for (int u = 1; u <= space->most_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
-        if (u > 1 && extent.global_batch % ((int64_t)u * workers) == 0) {
+        if (u > 1 && problem.global_batch % ((int64_t)u * workers) == 0) {
             w.staging = (struct ghp_staging){.micro_batches = u};
             GHP_TRY(visitor->visit(visitor->context, &w.staging));
         }

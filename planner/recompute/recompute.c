@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct option { /* a layer that may be made again */
+struct option { /* a layer that may be recomputed */
     int layer, stage;
     /* its forward passes of a step: the set's step grows by no less where computation binds */
-    double again_s;
+    double recompute_s;
     double bytes; /* of its own that are kept between forward and backward */
 };
 
 struct sets {
-    const struct ghp_allocate_job *job;
+    const struct ghp_partition_job *job;
     struct ghp_staging staging; /* with `mark` */
     struct ghp_lowering how;    /* with it */
     const struct ghp_split *splits;
@@ -29,7 +29,7 @@ struct sets {
     /* each stage's bytes between forward and backward, all kept */
     double kept_bytes[GHP_MAX_STAGES];
     int most; /* sets that are tried beyond the first */
-    struct ghp_remake *result;
+    struct ghp_recompute *result;
 };
 
 static double best_s(const struct sets *s)
@@ -51,7 +51,7 @@ static bool fits(const struct sets *s, int64_t bytes)
 
 static enum ghp_status keep(struct sets *s, double step_s, int64_t peak_bytes)
 {
-    struct ghp_remake *r = s->result;
+    struct ghp_recompute *r = s->result;
 
     if (!(step_s < best_s(s) * (1 - GHP_BRANCH_SAME))) return GHP_OK;
     r->found = true;
@@ -78,7 +78,7 @@ static enum ghp_status lower_set(struct sets *s, struct ghp_programs *programs, 
 }
 
 /* Places the set's programs; simulates them where they fit. */
-static enum ghp_status judge(struct sets *s, int64_t *peak_bytes)
+static enum ghp_status evaluate(struct sets *s, int64_t *peak_bytes)
 {
     struct ghp_programs programs = {0};
     struct ghp_timing timings[GHP_MAX_STAGES];
@@ -107,11 +107,11 @@ static int first_backward(const struct ghp_program *program)
     return -1;
 }
 
-/* What a layer itself keeps for the backward part, or a worker for ever. Inputs after a layout change may go with either end: they
+/* What a layer itself keeps for the backward part, or a worker for ever. Inputs after a reshard may go with either end: they
  * count for nothing. */
 static bool is_kept(const struct ghp_buffer *b, int point)
 {
-    bool own = b->role == GHP_ROLE_OUTPUT || b->role == GHP_ROLE_SAVED;
+    bool own = b->buffer_kind == GHP_BUFFER_OUTPUT || b->buffer_kind == GHP_BUFFER_SAVED;
 
     return b->persistent || (own && b->first_point < point && b->last_point >= point);
 }
@@ -124,7 +124,7 @@ static int maker_of(const struct ghp_model *model, int layer)
     return layer;
 }
 
-/* What a stage does and keeps with no layer made again. */
+/* What a stage does and keeps with no layer recomputed. */
 static void read_stage(struct sets *s, int stage, const struct ghp_program *program,
                        const struct ghp_timing *timing, struct option *of_layer)
 {
@@ -135,7 +135,7 @@ static void read_stage(struct sets *s, int stage, const struct ghp_program *prog
         const struct ghp_instr *instr = &program->instrs[i];
 
         if (instr->kind == GHP_INSTR_COMPUTE && !instr->backward)
-            of_layer[instr->layer].again_s += timing->instrs[i].price.seconds;
+            of_layer[instr->layer].recompute_s += timing->instrs[i].cost.seconds;
     }
     for (int b = 0; b < program->n_buffers; ++b) {
         const struct ghp_buffer *buffer = &program->buffers[b];
@@ -150,7 +150,7 @@ static void read_stage(struct sets *s, int stage, const struct ghp_program *prog
 static int by_worth(const void *x, const void *y)
 {
     const struct option *a = x, *b = y;
-    double p = a->bytes * b->again_s, q = b->bytes * a->again_s;
+    double p = a->bytes * b->recompute_s, q = b->bytes * a->recompute_s;
 
     if (p > q || p < q) return p > q ? -1 : 1;
     return a->layer - b->layer;
@@ -164,7 +164,7 @@ static double floor_s(const struct sets *s, const struct ghp_timing *timings, in
     double most_s = 0;
 
     if (n == 1 && !(o->compute > 1) && !(o->comm > 1) && !(o->comm_long > 1) && !(o->link > 1) &&
-        !(o->queue_s > 0))
+        !(o->queueing_delay_s > 0))
         return timings[0].step_s;
     for (int k = 0; k < n; ++k)
         most_s = fmax(most_s, timings[k].compute_s);
@@ -192,7 +192,7 @@ static enum ghp_status weigh(struct sets *s)
         if (!ghp_stage_may_recompute(&s->how.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
         if (!(of_layer[v].bytes > 0))
-            s->options[s->n].again_s = 0; /* nothing going backward reads it */
+            s->options[s->n].recompute_s = 0; /* nothing in the backward pass reads it */
         s->options[s->n].layer = v;
         s->options[s->n++].stage = ghp_stage_of(&s->staging, v);
     }
@@ -214,7 +214,7 @@ static enum ghp_status find_first(struct sets *s)
 
     for (int i = 0; i < s->n && !fits(s, peak_bytes); ++i) {
         s->mark[s->options[i].layer] = true;
-        GHP_TRY(judge(s, &peak_bytes));
+        GHP_TRY(evaluate(s, &peak_bytes));
     }
     for (int i = s->n - 1; i >= 0 && fits(s, peak_bytes) && ghp_now_s() < s->job->deadline_s; --i) {
         bool *mark = &s->mark[s->options[i].layer];
@@ -222,7 +222,7 @@ static enum ghp_status find_first(struct sets *s)
 
         if (!*mark) continue;
         *mark = false;
-        GHP_TRY(judge(s, &without));
+        GHP_TRY(evaluate(s, &without));
         *mark = !fits(s, without);
     }
     memset(s->mark, 0, (size_t)s->how.model->n_layers * sizeof *s->mark);
@@ -231,12 +231,12 @@ static enum ghp_status find_first(struct sets *s)
 
 /* ---- all sets ---- */
 
-/* Of a stage so far: seconds of what is made again, bytes that this frees at most. */
+/* Of a stage so far: seconds of what is recomputed, bytes that this frees at most. */
 struct sums {
-    double again_s[GHP_MAX_STAGES], freed_bytes[GHP_MAX_STAGES];
+    double recompute_s[GHP_MAX_STAGES], freed_bytes[GHP_MAX_STAGES];
 };
 
-/* Seconds that a stage must still make again to free what it lacks: of the options left, in parts, by worth. */
+/* Seconds that a stage must still recompute to free what it lacks: of the options left, in parts, by worth. */
 static double missing_s(const struct sets *s, int stage, int from, double lacks_bytes)
 {
     double sum_s = 0;
@@ -245,7 +245,7 @@ static double missing_s(const struct sets *s, int stage, int from, double lacks_
         const struct option *o = &s->options[i];
 
         if (o->stage != stage || !(o->bytes > 0)) continue;
-        sum_s += o->again_s * fmin(1, lacks_bytes / o->bytes);
+        sum_s += o->recompute_s * fmin(1, lacks_bytes / o->bytes);
         lacks_bytes -= o->bytes;
     }
     return lacks_bytes > 0 ? INFINITY : sum_s;
@@ -258,9 +258,9 @@ static double bound_s(const struct sets *s, const struct sums *sums, int from)
 
     for (int k = 0; k < ghp_staging_stages(&s->staging); ++k) {
         double lacks = s->kept_bytes[k] - sums->freed_bytes[k] - (double)s->job->limit_bytes;
-        double again_s = sums->again_s[k] + missing_s(s, k, from, lacks);
+        double recompute_s = sums->recompute_s[k] + missing_s(s, k, from, lacks);
 
-        least_s = fmax(least_s, s->compute_s[k] + again_s);
+        least_s = fmax(least_s, s->compute_s[k] + recompute_s);
     }
     return least_s;
 }
@@ -272,19 +272,19 @@ static enum ghp_status visit(struct sets *s, struct sums *sums, int from)
 
     if (bound_s(s, sums, from) >= best_s(s) * (1 - GHP_BRANCH_SAME)) return GHP_OK;
     if (is_over(s)) {
-        s->result->closed = false;
+        s->result->proven = false;
         return GHP_OK;
     }
     if (from == s->n) {
         --s->most;
-        return judge(s, &unused);
+        return evaluate(s, &unused);
     }
     s->mark[o->layer] = true;
-    sums->again_s[o->stage] += o->again_s;
+    sums->recompute_s[o->stage] += o->recompute_s;
     sums->freed_bytes[o->stage] += o->bytes;
     GHP_TRY(visit(s, sums, from + 1));
     s->mark[o->layer] = false;
-    sums->again_s[o->stage] -= o->again_s;
+    sums->recompute_s[o->stage] -= o->recompute_s;
     sums->freed_bytes[o->stage] -= o->bytes;
     return visit(s, sums, from + 1);
 }
@@ -299,32 +299,32 @@ static enum ghp_status search(struct sets *s)
     return visit(s, &sums, 0);
 }
 
-enum ghp_status ghp_remake_find(const struct ghp_allocate_job *job,
+enum ghp_status ghp_recompute_compute(const struct ghp_partition_job *job,
                                 const struct ghp_staging *staging, const struct ghp_split *splits,
-                                int most, struct ghp_remake *remake)
+                                int most, struct ghp_recompute *recompute)
 {
     size_t layers = (size_t)job->how->model->n_layers;
     struct sets s = {
-        .job = job, .how = *job->how, .splits = splits, .most = most, .result = remake};
+        .job = job, .how = *job->how, .splits = splits, .most = most, .result = recompute};
     enum ghp_status status;
 
     GHP_ASSERT(job->limit_bytes > 0);
-    *remake = (struct ghp_remake){.closed = true};
+    *recompute = (struct ghp_recompute){.proven = true};
     if (staging != NULL) s.staging = *staging;
     s.mark = ghp_alloc(layers, sizeof *s.mark);
     s.options = ghp_alloc(layers, sizeof *s.options);
-    remake->recompute = ghp_alloc(layers, sizeof *remake->recompute);
-    status = s.mark == NULL || s.options == NULL || remake->recompute == NULL ? GHP_NO_MEMORY()
+    recompute->recompute = ghp_alloc(layers, sizeof *recompute->recompute);
+    status = s.mark == NULL || s.options == NULL || recompute->recompute == NULL ? GHP_NO_MEMORY()
                                                                               : search(&s);
     free(s.options);
     free(s.mark);
-    if (status != GHP_OK) ghp_remake_release(remake);
+    if (status != GHP_OK) ghp_recompute_release(recompute);
     return status;
 }
 
-void ghp_remake_release(struct ghp_remake *remake)
+void ghp_recompute_release(struct ghp_recompute *recompute)
 {
-    if (remake == NULL) return;
-    free(remake->recompute);
-    *remake = (struct ghp_remake){0};
+    if (recompute == NULL) return;
+    free(recompute->recompute);
+    *recompute = (struct ghp_recompute){0};
 }

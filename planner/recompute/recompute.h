@@ -1,4 +1,4 @@
-/* planner/recompute/recompute.h - which layers to make again going backward, so that a plan fits the memory and loses least.
+/* planner/recompute/recompute.h - which layers to recompute in the backward pass, so that a plan fits the memory and loses least.
  *
  * Of one plan (splits and staging) every set of layers is a choice. Bounds leave few of them: of time, what all streams do
  * anyway and the forward passes that are run again; of memory, what is kept between the forward and the backward part,
@@ -6,35 +6,35 @@
  * free most by the second first, until none is left or the time is.
  *
  * Source   docs/stages.md 8
- * Tested   tests/planner/recompute/test_remake.c (brute force over all sets) */
+ * Tested   tests/planner/recompute/test_recompute.c (brute force over all sets) */
 #ifndef GHP_PLANNER_RECOMPUTE_RECOMPUTE_H
 #define GHP_PLANNER_RECOMPUTE_RECOMPUTE_H
 
 #include "planner/pipeline/partition.h"
 
-struct ghp_remake {
+struct ghp_recompute {
     bool found;      /* a set that fits, faster than job->best_s */
     bool *recompute; /* one a layer; owned */
     double step_s;
     int64_t peak_bytes;
     int64_t least_bytes; /* the least arena met */
-    bool closed;         /* no set is faster: all were looked at, or bounded */
+    bool proven;         /* no set is faster: all were looked at, or bounded */
     int64_t plans;       /* simulated, or placed */
 };
 
 /* Sets that are lowered and placed at most: a first one that fits, and all that bounds leave open. */
-enum { GHP_REMAKE_FIRST = 0, GHP_REMAKE_ALL = 20000 };
+enum { GHP_RECOMPUTE_FIRST = 0, GHP_RECOMPUTE_ALL = 20000 };
 
 /* The fastest set for these splits that fits job->limit_bytes (> 0) and is faster than job->best_s; the empty one too.
  *
  * job       how is without staging
- * staging   the plan's; NULL: none; what it says of layers to be made again is not read
- * most      GHP_REMAKE_FIRST: what is dear is kept again, no more is tried; else sets beyond that
+ * staging   the plan's; NULL: none; what it says of layers to be recomputed is not read
+ * most      GHP_RECOMPUTE_FIRST: what is dear is kept again, no more is tried; else sets beyond that
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; GHP_ERR_INPUT (a plan that cannot be) */
-enum ghp_status ghp_remake_find(const struct ghp_allocate_job *job,
+enum ghp_status ghp_recompute_compute(const struct ghp_partition_job *job,
                                 const struct ghp_staging *staging, const struct ghp_split *splits,
-                                int most, struct ghp_remake *remake);
-void ghp_remake_release(struct ghp_remake *remake); /* accepts a zeroed one */
+                                int most, struct ghp_recompute *recompute);
+void ghp_recompute_release(struct ghp_recompute *recompute); /* accepts a zeroed one */
 
 #endif

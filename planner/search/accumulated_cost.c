@@ -1,55 +1,55 @@
-/* planner/search/accumulated_cost.c - loads: a plan's work as prefix sums. */
+/* planner/search/accumulated_cost.c - accumulated costs: a plan's work as prefix sums. */
 #include "planner/search/constraints_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static size_t load_entries(const struct ghp_instance *in)
+static size_t accumulated_entries(const struct ghp_instance *in)
 {
     return 2 * ((size_t)in->n_slots + 1) + (size_t)in->n_items + 1 + (size_t)in->n_items +
-           (size_t)in->n_points + (size_t)in->n_layers + 2 * (size_t)in->n_hops;
+           (size_t)in->n_points + (size_t)in->n_layers + 2 * (size_t)in->n_p2p_transfers;
 }
 
-enum ghp_status ghp_load_init(const struct ghp_instance *in, struct ghp_load *load)
+enum ghp_status ghp_accumulated_cost_init(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated)
 {
-    double *block = ghp_alloc(load_entries(in), sizeof *block);
+    double *block = ghp_alloc(accumulated_entries(in), sizeof *block);
 
-    *load = (struct ghp_load){0};
+    *accumulated = (struct ghp_accumulated_cost){0};
     if (block == NULL) return GHP_NO_MEMORY();
-    load->work[0] = block;
-    load->work[1] = load->work[0] + in->n_slots + 1;
-    load->reduce = load->work[1] + in->n_slots + 1;
-    load->idle = load->reduce + in->n_items + 1;
-    load->live = load->idle + in->n_items;
-    load->receive = load->live + in->n_points;
-    load->hop = load->receive + in->n_layers;
+    accumulated->work[0] = block;
+    accumulated->work[1] = accumulated->work[0] + in->n_slots + 1;
+    accumulated->reduce = accumulated->work[1] + in->n_slots + 1;
+    accumulated->slack = accumulated->reduce + in->n_items + 1;
+    accumulated->live = accumulated->slack + in->n_items;
+    accumulated->receive = accumulated->live + in->n_points;
+    accumulated->p2p_transfer = accumulated->receive + in->n_layers;
     return GHP_OK;
 }
 
-void ghp_load_release(struct ghp_load *load)
+void ghp_accumulated_cost_release(struct ghp_accumulated_cost *accumulated)
 {
-    if (load == NULL) return;
-    free(load->work[0]);
-    memset(load, 0, sizeof *load);
+    if (accumulated == NULL) return;
+    free(accumulated->work[0]);
+    memset(accumulated, 0, sizeof *accumulated);
 }
 
-void ghp_load_clear(const struct ghp_instance *in, struct ghp_load *load)
+void ghp_accumulated_cost_clear(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated)
 {
-    memset(load->work[0], 0, load_entries(in) * sizeof *load->work[0]);
+    memset(accumulated->work[0], 0, accumulated_entries(in) * sizeof *accumulated->work[0]);
 }
 
-void ghp_load_add(const struct ghp_instance *in, struct ghp_load *load, const struct ghp_load *part,
+void ghp_accumulated_cost_add(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated, const struct ghp_accumulated_cost *part,
                   double weight)
 {
-    double *to = load->work[0];
+    double *to = accumulated->work[0];
     const double *from = part->work[0];
 
-    for (size_t k = 0, n = load_entries(in); k < n; ++k)
+    for (size_t k = 0, n = accumulated_entries(in); k < n; ++k)
         to[k] += weight * from[k];
 }
 
-/* Adds spans as differences over points; the sums follow in ghp_load_set. */
+/* Adds spans as differences over points; the sums follow in ghp_accumulated_cost_set. */
 static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spans, int index,
                       double *live)
 {
@@ -60,24 +60,24 @@ static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spa
     }
 }
 
-static void load_layer(const struct ghp_instance *in, int v, int flat, struct ghp_load *load)
+static void add_layer(const struct ghp_instance *in, int v, int flat, struct ghp_accumulated_cost *accumulated)
 {
-    const struct ghp_layer_price *p = &in->layer[flat];
+    const struct ghp_layer_cost *p = &in->layer[flat];
     int item = in->n_layers - 1 - v;
     int forward = in->wait_slot[item], backward = in->ready_slot[item];
 
     for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-        load->work[k][forward + 1] = p->forward_s[k];
-        load->work[k][backward + 1] = p->before_s[k];
-        load->work[k][backward + 2] = p->after_s[k];
-        if (in->first_middle >= 0)
-            load->work[k][in->first_middle + in->stage[v] + 1] += p->middle_s[k];
+        accumulated->work[k][forward + 1] = p->forward_s[k];
+        accumulated->work[k][backward + 1] = p->before_s[k];
+        accumulated->work[k][backward + 2] = p->after_s[k];
+        if (in->first_steady >= 0)
+            accumulated->work[k][in->first_steady + in->stage[v] + 1] += p->steady_s[k];
     }
-    load->reduce[item + 1] = p->reduce_s;
-    load->idle[item] = p->reduces ? 0 : 1;
+    accumulated->reduce[item + 1] = p->reduce_s;
+    accumulated->slack[item] = p->reduces ? 0 : 1;
     if (!in->has_memory) return;
-    add_spans(in, &in->layer_spans, flat, load->live);
-    load->receive[v] = (double)in->receive_bytes[flat];
+    add_spans(in, &in->layer_spans, flat, accumulated->live);
+    accumulated->receive[v] = (double)in->receive_bytes[flat];
 }
 
 /* Each value becomes the sum up to it. */
@@ -104,44 +104,44 @@ static void add_up_both(double *restrict a, double *restrict b, int n)
     }
 }
 
-static void load_hop(const struct ghp_instance *in, int e, const int *choice, struct ghp_load *load)
+static void add_p2p_transfer(const struct ghp_instance *in, int e, const int *choice, struct ghp_accumulated_cost *accumulated)
 {
-    const struct ghp_hop_price *p = ghp_rows_hop_price(in, e, ghp_instance_pair(in, e, choice));
-    int h = in->hop_of[e];
+    const struct ghp_p2p_transfer_cost *p = ghp_constraints_p2p_transfer_cost(in, e, ghp_instance_pair(in, e, choice));
+    int h = in->p2p_transfer_of[e];
 
-    load->hop[2 * h] = p->forward_s;
-    load->hop[2 * h + 1] = p->backward_s;
+    accumulated->p2p_transfer[2 * h] = p->forward_s;
+    accumulated->p2p_transfer[2 * h + 1] = p->backward_s;
 }
 
-void ghp_load_set(const struct ghp_instance *in, const int *choice, struct ghp_load *load)
+void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice, struct ghp_accumulated_cost *accumulated)
 {
     double metric_s = in->metric_s[choice[in->n_layers - 1]];
 
-    ghp_load_clear(in, load);
+    ghp_accumulated_cost_clear(in, accumulated);
     for (int v = 0; v < in->n_layers; ++v)
-        load_layer(in, v, in->first_choice[v] + choice[v], load);
+        add_layer(in, v, in->first_choice[v] + choice[v], accumulated);
     for (int e = 0; e < in->n_edges; ++e) {
         int pair = ghp_instance_pair(in, e, choice);
-        const struct ghp_edge_price *p = &in->edge[pair];
+        const struct ghp_edge_cost *p = &in->edge[pair];
 
         for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-            load->work[k][in->edge_slot[2 * e] + 1] = p->forward_s[k];
-            load->work[k][in->edge_slot[2 * e + 1] + 1] = p->backward_s[k];
-            if (in->first_middle >= 0)
-                load->work[k][in->first_middle + in->stage[in->edges[e].to] + 1] +=
+            accumulated->work[k][in->edge_slot[2 * e] + 1] = p->forward_s[k];
+            accumulated->work[k][in->edge_slot[2 * e + 1] + 1] = p->backward_s[k];
+            if (in->first_steady >= 0)
+                accumulated->work[k][in->first_steady + in->stage[in->edges[e].to] + 1] +=
                     (in->micro_batches - 1) * (p->forward_s[k] + p->backward_s[k]);
         }
-        if (in->hop_of[e] >= 0) load_hop(in, e, choice, load);
-        if (in->has_memory) add_spans(in, &in->edge_spans, pair, load->live);
+        if (in->p2p_transfer_of[e] >= 0) add_p2p_transfer(in, e, choice, accumulated);
+        if (in->has_memory) add_spans(in, &in->edge_spans, pair, accumulated->live);
     }
-    load->reduce[in->n_items] = metric_s;
-    load->idle[in->n_items - 1] = metric_s > 0 ? 0 : 1;
-    add_up_both(load->work[0], load->work[1], in->n_slots + 1);
-    add_up(load->reduce, in->n_items + 1);
-    if (in->has_memory) add_up(load->live, in->n_points);
+    accumulated->reduce[in->n_items] = metric_s;
+    accumulated->slack[in->n_items - 1] = metric_s > 0 ? 0 : 1;
+    add_up_both(accumulated->work[0], accumulated->work[1], in->n_slots + 1);
+    add_up(accumulated->reduce, in->n_items + 1);
+    if (in->has_memory) add_up(accumulated->live, in->n_points);
 }
 
-double ghp_rows_most_between(const struct ghp_instance *in, int from_item, int to_item)
+double ghp_constraints_most_between(const struct ghp_instance *in, int from_item, int to_item)
 {
     double sum = 0;
 

@@ -22,32 +22,32 @@ static const struct ghp_split *split_of(const struct ghp_domain *domain, int v, 
     return &domain->instance->choices[domain->instance->first_choice[v] + i];
 }
 
-/* The largest degree in play among the kinds that are not data; 0: none. */
-static int largest_degree(const struct ghp_domain *domain, int v)
+/* The largest TP size in play among the kinds that are not data; 0: none. */
+static int largest_tp_size(const struct ghp_domain *domain, int v)
 {
     const struct ghp_instance *in = domain->instance;
     int largest = 0;
 
     for (int i = 0; i < in->n_choices[v]; ++i)
-        if (domain->choice[in->first_choice[v] + i] && split_of(domain, v, i)->degree > largest &&
+        if (domain->choice[in->first_choice[v] + i] && split_of(domain, v, i)->tp_size > largest &&
             split_of(domain, v, i)->kind != GHP_SPLIT_DATA)
-            largest = split_of(domain, v, i)->degree;
+            largest = split_of(domain, v, i)->tp_size;
     return largest;
 }
 
-/* Keeps data only, or the largest degree only, or everything but data. */
+/* Keeps data only, or the largest TP size only, or everything but data. */
 enum rule { RULE_DATA, RULE_LARGEST, RULE_DIVIDED };
 
 static void keep_by(struct ghp_domain *domain, int v, enum rule rule)
 {
-    int largest = largest_degree(domain, v);
+    int largest = largest_tp_size(domain, v);
 
     for (int i = 0; i < domain->instance->n_choices[v]; ++i) {
         const struct ghp_split *s = split_of(domain, v, i);
         bool by_data = s->kind == GHP_SPLIT_DATA;
         bool keep = rule == RULE_DATA      ? by_data
                     : rule == RULE_DIVIDED ? !by_data
-                                           : !by_data && s->degree == largest;
+                                           : !by_data && s->tp_size == largest;
 
         if (!keep) ghp_domain_drop(domain, v, i);
     }
@@ -62,7 +62,7 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_dom
     if (strategy == GHP_STRATEGY_DATA ||
         (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_CONV2D))
         keep_by(domain, v, RULE_DATA);
-    else if (ghp_op_is_weighted(layer->op) && divided && largest_degree(domain, v) > 0)
+    else if (ghp_op_is_weighted(layer->op) && divided && largest_tp_size(domain, v) > 0)
         keep_by(domain, v, RULE_LARGEST);
     else if (ghp_op_is_weighted(layer->op) && divided)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
@@ -70,8 +70,8 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_dom
                         "divide over any subset "
                         "of %d workers; use a worker count that shares a factor with its channels",
                         strategy_names[strategy], layer->name,
-                        domain->instance->how->extent.workers);
-    else if (strategy == GHP_STRATEGY_MODEL && largest_degree(domain, v) > 0)
+                        domain->instance->how->problem.workers);
+    else if (strategy == GHP_STRATEGY_MODEL && largest_tp_size(domain, v) > 0)
         keep_by(domain, v, RULE_DIVIDED);
     return GHP_OK;
 }
@@ -79,7 +79,7 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_dom
 enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_domain *domain)
 {
     if (strategy == GHP_STRATEGY_AUTO) return GHP_OK;
-    if (strategy != GHP_STRATEGY_DATA && domain->instance->how->extent.workers == 1)
+    if (strategy != GHP_STRATEGY_DATA && domain->instance->how->problem.workers == 1)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
                         "strategy '%s' needs workers to split layers over; use at least 2 workers",
                         strategy_names[strategy]);
@@ -112,7 +112,7 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
             text);
     for (int i = 0; i < domain->instance->n_choices[v]; ++i)
         if (split_of(domain, v, i)->kind == split.kind &&
-            (*choice < 0 || split_of(domain, v, i)->degree > split_of(domain, v, *choice)->degree))
+            (*choice < 0 || split_of(domain, v, i)->tp_size > split_of(domain, v, *choice)->tp_size))
             *choice = i;
     return GHP_OK;
 }
@@ -125,7 +125,7 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
     for (int i = 0; i < domain->instance->n_choices[v] && used + 24 < sizeof list; ++i) {
         char one[24];
 
-        ghp_split_text(*split_of(domain, v, i), one, sizeof one);
+        ghp_split_format(*split_of(domain, v, i), one, sizeof one);
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", one);
     }
     return GHP_FAIL(GHP_ERR_USAGE, "layer '%s' cannot take split '%s'; use one of %s",

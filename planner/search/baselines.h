@@ -1,9 +1,9 @@
 /* planner/search/baselines.h - the plans that everybody compares with, and splits given by hand, as restrictions of a domain.
  *
  *     data    every layer by data
- *     model   every conv2d and linear layer `out` or `in` at the largest degree it can take; the others not by data
+ *     model   every conv2d and linear layer `out` or `in` at the largest TP size it can take; the others not by data
  *             where that is avoidable
- *     owt     convolutions by data, linear layers `out` or `in` at the largest degree ("one weird trick"); the others
+ *     owt     convolutions by data, linear layers `out` or `in` at the largest TP size ("one weird trick"); the others
  *             are free
  *
  * What a restriction leaves open is then optimised like any plan.
@@ -35,7 +35,7 @@ const char *ghp_strategy_name(enum ghp_strategy strategy);
 enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_domain *domain);
 
 /* Fixes splits by hand: `PATTERN=SPLIT,PATTERN=SPLIT,...`; a pattern is a layer's name with * and ?; a split is data,
- * out:M, in:M, channel:M, full:M, or KIND:max for the largest degree the layer can take.  Later entries win; a pattern
+ * out:M, in:M, channel:M, full:M, or KIND:max for the largest TP size the layer can take.  Later entries win; a pattern
  * with * or ? skips layers that cannot take its split, a plain name may not.  Layers that no entry names stay free.
  * The entry `random:SEED` draws a split for every conv2d and linear layer: plans to compare with, not to train by.
  *

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, NARROW_TIMES = 3, LIST_MOST = 2000 };
+enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, FIXING_TIMES = 3, LIST_MOST = 2000 };
 
 static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
 
@@ -24,7 +24,7 @@ struct search {
     struct ghp_dual dual;
     struct node *stack;
     int n_stack, max_stack;
-    struct ghp_seen seen; /* plans judged */
+    struct ghp_seen seen; /* plans evaluated */
     double cutoff; /* relative */
     bool enough;   /* a plan as good as asked for is there */
     bool late;     /* the deadline is over */
@@ -40,7 +40,7 @@ static void set_cutoff(struct search *s)
     s->enough = s->result->value <= s->job->limits.enough;
 }
 
-static enum ghp_status judge(struct search *s, const int *choice)
+static enum ghp_status evaluate(struct search *s, const int *choice)
 {
     struct ghp_branch_result *r = s->result;
     double value;
@@ -49,7 +49,7 @@ static enum ghp_status judge(struct search *s, const int *choice)
     GHP_TRY(ghp_seen_add(&s->seen, choice, &added));
     if (!added) return GHP_OK;
     ++r->plans;
-    GHP_TRY(s->job->truth.judge(s->job->truth.context, choice, &value));
+    GHP_TRY(s->job->objective.evaluate(s->job->objective.context, choice, &value));
     if (!(value < r->value)) return GHP_OK;
     r->value = value;
     memcpy(r->choice, choice, (size_t)s->job->in->n_layers * sizeof *choice);
@@ -62,17 +62,17 @@ static void show_progress(const struct search *s)
     ghp_progress_tick("%" PRId64 " plans, %" PRId64 " nodes", s->result->plans, s->result->nodes);
 }
 
-/* The dual met a plan: if its rows promise more than the best one, the truth is asked. */
-static enum ghp_status on_found(void *context, const int *choice, const struct ghp_load *load,
+/* The dual met a plan: if its constraints promise more than the best one, the objective is asked. */
+static enum ghp_status on_found(void *context, const int *choice, const struct ghp_accumulated_cost *accumulated,
                                 double *cutoff)
 {
     struct search *s = context;
-    struct ghp_row row;
+    struct ghp_constraint constraint;
     bool fits = true;
 
     if (s->job->goal.limit_bytes > 0)
-        fits = ghp_row_fullest(s->job->in, load, &row) <= s->job->goal.limit_bytes;
-    if (fits && ghp_dual_value(&s->dual, load, &row) < s->cutoff) GHP_TRY(judge(s, choice));
+        fits = ghp_constraint_fullest(s->job->in, accumulated, &constraint) <= s->job->goal.limit_bytes;
+    if (fits && ghp_dual_value(&s->dual, accumulated, &constraint) < s->cutoff) GHP_TRY(evaluate(s, choice));
     show_progress(s);
     s->late = ghp_now_s() > s->job->limits.deadline_s;
     *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
@@ -156,7 +156,7 @@ static enum ghp_status split_node(struct search *s, struct ghp_domain *domain, d
     int choice = 0, layer = pick_divided(s, domain, &choice);
 
     if (layer < 0) layer = pick_decided(s, domain, &choice);
-    if (layer < 0) return GHP_OK; /* one plan only, and the sweep judged it */
+    if (layer < 0) return GHP_OK; /* one plan only, and the sweep evaluated it */
     GHP_TRY(ghp_domain_copy(domain, &child));
     ghp_domain_drop(&child, layer, choice);
     ghp_domain_fix(domain, layer, choice);
@@ -185,7 +185,7 @@ static bool can_reduce(const struct ghp_instance *in, int layer)
 }
 
 /* Splits the root by the first layer whose update waits for a reduction: in each part the paths that close there need
- * no discount.  The parts cover the root: layer v is the first for each v, or nobody waits. */
+ * no relaxation.  The parts cover the root: layer v is the first for each v, or nobody waits. */
 static enum ghp_status split_root(struct search *s, struct ghp_domain *domain, double bound)
 {
     struct ghp_domain part;
@@ -220,7 +220,7 @@ static bool has_plans(const struct ghp_domain *domain)
     return true;
 }
 
-/* Where few plans of a node are left below the cutoff, judges them all; whether that was so. */
+/* Where few plans of a node are left below the cutoff, evaluates them all; whether that was so. */
 static enum ghp_status list_plans(struct search *s, const struct ghp_domain *domain, bool *done)
 {
     double combinations = 1;
@@ -241,7 +241,7 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
     bool done;
 
     ++s->result->nodes;
-    for (int round = 0; round < NARROW_TIMES && removed > 0; ++round) {
+    for (int round = 0; round < FIXING_TIMES && removed > 0; ++round) {
         int before = 0;
 
         cutoff = s->cutoff;
@@ -250,7 +250,7 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
         s->result->wide = bound == -INFINITY && root && !s->enough;
         node->bound = fmax(node->bound, bound);
         if (bound >= s->cutoff || s->enough || s->result->wide) return GHP_OK;
-        GHP_TRY(ghp_dual_narrow(&s->dual, domain, s->cutoff, &removed));
+        GHP_TRY(ghp_dual_reduced_cost_fixing(&s->dual, domain, s->cutoff, &removed));
         if (!has_plans(domain)) return GHP_OK;
         for (int v = 0; v < s->job->in->n_layers; ++v)
             before += s->dual.frontier.n_active[v];
@@ -288,8 +288,8 @@ static void conclude(struct search *s)
 
     for (int k = 0; k < s->n_stack; ++k)
         bound = fmin(bound, s->stack[k].bound);
-    r->closed = bound >= s->cutoff && !s->enough && !r->wide;
-    r->bound = r->closed && !(s->job->limits.gap > 0) ? r->value : bound * s->job->goal.scale;
+    r->proven = bound >= s->cutoff && !s->enough && !r->wide;
+    r->bound = r->proven && !(s->job->limits.gap > 0) ? r->value : bound * s->job->goal.scale;
 }
 
 static enum ghp_status prepare(struct search *s)
@@ -310,7 +310,7 @@ static enum ghp_status prepare(struct search *s)
         const int *choice = s->job->start + (size_t)p * layers;
 
         if (!ghp_domain_has(s->job->domain, choice)) continue;
-        GHP_TRY(judge(s, choice));
+        GHP_TRY(evaluate(s, choice));
         GHP_TRY(ghp_dual_add(&s->dual, choice));
     }
     return GHP_OK;

@@ -1,8 +1,8 @@
 /* planner/search/branch.h - branch and bound over choices, with the dual's bounds below and true values at the plans.
  *
  * A node is a domain.  Its bound is the dual's; choices that cannot be in a better plan are taken out; then one layer
- * is split into "this choice" and "any other".  Every plan that a sweep meets is judged by the caller's truth (the
- * simulated program), so the answer is exact for the truth as long as the rows bound it from below.
+ * is split into "this choice" and "any other".  Every plan that a sweep meets is evaluated by the caller's objective (the
+ * simulated program), so the answer is exact for the objective as long as the constraints bound it from below.
  * Plans whose bound reaches the best true value times (1 - GHP_BRANCH_SAME) are not looked at: ties to that
  * precision count as equal.
  *
@@ -18,8 +18,8 @@
 #define GHP_BRANCH_SAME 1e-9
 
 /* The true objective of a plan ([s] or [bytes]); INFINITY where it breaks the limit. */
-struct ghp_truth {
-    enum ghp_status (*judge)(void *context, const int *choice, double *value);
+struct ghp_objective {
+    enum ghp_status (*evaluate)(void *context, const int *choice, double *value);
     void *context;
 };
 
@@ -27,9 +27,9 @@ struct ghp_branch_result {
     int *choice;   /* best plan, n_layers; owned */
     double value;  /* its true objective; INFINITY: none found */
     double bound;  /* no plan of the domain is better than this (to GHP_BRANCH_SAME) */
-    bool closed;   /* searched to the end: value is the optimum */
+    bool proven;   /* searched to the end: value is the optimum */
     bool wide;     /* the frontier is too wide; nothing was searched */
-    int64_t plans; /* judged */
+    int64_t plans; /* evaluated */
     int64_t nodes;
 };
 
@@ -43,18 +43,18 @@ struct ghp_branch_limits {
  *
  * in, goal   goal.scale is about the optimum
  * domain     borrowed
- * start      n_start plans (n_layers each) to judge first; result->choice may be set to a plan known to be good by
+ * start      n_start plans (n_layers each) to evaluate first; result->choice may be set to a plan known to be good by
  *            giving it here
  * result     zeroed by the caller before the first use, or the result of an earlier search to be improved on
  *
- * Returns   GHP_OK (also at the deadline); what truth.judge returns; GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK (also at the deadline); what objective.judge returns; GHP_ERR_NO_MEMORY */
 struct ghp_branch_job {
     const struct ghp_instance *in;
     struct ghp_goal goal;
     const struct ghp_domain *domain;
     const int *start;
     int n_start;
-    struct ghp_truth truth;
+    struct ghp_objective objective;
     struct ghp_branch_limits limits;
     ghp_seen_hash_fn *hash; /* of plans; NULL: planner/search/seen.h's own */
 };

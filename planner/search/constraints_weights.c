@@ -1,4 +1,4 @@
-/* planner/search/constraints_weights.c - weights: the prices that a mix of rows charges, and what choices cost by them. */
+/* planner/search/constraints_weights.c - weights: the costs that a mix of constraints charges, and what choices cost by them. */
 #include "planner/search/constraints_private.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 static size_t weight_entries(const struct ghp_instance *in)
 {
     return 2 * ((size_t)in->n_slots + 1) + 2 * ((size_t)in->n_items + 1) + (size_t)in->n_points +
-           2 + (size_t)in->n_layers + 2 * (size_t)in->n_hops;
+           2 + (size_t)in->n_layers + 2 * (size_t)in->n_p2p_transfers;
 }
 
 enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weights *w)
@@ -20,10 +20,10 @@ enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weigh
     w->work[0] = block;
     w->work[1] = w->work[0] + in->n_slots + 1;
     w->reduce = w->work[1] + in->n_slots + 1;
-    w->idle = w->reduce + in->n_items + 1;
-    w->live = w->idle + in->n_items + 1;
+    w->slack = w->reduce + in->n_items + 1;
+    w->live = w->slack + in->n_items + 1;
     w->receive = w->live + in->n_points + 2;
-    w->hop = w->receive + in->n_layers;
+    w->p2p_transfer = w->receive + in->n_layers;
     return GHP_OK;
 }
 
@@ -34,19 +34,19 @@ void ghp_weights_release(struct ghp_weights *w)
     memset(w, 0, sizeof *w);
 }
 
-static void weigh_row(const struct ghp_charge *c, const struct ghp_row *row, double weight,
+static void weigh_constraint(const struct ghp_coefficient *c, const struct ghp_constraint *constraint, double weight,
                       struct ghp_weights *w)
 {
-    if (row->from_slot <= row->to_slot)
+    if (constraint->from_slot <= constraint->to_slot)
         for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-            w->work[k][row->from_slot] += weight * (c->on[k] - c->off[k]);
-            w->work[k][row->to_slot + 1] -= weight * (c->on[k] - c->off[k]);
+            w->work[k][constraint->from_slot] += weight * (c->on[k] - c->off[k]);
+            w->work[k][constraint->to_slot + 1] -= weight * (c->on[k] - c->off[k]);
         }
-    if (row->from_item <= row->to_item) {
-        w->reduce[row->from_item] += weight * (1 - c->reduce_off);
-        w->reduce[row->to_item + 1] -= weight * (1 - c->reduce_off);
+    if (constraint->from_item <= constraint->to_item) {
+        w->reduce[constraint->from_item] += weight * (1 - c->reduce_off);
+        w->reduce[constraint->to_item + 1] -= weight * (1 - c->reduce_off);
     }
-    if (row->waiter >= 0) w->idle[row->waiter] += weight * row->discount;
+    if (constraint->waiting_update >= 0) w->slack[constraint->waiting_update] += weight * constraint->relaxation;
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         w->work[k][0] += weight * c->off[k];
     w->reduce[0] += weight * c->reduce_off;
@@ -60,43 +60,43 @@ static void weigh_range(struct ghp_slot_range r, double weight, struct ghp_weigh
     }
 }
 
-static void weigh_stage_row(const struct ghp_instance *in, const struct ghp_row *row, double weight,
+static void weigh_stage_constraint(const struct ghp_instance *in, const struct ghp_constraint *constraint, double weight,
                             struct ghp_weights *w)
 {
     struct ghp_cover c;
 
-    for (int h = 0; row->hops && h < in->n_hops; ++h) {
-        if (in->hop[h].from == row->base) w->hop[2 * h] += weight * in->micro_batches;
-        if (in->hop[h].to == row->base) w->hop[2 * h + 1] += weight * in->micro_batches;
+    for (int h = 0; constraint->p2p_transfers && h < in->n_p2p_transfers; ++h) {
+        if (in->p2p_transfer[h].from == constraint->base) w->p2p_transfer[2 * h] += weight * in->micro_batches;
+        if (in->p2p_transfer[h].to == constraint->base) w->p2p_transfer[2 * h + 1] += weight * in->micro_batches;
     }
-    if (row->from_item <= row->to_item) {
-        w->reduce[row->from_item] += weight;
-        w->reduce[row->to_item + 1] -= weight;
+    if (constraint->from_item <= constraint->to_item) {
+        w->reduce[constraint->from_item] += weight;
+        w->reduce[constraint->to_item + 1] -= weight;
     }
-    if (row->waiter >= 0) w->idle[row->waiter] += weight * row->discount;
-    if (row->hops || row->from_slot > row->to_slot) return;
-    c = ghp_cover_of(in, row);
+    if (constraint->waiting_update >= 0) w->slack[constraint->waiting_update] += weight * constraint->relaxation;
+    if (constraint->p2p_transfers || constraint->from_slot > constraint->to_slot) return;
+    c = ghp_cover_of(in, constraint);
     for (int k = 0; k < c.n; ++k)
         weigh_range(c.range[k], weight, w);
-    for (int k = 0; k < c.n_hops; ++k)
-        w->hop[2 * c.hop[k]] += weight, w->hop[2 * c.hop[k] + 1] += weight;
+    for (int k = 0; k < c.n_p2p_transfers; ++k)
+        w->p2p_transfer[2 * c.p2p_transfer[k]] += weight, w->p2p_transfer[2 * c.p2p_transfer[k] + 1] += weight;
 }
 
-void ghp_weights_set(const struct ghp_instance *in, const struct ghp_charges *charges,
-                     const struct ghp_row *rows, const double *weight, int n, struct ghp_weights *w)
+void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
+                     const struct ghp_constraint *constraints, const double *weight, int n, struct ghp_weights *w)
 {
     memset(w->work[0], 0, weight_entries(in) * sizeof *w->work[0]);
     for (int k = 0; k < n; ++k) {
-        if (rows[k].variant >= 0 && in->n_stages > 1) {
-            weigh_stage_row(in, &rows[k], weight[k], w);
+        if (constraints[k].variant >= 0 && in->n_stages > 1) {
+            weigh_stage_constraint(in, &constraints[k], weight[k], w);
             continue;
         }
-        if (rows[k].variant >= 0) {
-            weigh_row(&charges->variant[rows[k].variant], &rows[k], weight[k], w);
+        if (constraints[k].variant >= 0) {
+            weigh_constraint(&coefficients->variant[constraints[k].variant], &constraints[k], weight[k], w);
             continue;
         }
-        w->live[rows[k].point + 1] += weight[k];
-        w->receive[rows[k].receiver] += weight[k];
+        w->live[constraints[k].point + 1] += weight[k];
+        w->receive[constraints[k].receiver] += weight[k];
     }
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         for (int s = 1; s < in->n_slots; ++s)
@@ -119,20 +119,20 @@ static double spans_cost(const struct ghp_spans *spans, int index, const double 
 
 static double layer_cost(const struct ghp_weights *w, const struct ghp_instance *in, int v, int i)
 {
-    const struct ghp_layer_price *p = &in->layer[in->first_choice[v] + i];
+    const struct ghp_layer_cost *p = &in->layer[in->first_choice[v] + i];
     int item = in->n_layers - 1 - v;
     int forward = in->wait_slot[item], backward = in->ready_slot[item];
-    double sum = p->reduces ? w->reduce[item] * p->reduce_s : -w->idle[item];
+    double sum = p->reduces ? w->reduce[item] * p->reduce_s : -w->slack[item];
 
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k] +
                w->work[k][backward + 1] * p->after_s[k];
-    for (int k = 0; in->first_middle >= 0 && k < GHP_WORK_COUNT; ++k)
-        sum += w->work[k][in->first_middle + in->stage[v]] * p->middle_s[k];
+    for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; ++k)
+        sum += w->work[k][in->first_steady + in->stage[v]] * p->steady_s[k];
     if (v == in->n_layers - 1) {
         double metric_s = in->metric_s[i];
 
-        sum += metric_s > 0 ? w->reduce[in->n_items - 1] * metric_s : -w->idle[in->n_items - 1];
+        sum += metric_s > 0 ? w->reduce[in->n_items - 1] * metric_s : -w->slack[in->n_items - 1];
     }
     if (in->has_memory)
         sum += spans_cost(&in->layer_spans, in->first_choice[v] + i, w->live) +
@@ -140,7 +140,7 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     return sum;
 }
 
-static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *domain, int e,
+static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domain *domain, int e,
                         struct ghp_frontier *f)
 {
     const struct ghp_instance *in = domain->instance;
@@ -150,32 +150,32 @@ static void charge_edge(const struct ghp_weights *w, const struct ghp_domain *do
     double wb[2] = {w->work[0][backward], w->work[1][backward]};
     double *cost = &f->edge_cost[in->first_pair[e]];
 
-    for (int k = 0; in->first_middle >= 0 && k < GHP_WORK_COUNT; ++k) {
-        double middle = (in->micro_batches - 1) * w->work[k][in->first_middle + in->stage[to]];
+    for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; ++k) {
+        double steady = (in->micro_batches - 1) * w->work[k][in->first_steady + in->stage[to]];
 
-        wf[k] += middle;
-        wb[k] += middle;
+        wf[k] += steady;
+        wb[k] += steady;
     }
     for (int a = 0; a < f->n_active[from]; ++a)
         for (int b = 0; b < f->n_active[to]; ++b, ++cost) {
             int pair = in->first_pair[e] + f->active[in->first_choice[from] + a] * n_to +
                        f->active[in->first_choice[to] + b];
-            const struct ghp_edge_price *p = &in->edge[pair];
+            const struct ghp_edge_cost *p = &in->edge[pair];
 
             *cost = wf[0] * p->forward_s[0] + wf[1] * p->forward_s[1] + wb[0] * p->backward_s[0] +
                     wb[1] * p->backward_s[1];
             if (in->has_memory) *cost += spans_cost(&in->edge_spans, pair, w->live);
-            if (in->hop_of[e] >= 0) {
-                const struct ghp_hop_price *h = ghp_rows_hop_price(in, e, pair);
+            if (in->p2p_transfer_of[e] >= 0) {
+                const struct ghp_p2p_transfer_cost *h = ghp_constraints_p2p_transfer_cost(in, e, pair);
 
-                *cost += w->hop[2 * in->hop_of[e]] * h->forward_s +
-                         w->hop[2 * in->hop_of[e] + 1] * h->backward_s;
+                *cost += w->p2p_transfer[2 * in->p2p_transfer_of[e]] * h->forward_s +
+                         w->p2p_transfer[2 * in->p2p_transfer_of[e] + 1] * h->backward_s;
             }
             if (!domain->pair[pair]) *cost = INFINITY;
         }
 }
 
-void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *domain,
+void ghp_weights_to_frontier(const struct ghp_weights *w, const struct ghp_domain *domain,
                         struct ghp_frontier *frontier)
 {
     const struct ghp_instance *in = domain->instance;
@@ -185,5 +185,5 @@ void ghp_weights_charge(const struct ghp_weights *w, const struct ghp_domain *do
             frontier->node_cost[in->first_choice[v] + k] =
                 layer_cost(w, in, v, frontier->active[in->first_choice[v] + k]);
     for (int e = 0; e < in->n_edges; ++e)
-        charge_edge(w, domain, e, frontier);
+        coefficient_edge(w, domain, e, frontier);
 }

@@ -69,10 +69,10 @@ void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice)
     domain->choice[domain->instance->first_choice[layer] + choice] = 0;
 }
 
-void ghp_domain_limit_degree(struct ghp_domain *domain, int degree)
+void ghp_domain_limit_tp_size(struct ghp_domain *domain, int tp_size)
 {
     const struct ghp_instance *in = domain->instance;
 
     for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
-        if (degree % in->choices[i].degree != 0) domain->choice[i] = 0;
+        if (tp_size % in->choices[i].tp_size != 0) domain->choice[i] = 0;
 }

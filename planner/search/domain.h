@@ -24,7 +24,7 @@ bool ghp_domain_has(const struct ghp_domain *domain,
 void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this choice only */
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice);
 
-/* Keeps only splits of this degree's divisors. */
-void ghp_domain_limit_degree(struct ghp_domain *domain, int degree);
+/* Keeps only splits of this TP size's divisors. */
+void ghp_domain_limit_tp_size(struct ghp_domain *domain, int tp_size);
 
 #endif

@@ -13,19 +13,19 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     enum ghp_status status;
 
     *dual = (struct ghp_dual){.in = in, .goal = goal, .penalty = 4};
-    dual->charges = ghp_instance_charges(in);
+    dual->coefficients = ghp_instance_coefficients(in);
     dual->choice = ghp_alloc((size_t)GHP_DUAL_COLUMNS * (size_t)in->n_layers, sizeof *dual->choice);
-    dual->loads = ghp_alloc(GHP_DUAL_COLUMNS, sizeof *dual->loads);
-    dual->rows = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->rows);
-    dual->weight = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->weight);
-    dual->trial = ghp_alloc(GHP_DUAL_ROWS, sizeof *dual->trial);
+    dual->accumulated = ghp_alloc(GHP_DUAL_COLUMNS, sizeof *dual->accumulated);
+    dual->constraints = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->constraints);
+    dual->weight = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->weight);
+    dual->trial = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->trial);
     dual->plan = ghp_alloc((size_t)in->n_layers, sizeof *dual->plan);
     dual->share = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *dual->share);
     status = ghp_frontier_open(in, &dual->frontier);
     if (status == GHP_OK) status = ghp_weights_init(in, &dual->weights);
-    if (status == GHP_OK) status = ghp_load_init(in, &dual->mean);
+    if (status == GHP_OK) status = ghp_accumulated_cost_init(in, &dual->mean);
     if (status == GHP_OK &&
-        (dual->choice == NULL || dual->loads == NULL || dual->rows == NULL ||
+        (dual->choice == NULL || dual->accumulated == NULL || dual->constraints == NULL ||
          dual->weight == NULL || dual->trial == NULL || dual->plan == NULL || dual->share == NULL))
         status = GHP_NO_MEMORY();
     if (status != GHP_OK) ghp_dual_close(dual);
@@ -36,13 +36,13 @@ void ghp_dual_close(struct ghp_dual *dual)
 {
     if (dual == NULL) return;
     for (int p = 0; p < dual->n_columns; ++p)
-        ghp_load_release(&dual->loads[p]);
+        ghp_accumulated_cost_release(&dual->accumulated[p]);
     ghp_frontier_close(&dual->frontier);
     ghp_weights_release(&dual->weights);
-    ghp_load_release(&dual->mean);
+    ghp_accumulated_cost_release(&dual->mean);
     free(dual->choice);
-    free(dual->loads);
-    free(dual->rows);
+    free(dual->accumulated);
+    free(dual->constraints);
     free(dual->weight);
     free(dual->trial);
     free(dual->plan);
@@ -50,20 +50,20 @@ void ghp_dual_close(struct ghp_dual *dual)
     memset(dual, 0, sizeof *dual);
 }
 
-/* ---- rows and columns ---- */
+/* ---- constraints and columns ---- */
 
-double ghp_dual_value(struct ghp_dual *dual, const struct ghp_load *load, struct ghp_row *row)
+double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *accumulated, struct ghp_constraint *constraint)
 {
     double longest = -INFINITY;
-    struct ghp_row candidate;
+    struct ghp_constraint candidate;
 
-    if (dual->goal.bytes) return ghp_row_fullest(dual->in, load, row) / dual->goal.scale;
-    for (int v = 0; v < dual->charges.n; ++v) {
-        double value = ghp_row_longest(dual->in, &dual->charges, v, load, &candidate);
+    if (dual->goal.bytes) return ghp_constraint_fullest(dual->in, accumulated, constraint) / dual->goal.scale;
+    for (int v = 0; v < dual->coefficients.n; ++v) {
+        double value = ghp_constraint_longest(dual->in, &dual->coefficients, v, accumulated, &candidate);
 
         if (value <= longest) continue;
         longest = value;
-        *row = candidate;
+        *constraint = candidate;
     }
     return longest / dual->goal.scale;
 }
@@ -75,8 +75,8 @@ static void forget_columns(struct ghp_dual *dual)
     size_t layers = (size_t)dual->in->n_layers;
 
     for (int p = 0; p < half; ++p)
-        ghp_load_release(&dual->loads[p]);
-    memmove(dual->loads, dual->loads + half, (size_t)n * sizeof *dual->loads);
+        ghp_accumulated_cost_release(&dual->accumulated[p]);
+    memmove(dual->accumulated, dual->accumulated + half, (size_t)n * sizeof *dual->accumulated);
     memmove(dual->choice, dual->choice + (size_t)half * layers,
             (size_t)n * layers * sizeof *dual->choice);
     dual->n_columns = n;
@@ -85,19 +85,19 @@ static void forget_columns(struct ghp_dual *dual)
 enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice)
 {
     size_t layers = (size_t)dual->in->n_layers;
-    struct ghp_row row;
+    struct ghp_constraint constraint;
 
     if (dual->n_columns == GHP_DUAL_COLUMNS) forget_columns(dual);
-    struct ghp_load *load = &dual->loads[dual->n_columns];
-    GHP_TRY(ghp_load_init(dual->in, load));
-    ghp_load_set(dual->in, choice, load);
+    struct ghp_accumulated_cost *accumulated = &dual->accumulated[dual->n_columns];
+    GHP_TRY(ghp_accumulated_cost_init(dual->in, accumulated));
+    ghp_accumulated_cost_set(dual->in, choice, accumulated);
     memcpy(&dual->choice[(size_t)dual->n_columns * layers], choice, layers * sizeof *choice);
     ++dual->n_columns;
-    ghp_dual_value(dual, load, &row);
-    ghp_dual_find_row(dual, &row);
+    ghp_dual_value(dual, accumulated, &constraint);
+    ghp_dual_find_constraint(dual, &constraint);
     if (dual->goal.limit_bytes > 0 &&
-        ghp_row_fullest(dual->in, load, &row) > dual->goal.limit_bytes)
-        ghp_dual_find_row(dual, &row);
+        ghp_constraint_fullest(dual->in, accumulated, &constraint) > dual->goal.limit_bytes)
+        ghp_dual_find_constraint(dual, &constraint);
     return GHP_OK;
 }
 
@@ -109,34 +109,34 @@ static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, cons
 {
     double constant = 0, least;
 
-    for (int k = 0; k < dual->n_rows; ++k) {
+    for (int k = 0; k < dual->n_constraints; ++k) {
         absolute[k] = weight[k] / ghp_dual_unit(dual, k);
         if (ghp_dual_is_limit(dual, k)) constant += weight[k];
     }
-    ghp_weights_set(dual->in, &dual->charges, dual->rows, absolute, dual->n_rows, &dual->weights);
-    ghp_weights_charge(&dual->weights, domain, &dual->frontier);
+    ghp_weights_set(dual->in, &dual->coefficients, dual->constraints, absolute, dual->n_constraints, &dual->weights);
+    ghp_weights_to_frontier(&dual->weights, domain, &dual->frontier);
     least = marginals ? ghp_frontier_marginals(&dual->frontier)
                       : ghp_frontier_solve(&dual->frontier, dual->plan);
     return least - constant;
 }
 
-/* Weights before anything is known: all on one row that a plan of the domain may meet. */
+/* Weights before anything is known: all on one constraint that a plan of the domain may meet. */
 static void first_weights(struct ghp_dual *dual)
 {
-    struct ghp_row all = {.variant = 0,
+    struct ghp_constraint all = {.variant = 0,
                           .from_slot = 0,
                           .to_slot = dual->in->n_slots - 1,
                           .from_item = 0,
                           .to_item = -1,
-                          .waiter = -1};
+                          .waiting_update = -1};
     double sum = 0;
 
-    for (int k = 0; k < dual->n_rows; ++k)
+    for (int k = 0; k < dual->n_constraints; ++k)
         if (!ghp_dual_is_limit(dual, k)) sum += dual->weight[k];
     if (sum > 0.5) return;
     if (dual->goal.bytes)
-        all = (struct ghp_row){.variant = -1, .to_slot = -1, .to_item = -1, .waiter = -1};
-    dual->weight[ghp_dual_find_row(dual, &all)] = 1;
+        all = (struct ghp_constraint){.variant = -1, .to_slot = -1, .to_item = -1, .waiting_update = -1};
+    dual->weight[ghp_dual_find_constraint(dual, &all)] = 1;
 }
 
 /* How much of the mean plan each choice has. */
@@ -168,22 +168,22 @@ static enum ghp_status run_rounds(struct ghp_dual *dual, struct ghp_master *m, s
     for (int round = 0; round < rounds; ++round) {
         bool smooth = round > 0 && round + 1 < rounds && m->z - r->best > 1e-3;
 
-        for (int k = 0; k < dual->n_rows; ++k)
+        for (int k = 0; k < dual->n_constraints; ++k)
             r->mixed[k] = round == 0 ? dual->weight[k]
                           : smooth   ? (dual->trial[k] + r->best_weight[k]) / 2
                                      : dual->trial[k];
         double value = sweep(dual, r->domain, r->mixed, r->absolute, false);
         if (value > r->best) {
             r->best = value;
-            memcpy(r->best_weight, r->mixed, (size_t)dual->n_rows * sizeof *r->mixed);
-            memset(r->best_weight + dual->n_rows, 0,
-                   (size_t)(GHP_DUAL_ROWS - dual->n_rows) * sizeof *r->mixed);
+            memcpy(r->best_weight, r->mixed, (size_t)dual->n_constraints * sizeof *r->mixed);
+            memset(r->best_weight + dual->n_constraints, 0,
+                   (size_t)(GHP_DUAL_CONSTRAINTS - dual->n_constraints) * sizeof *r->mixed);
         }
         if (!(value < INFINITY) || r->best >= *cutoff) return GHP_OK;
         GHP_TRY(ghp_dual_add(dual, dual->plan));
         if (dual->found != NULL)
             GHP_TRY(
-                dual->found(dual->context, dual->plan, &dual->loads[dual->n_columns - 1], cutoff));
+                dual->found(dual->context, dual->plan, &dual->accumulated[dual->n_columns - 1], cutoff));
         if (r->best >= *cutoff) return GHP_OK;
         if (m->n_columns == GHP_DUAL_USED) ghp_master_thin(m);
         if (m->n_columns == GHP_DUAL_USED) return GHP_OK;
@@ -211,15 +211,15 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
     GHP_TRY(ghp_frontier_set(&dual->frontier, domain, &fits));
     if (!fits) return GHP_OK;
     first_weights(dual);
-    r.absolute = ghp_alloc(3 * GHP_DUAL_ROWS, sizeof *r.absolute);
+    r.absolute = ghp_alloc(3 * GHP_DUAL_CONSTRAINTS, sizeof *r.absolute);
     if (r.absolute == NULL) return GHP_NO_MEMORY();
-    r.best_weight = r.absolute + GHP_DUAL_ROWS;
-    r.mixed = r.best_weight + GHP_DUAL_ROWS;
+    r.best_weight = r.absolute + GHP_DUAL_CONSTRAINTS;
+    r.mixed = r.best_weight + GHP_DUAL_CONSTRAINTS;
     GHP_TRY_GOTO(status, ghp_master_open(dual, domain, &m), done);
     m.z = INFINITY;
     GHP_TRY_GOTO(status, run_rounds(dual, &m, &r, cutoff, rounds), done);
     if (r.best > -INFINITY)
-        memcpy(dual->weight, r.best_weight, (size_t)dual->n_rows * sizeof *dual->weight);
+        memcpy(dual->weight, r.best_weight, (size_t)dual->n_constraints * sizeof *dual->weight);
     *bound = r.best;
 done:
     if (m.lp != NULL) note_shares(&m);
@@ -228,7 +228,7 @@ done:
     return status;
 }
 
-enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
+enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
                                 int *removed)
 {
     const struct ghp_instance *in = dual->in;
@@ -240,7 +240,7 @@ enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain
     GHP_TRY(ghp_frontier_set(&dual->frontier, domain, &fits));
     if (!fits) return GHP_OK;
     sweep(dual, domain, dual->weight, dual->trial, true);
-    for (int k = 0; k < dual->n_rows; ++k)
+    for (int k = 0; k < dual->n_constraints; ++k)
         if (ghp_dual_is_limit(dual, k)) constant += dual->weight[k];
     for (int v = 0; v < in->n_layers; ++v)
         for (int k = 0; k < f->n_active[v]; ++k) {
@@ -271,7 +271,7 @@ static enum ghp_status on_listed(void *context, const int *choice, double *below
     struct listing *l = context;
     double cutoff = *below - l->constant;
 
-    ghp_load_set(l->dual->in, choice, &l->dual->mean);
+    ghp_accumulated_cost_set(l->dual->in, choice, &l->dual->mean);
     GHP_TRY(l->dual->found(l->dual->context, choice, &l->dual->mean, &cutoff));
     *below = cutoff + l->constant;
     return GHP_OK;
@@ -282,7 +282,7 @@ enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bo
     struct listing l = {.dual = dual};
     struct ghp_frontier_visitor visitor = {.visit = on_listed, .context = &l};
 
-    for (int k = 0; k < dual->n_rows; ++k)
+    for (int k = 0; k < dual->n_constraints; ++k)
         if (ghp_dual_is_limit(dual, k)) l.constant += dual->weight[k];
     return ghp_frontier_list(&dual->frontier, cutoff + l.constant, most, &visitor, all);
 }

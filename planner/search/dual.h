@@ -1,8 +1,8 @@
-/* planner/search/dual.h - the Lagrangian bound of a domain: the mix of rows whose least plan is dearest.
+/* planner/search/dual.h - the Lagrangian bound of a domain: the mix of constraints whose least plan is dearest.
  *
  * For any weights that sum to one, the least weighted sum over all plans (one frontier sweep) bounds every plan's
  * step from below.  The weights come from a small linear program over the plans seen so far (column generation):
- * its rows are time rows, added when the mean of its plans breaks one, and memory rows where there is a limit.
+ * its constraints are time constraints, added when the mean of its plans breaks one, and memory constraints where there is a limit.
  * The bound is always the sweep's own sum, so the linear program's rounding cannot spoil it.
  *
  * Values are relative: seconds over `scale`, bytes over the limit (or over `scale` where bytes are minimised).
@@ -15,7 +15,7 @@
 
 #include "planner/search/constraints.h"
 
-enum { GHP_DUAL_COLUMNS = 4096, GHP_DUAL_ROWS = 4096, GHP_DUAL_USED = 48 };
+enum { GHP_DUAL_COLUMNS = 4096, GHP_DUAL_CONSTRAINTS = 4096, GHP_DUAL_USED = 48 };
 
 /* What is minimised, and under which limit. */
 struct ghp_goal {
@@ -26,23 +26,23 @@ struct ghp_goal {
 
 struct ghp_dual {
     const struct ghp_instance *in;
-    struct ghp_charges charges;
+    struct ghp_coefficients coefficients;
     struct ghp_goal goal;
     struct ghp_frontier frontier;
     struct ghp_weights weights;
-    struct ghp_load mean; /* scratch */
+    struct ghp_accumulated_cost mean; /* scratch */
     int n_columns;
     int *choice; /* n_columns x n_layers */
-    struct ghp_load *loads;
-    int n_rows;
-    struct ghp_row *rows;
-    double *weight; /* a row: relative weight of the last bound; time rows sum to one */
+    struct ghp_accumulated_cost *accumulated;
+    int n_constraints;
+    struct ghp_constraint *constraints;
+    double *weight; /* a constraint: relative weight of the last bound; time constraints sum to one */
     double *trial;  /* scratch of the same kind */
     int *plan;      /* scratch: n_layers */
     double *share;  /* a flat choice: its part in the mean plan of the last bound */
     double penalty; /* for a relative byte above the limit */
-    /* Told of every plan that is met, with its load; may lower *cutoff. */
-    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_load *load,
+    /* Told of every plan that is met, with its accumulated costs; may lower *cutoff. */
+    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_accumulated_cost *accumulated,
                              double *cutoff);
     void *context;
 };
@@ -51,11 +51,11 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
                               struct ghp_dual *dual);
 void ghp_dual_close(struct ghp_dual *dual);
 
-/* Adds a plan to the linear program, and the row that is longest on it. */
+/* Adds a plan to the linear program, and the constraint that is longest on it. */
 enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice);
 
-/* Relative objective of a plan by its rows (the limit not considered), and the row that gives it. */
-double ghp_dual_value(struct ghp_dual *dual, const struct ghp_load *load, struct ghp_row *row);
+/* Relative objective of a plan by its constraints (the limit not considered), and the constraint that gives it. */
+double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *accumulated, struct ghp_constraint *constraint);
 
 /* The best bound of a domain that `rounds` sweeps find.
  *
@@ -73,10 +73,10 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
  * the last ghp_dual_bound on this domain.
  *
  * removed   receives how many choices went */
-enum ghp_status ghp_dual_narrow(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
+enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
                                 int *removed);
 
-/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_narrow.
+/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_reduced_cost_fixing.
  *
  * most   gives up after so many
  * all    receives whether all were told of

@@ -5,43 +5,43 @@
 #include <math.h>
 #include <stdlib.h>
 
-int ghp_dual_find_row(struct ghp_dual *dual, const struct ghp_row *row)
+int ghp_dual_find_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint)
 {
-    for (int k = 0; k < dual->n_rows; ++k)
-        if (ghp_row_same(&dual->rows[k], row)) return k;
-    if (dual->n_rows == GHP_DUAL_ROWS) return -1;
-    dual->rows[dual->n_rows] = *row;
-    dual->weight[dual->n_rows] = 0;
-    return dual->n_rows++;
+    for (int k = 0; k < dual->n_constraints; ++k)
+        if (ghp_constraint_same(&dual->constraints[k], constraint)) return k;
+    if (dual->n_constraints == GHP_DUAL_CONSTRAINTS) return -1;
+    dual->constraints[dual->n_constraints] = *constraint;
+    dual->weight[dual->n_constraints] = 0;
+    return dual->n_constraints++;
 }
 
 enum { COLUMN_Z = 1, COLUMN_OVER = 2, FIRST_PLAN = 3 };
 
-static double value_of(const struct ghp_dual *dual, int row, const struct ghp_load *load)
+static double value_of(const struct ghp_dual *dual, int constraint, const struct ghp_accumulated_cost *accumulated)
 {
-    return ghp_row_value(&dual->charges, &dual->rows[row], dual->in, load) /
-           ghp_dual_unit(dual, row);
+    return ghp_constraint_value(&dual->coefficients, &dual->constraints[constraint], dual->in, accumulated) /
+           ghp_dual_unit(dual, constraint);
 }
 
-static bool master_has_row(const struct ghp_master *m, int row)
+static bool master_has_constraint(const struct ghp_master *m, int constraint)
 {
-    for (int r = 0; r < m->n_rows; ++r)
-        if (m->rows[r] == row) return true;
+    for (int r = 0; r < m->n_constraints; ++r)
+        if (m->constraints[r] == constraint) return true;
     return false;
 }
 
-/* Writes row k as  z - sum of w value >= 0,  or  over - sum of w bytes >= -1. */
-static void master_add_row(struct ghp_master *m, int row)
+/* Writes constraint k as  z - sum of w value >= 0,  or  over - sum of w bytes >= -1. */
+static void master_add_constraint(struct ghp_master *m, int constraint)
 {
-    bool limit = ghp_dual_is_limit(m->dual, row);
+    bool limit = ghp_dual_is_limit(m->dual, constraint);
     int r = glp_add_rows(m->lp, 1), n = 0;
 
-    m->rows[m->n_rows++] = row;
+    m->constraints[m->n_constraints++] = constraint;
     m->index[++n] = limit ? COLUMN_OVER : COLUMN_Z;
     m->entry[n] = 1;
     for (int c = 0; c < m->n_columns; ++c) {
         m->index[++n] = FIRST_PLAN + c;
-        m->entry[n] = -value_of(m->dual, row, &m->dual->loads[m->columns[c]]);
+        m->entry[n] = -value_of(m->dual, constraint, &m->dual->accumulated[m->columns[c]]);
     }
     glp_set_row_bnds(m->lp, r, GLP_LO, limit ? -1 : 0, 0);
     glp_set_mat_row(m->lp, r, n, m->index, m->entry);
@@ -54,9 +54,9 @@ void ghp_master_add(struct ghp_master *m, int column)
     m->columns[m->n_columns++] = column;
     m->index[++n] = 1;
     m->entry[n] = 1;
-    for (int r = 0; r < m->n_rows; ++r) {
+    for (int r = 0; r < m->n_constraints; ++r) {
         m->index[++n] = r + 2;
-        m->entry[n] = -value_of(m->dual, m->rows[r], &m->dual->loads[column]);
+        m->entry[n] = -value_of(m->dual, m->constraints[r], &m->dual->accumulated[column]);
     }
     glp_set_col_bnds(m->lp, c, GLP_LO, 0, 0);
     glp_set_mat_col(m->lp, c, n, m->index, m->entry);
@@ -65,13 +65,13 @@ void ghp_master_add(struct ghp_master *m, int column)
 enum ghp_status ghp_master_open(struct ghp_dual *dual, const struct ghp_domain *domain,
                                 struct ghp_master *m)
 {
-    int most = GHP_DUAL_ROWS > GHP_DUAL_USED ? GHP_DUAL_ROWS : GHP_DUAL_USED;
+    int most = GHP_DUAL_CONSTRAINTS > GHP_DUAL_USED ? GHP_DUAL_CONSTRAINTS : GHP_DUAL_USED;
 
     *m = (struct ghp_master){.dual = dual};
-    m->rows = ghp_alloc(GHP_DUAL_ROWS, sizeof *m->rows);
+    m->constraints = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *m->constraints);
     m->index = ghp_alloc((size_t)most + 4, sizeof *m->index);
     m->entry = ghp_alloc((size_t)most + 4, sizeof *m->entry);
-    if (m->rows == NULL || m->index == NULL || m->entry == NULL) return GHP_NO_MEMORY();
+    if (m->constraints == NULL || m->index == NULL || m->entry == NULL) return GHP_NO_MEMORY();
     glp_term_out(GLP_OFF);
     m->lp = glp_create_prob();
     glp_add_rows(m->lp, 1);
@@ -80,8 +80,8 @@ enum ghp_status ghp_master_open(struct ghp_dual *dual, const struct ghp_domain *
     glp_set_col_bnds(m->lp, COLUMN_Z, GLP_FR, 0, 0);
     glp_set_col_bnds(m->lp, COLUMN_OVER, GLP_LO, 0, 0);
     glp_set_obj_coef(m->lp, COLUMN_Z, 1);
-    for (int k = 0; k < dual->n_rows; ++k)
-        if (dual->weight[k] > 0) master_add_row(m, k);
+    for (int k = 0; k < dual->n_constraints; ++k)
+        if (dual->weight[k] > 0) master_add_constraint(m, k);
     for (int p = dual->n_columns - 1; p >= 0 && m->n_columns < GHP_DUAL_USED / 2; --p)
         if (ghp_domain_has(domain, &dual->choice[(size_t)p * (size_t)dual->in->n_layers]))
             ghp_master_add(m, p);
@@ -91,7 +91,7 @@ enum ghp_status ghp_master_open(struct ghp_dual *dual, const struct ghp_domain *
 void ghp_master_close(struct ghp_master *m)
 {
     if (m->lp != NULL) glp_delete_prob(m->lp);
-    free(m->rows);
+    free(m->constraints);
     free(m->index);
     free(m->entry);
 }
@@ -127,38 +127,38 @@ static bool master_optimise(struct ghp_master *m)
     return true;
 }
 
-/* Adds the rows that the optimum's mean plan breaks; whether there were any. */
+/* Adds the constraints that the optimum's mean plan breaks; whether there were any. */
 static bool master_separate(struct ghp_master *m)
 {
     struct ghp_dual *dual = m->dual;
     double z = glp_get_col_prim(m->lp, COLUMN_Z), over = glp_get_col_prim(m->lp, COLUMN_OVER);
-    struct ghp_row rows[GHP_ROW_VARIANTS + 1];
-    double value[GHP_ROW_VARIANTS + 1];
+    struct ghp_constraint constraints[GHP_CONSTRAINT_VARIANTS + 1];
+    double value[GHP_CONSTRAINT_VARIANTS + 1];
     int n = 0, k;
     bool added = false;
 
-    ghp_load_clear(dual->in, &dual->mean);
+    ghp_accumulated_cost_clear(dual->in, &dual->mean);
     for (int c = 0; c < m->n_columns; ++c) {
         double w = glp_get_col_prim(m->lp, FIRST_PLAN + c);
 
-        if (w > 0) ghp_load_add(dual->in, &dual->mean, &dual->loads[m->columns[c]], w);
+        if (w > 0) ghp_accumulated_cost_add(dual->in, &dual->mean, &dual->accumulated[m->columns[c]], w);
     }
-    for (int v = 0; v < dual->charges.n && !dual->goal.bytes; ++v, ++n)
+    for (int v = 0; v < dual->coefficients.n && !dual->goal.bytes; ++v, ++n)
         value[n] =
-            ghp_row_longest(dual->in, &dual->charges, v, &dual->mean, &rows[n]) / dual->goal.scale -
+            ghp_constraint_longest(dual->in, &dual->coefficients, v, &dual->mean, &constraints[n]) / dual->goal.scale -
             z;
     if (dual->goal.bytes) {
-        value[n] = ghp_row_fullest(dual->in, &dual->mean, &rows[n]) / dual->goal.scale - z;
+        value[n] = ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) / dual->goal.scale - z;
         ++n;
     } else if (dual->goal.limit_bytes > 0) {
         value[n] =
-            ghp_row_fullest(dual->in, &dual->mean, &rows[n]) / dual->goal.limit_bytes - 1 - over;
+            ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) / dual->goal.limit_bytes - 1 - over;
         ++n;
     }
     for (int r = 0; r < n; ++r) {
-        if (value[r] < 1e-9 || (k = ghp_dual_find_row(dual, &rows[r])) < 0 || master_has_row(m, k))
+        if (value[r] < 1e-9 || (k = ghp_dual_find_constraint(dual, &constraints[r])) < 0 || master_has_constraint(m, k))
             continue;
-        master_add_row(m, k);
+        master_add_constraint(m, k);
         added = true;
     }
     return added;
@@ -173,16 +173,16 @@ bool ghp_master_solve(struct ghp_master *m)
         if (!master_optimise(m)) return false;
         if (!master_separate(m)) break;
     }
-    for (int k = 0; k < dual->n_rows; ++k)
+    for (int k = 0; k < dual->n_constraints; ++k)
         dual->trial[k] = 0;
-    for (int r = 0; r < m->n_rows; ++r) {
+    for (int r = 0; r < m->n_constraints; ++r) {
         double d = fmax(0, glp_get_row_dual(m->lp, r + 2));
 
-        dual->trial[m->rows[r]] = d;
-        if (!ghp_dual_is_limit(dual, m->rows[r])) sum += d;
+        dual->trial[m->constraints[r]] = d;
+        if (!ghp_dual_is_limit(dual, m->constraints[r])) sum += d;
     }
     if (!(sum > 1e-6)) return false;
-    for (int k = 0; k < dual->n_rows; ++k)
+    for (int k = 0; k < dual->n_constraints; ++k)
         if (!ghp_dual_is_limit(dual, k)) dual->trial[k] /= sum;
     return true;
 }

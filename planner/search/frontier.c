@@ -47,7 +47,7 @@ void ghp_frontier_close(struct ghp_frontier *f)
     free(f->row);
     free(f->value);
     free(f->origin);
-    free(f->ahead);
+    free(f->cost_to_go);
     memset(f, 0, sizeof *f);
 }
 
@@ -124,11 +124,11 @@ static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
     if (total <= f->room) return GHP_OK;
     free(f->value);
     free(f->origin);
-    free(f->ahead);
+    free(f->cost_to_go);
     f->value = ghp_alloc((size_t)total, sizeof *f->value);
     f->origin = ghp_alloc((size_t)total, sizeof *f->origin);
-    f->ahead = ghp_alloc((size_t)total, sizeof *f->ahead);
-    f->room = f->value != NULL && f->origin != NULL && f->ahead != NULL ? total : 0;
+    f->cost_to_go = ghp_alloc((size_t)total, sizeof *f->cost_to_go);
+    f->room = f->value != NULL && f->origin != NULL && f->cost_to_go != NULL ? total : 0;
     return f->room > 0 ? GHP_OK : GHP_NO_MEMORY();
 }
 
@@ -272,7 +272,7 @@ static void untake_layer(struct ghp_frontier *f, int v, double *behind)
     static const double nothing = 0;
     const struct ghp_frontier_step *s = &f->steps[v];
     const double *before = v > 0 ? &f->value[f->steps[v - 1].table] : &nothing;
-    const double *ahead = &f->ahead[s->table];
+    const double *cost_to_go = &f->cost_to_go[s->table];
     struct walk w = {.f = f, .s = s};
     const int n = f->n_active[v];
 
@@ -282,7 +282,7 @@ static void untake_layer(struct ghp_frontier *f, int v, double *behind)
         if (before[state] < INFINITY) {
             cost_row(&w, v);
             for (int j = 0; j < n; ++j) {
-                f->row[j] += ahead[w.after + (s->stays ? j : 0)];
+                f->row[j] += cost_to_go[w.after + (s->stays ? j : 0)];
                 least = f->row[j] < least ? f->row[j] : least;
             }
             lower_to(&f->node_least[f->in->first_choice[v]], f->row, before[state], n);
@@ -305,9 +305,9 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
     for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
         f->edge_least[i] = INFINITY;
     if (!(least < INFINITY)) return least;
-    f->ahead[f->steps[in->n_layers - 1].table] = 0;
+    f->cost_to_go[f->steps[in->n_layers - 1].table] = 0;
     for (int v = in->n_layers - 1; v >= 0; --v)
-        untake_layer(f, v, v > 0 ? &f->ahead[f->steps[v - 1].table] : NULL);
+        untake_layer(f, v, v > 0 ? &f->cost_to_go[f->steps[v - 1].table] : NULL);
     return least;
 }
 
@@ -352,7 +352,7 @@ static enum ghp_status list_from(struct list *l, int v, double sum)
     for (int j = 0; j < f->n_active[v] && l->all; ++j) {
         double here = sum + cost_here(l, v, j);
 
-        if (!(here + f->ahead[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
+        if (!(here + f->cost_to_go[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
         l->digit[v] = j;
         l->choice[v] = f->active[f->in->first_choice[v] + j];
         GHP_TRY(list_from(l, v + 1, here));

@@ -44,7 +44,7 @@ struct ghp_frontier {
     struct ghp_frontier_step *steps;
     double *value; /* all tables after each step */
     int *origin;   /* for each of those states: state before * n_active + own choice that gave it */
-    double *ahead; /* after each of those states: least sum of the rest (marginals) */
+    double *cost_to_go; /* after each of those states: least sum of the rest (marginals) */
     double *row;   /* one layer's choices */
     int64_t room;  /* entries allocated in each of these tables */
 };

@@ -1,6 +1,6 @@
-/* planner/search/instance.c - prices the pieces of core/program/lower, each (layer, split) and (edge, pair of splits) once.
+/* planner/search/instance.c - costs the pieces of core/program/lower, each (layer, split) and (edge, pair of splits) once.
  *
- * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's prices. */
+ * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's costs. */
 #include "planner/search/instance.h"
 
 #include <math.h>
@@ -19,9 +19,9 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->ready_slot = ghp_alloc(layers + 1, sizeof *in->ready_slot);
     in->edge_slot = ghp_alloc(2 * edges, sizeof *in->edge_slot);
     in->stage = ghp_alloc(layers, sizeof *in->stage);
-    in->hop_of = ghp_alloc(edges + 1, sizeof *in->hop_of);
-    in->hop = ghp_alloc(edges + 1, sizeof *in->hop);
-    if (in->stage == NULL || in->hop_of == NULL || in->hop == NULL) return GHP_NO_MEMORY();
+    in->p2p_transfer_of = ghp_alloc(edges + 1, sizeof *in->p2p_transfer_of);
+    in->p2p_transfer = ghp_alloc(edges + 1, sizeof *in->p2p_transfer);
+    if (in->stage == NULL || in->p2p_transfer_of == NULL || in->p2p_transfer == NULL) return GHP_NO_MEMORY();
     if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
         in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL ||
         in->edge_slot == NULL)
@@ -34,21 +34,21 @@ static enum ghp_status allocate(struct ghp_instance *in)
 static void place_items(struct ghp_instance *in)
 {
     const struct ghp_model *model = in->how->model;
-    int middles = in->first_middle >= 0 ? in->n_stages : 0; /* they precede the backward slots */
+    int steady_phases = in->first_steady >= 0 ? in->n_stages : 0; /* they precede the backward slots */
 
     for (int v = 0; v < in->n_layers; ++v) {
         in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
-        in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v) + middles;
+        in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v) + steady_phases;
     }
     for (int e = 0; e < in->n_edges; ++e) {
         in->edge_slot[2 * e] = 2 * ghp_point_forward_edge(model, e);
-        in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + middles;
+        in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + steady_phases;
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
     in->ready_slot[in->n_layers] = in->n_slots - 1;
 }
 
-/* Stages, what stands for them, and the hops between them. */
+/* Stages, what stands for them, and the p2p transfers between them. */
 static void place_stages(struct ghp_instance *in)
 {
     const struct ghp_staging *staging = in->how->staging;
@@ -56,30 +56,30 @@ static void place_stages(struct ghp_instance *in)
 
     in->n_stages = ghp_staging_stages(staging);
     in->micro_batches = ghp_staging_micro_batches(staging);
-    in->first_middle = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
+    in->first_steady = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; ++i) {
-        in->rank[i] = ghp_stage_representative(staging, i, in->how->extent);
-        struct ghp_seat seat = ghp_seat_of(staging, model->n_layers, in->how->extent, in->rank[i]);
+        in->rank[i] = ghp_stage_representative(staging, i, in->how->problem);
+        struct ghp_placement placement = ghp_placement_of(staging, model->n_layers, in->how->problem, in->rank[i]);
 
-        in->extent[i] = seat.extent;
-        in->speed[i] = seat.speed;
+        in->problem[i] = placement.problem;
+        in->speed[i] = placement.speed;
         in->route[i] =
             (struct ghp_route){.first_layer = in->n_stages > 1 ? staging->stage[i].first_layer : 0,
                                .end_layer = ghp_stage_end(staging, i, model->n_layers),
                                .next = -1,
-                               .hop = -1};
+                               .p2p_transfer = -1};
     }
     for (int v = 0; v < in->n_layers; ++v)
         in->stage[v] = ghp_stage_of(staging, v);
     for (int e = 0; e < in->n_edges; ++e) {
         int from = in->stage[in->edges[e].from], to = in->stage[in->edges[e].to], carrier = -1;
 
-        in->hop_of[e] = -1;
+        in->p2p_transfer_of[e] = -1;
         if (from == to) continue;
-        ghp_image_readers(model, staging, in->edges[e].from, to, &carrier);
+        ghp_remote_activation_readers(model, staging, in->edges[e].from, to, &carrier);
         if (carrier != e) continue;
-        in->hop_of[e] = in->n_hops;
-        in->hop[in->n_hops++] = (struct ghp_hop){
+        in->p2p_transfer_of[e] = in->n_p2p_transfers;
+        in->p2p_transfer[in->n_p2p_transfers++] = (struct ghp_p2p_transfer){
             .edge = e, .from = from, .to = to, .back = model->layers[in->edges[e].from].learns};
     }
 }
@@ -87,43 +87,43 @@ static void place_stages(struct ghp_instance *in)
 /* The first stage that reads a stage's last layer, where a gradient comes back from it. */
 static void place_routes(struct ghp_instance *in)
 {
-    for (int h = 0; h < in->n_hops; ++h) {
-        const struct ghp_hop *hop = &in->hop[h];
-        struct ghp_route *route = &in->route[hop->from];
+    for (int h = 0; h < in->n_p2p_transfers; ++h) {
+        const struct ghp_p2p_transfer *p2p_transfer = &in->p2p_transfer[h];
+        struct ghp_route *route = &in->route[p2p_transfer->from];
 
-        if (!hop->back || in->edges[hop->edge].from != route->end_layer - 1) continue;
-        if (route->next >= 0 && route->next <= hop->to) continue;
-        route->next = hop->to;
-        route->hop = h;
+        if (!p2p_transfer->back || in->edges[p2p_transfer->edge].from != route->end_layer - 1) continue;
+        if (route->next >= 0 && route->next <= p2p_transfer->to) continue;
+        route->next = p2p_transfer->to;
+        route->p2p_transfer = h;
     }
 }
 
 /* Whether the layer may be split over so many. */
-static bool takes(const struct ghp_instance *in, int v, int degree, int degrees)
+static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
-    if (in->how->staging == NULL) return degrees % degree == 0;
-    return ghp_stage_takes_degree(in->how->staging, in->stage[v], in->how->extent, degree) &&
-           (in->n_stages > 1 || degrees % degree == 0);
+    if (in->how->staging == NULL) return tp_sizes % tp_size == 0;
+    return ghp_stage_takes_tp_size(in->how->staging, in->stage[v], in->how->problem, tp_size) &&
+           (in->n_stages > 1 || tp_sizes % tp_size == 0);
 }
 
-/* Offers the splits of every layer whose degree divides `degrees`. */
-static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
+/* Offers the splits of every layer whose TP size divides `tp_sizes`. */
+static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
 {
     const struct ghp_model *model = in->how->model;
     struct ghp_split all[GHP_MAX_CHOICES];
     size_t room = 0;
-    int hop_pairs = 0;
+    int p2p_transfer_pairs = 0;
 
     for (int v = 0; v < in->n_layers; ++v) {
         int n =
-            ghp_split_choices(&model->layers[v], in->extent[in->stage[v]], all, GHP_MAX_CHOICES);
+            ghp_split_choices(&model->layers[v], in->problem[in->stage[v]], all, GHP_MAX_CHOICES);
         struct ghp_split *grown = realloc(in->choices, (room + (size_t)n) * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
         in->choices = grown;
         in->first_choice[v] = (int)room;
         for (int i = 0; i < n; ++i)
-            if (takes(in, v, all[i].degree, degrees)) in->choices[room++] = all[i];
+            if (takes(in, v, all[i].tp_size, tp_sizes)) in->choices[room++] = all[i];
         in->n_choices[v] = (int)room - in->first_choice[v];
         in->first_choice[v + 1] = (int)room;
     }
@@ -131,12 +131,12 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
         int pairs = in->n_choices[in->edges[e].from] * in->n_choices[in->edges[e].to];
 
         in->first_pair[e + 1] = in->first_pair[e] + pairs;
-        if (in->hop_of[e] < 0) continue;
-        in->hop[in->hop_of[e]].first_pair = hop_pairs;
-        hop_pairs += pairs;
+        if (in->p2p_transfer_of[e] < 0) continue;
+        in->p2p_transfer[in->p2p_transfer_of[e]].first_pair = p2p_transfer_pairs;
+        p2p_transfer_pairs += pairs;
     }
-    in->hop_price = ghp_alloc((size_t)hop_pairs + 1, sizeof *in->hop_price);
-    if (in->hop_price == NULL) return GHP_NO_MEMORY();
+    in->p2p_transfer_cost = ghp_alloc((size_t)p2p_transfer_pairs + 1, sizeof *in->p2p_transfer_cost);
+    if (in->p2p_transfer_cost == NULL) return GHP_NO_MEMORY();
     in->layer = ghp_alloc(room, sizeof *in->layer);
     in->edge = ghp_alloc((size_t)in->first_pair[in->n_edges], sizeof *in->edge);
     in->metric_s = ghp_alloc((size_t)in->n_choices[in->n_layers - 1], sizeof *in->metric_s);
@@ -144,9 +144,9 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int degrees)
     return GHP_OK;
 }
 
-static struct ghp_company company_of(const struct ghp_instance *in, int stage)
+static struct ghp_contention contention_of(const struct ghp_instance *in, int stage)
 {
-    return (struct ghp_company){in->extent[stage].workers, in->how->extent.workers,
+    return (struct ghp_contention){in->problem[stage].workers, in->how->problem.workers,
                                 in->speed[stage]};
 }
 
@@ -159,12 +159,12 @@ static enum ghp_work work_of(const struct ghp_instr *instr)
 
 /* ---- reductions inside buckets ---- */
 
-/* Seconds a byte that no bucket of up to `most` bytes undercuts: the least price of a size over the next larger size
+/* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
  * of a fine ladder, given that a larger message is never cheaper.  At most 1/16 below the true share. */
 static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_ranks ranks,
                                       int64_t least, int64_t most, double *share)
 {
-    struct ghp_price price;
+    struct ghp_cost cost;
     int64_t size = least;
     double after = INFINITY;
 
@@ -173,24 +173,24 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_
         int64_t next = size + size / 16 + GHP_ALIGN_BYTES;
 
         GHP_TRY(ghp_profile_comm(in->profile, GHP_COMM_ALL_REDUCE, size, ranks,
-                                 in->how->extent.workers, &price));
-        after = price.seconds / (double)next;
+                                 in->how->problem.workers, &cost));
+        after = cost.seconds / (double)next;
         if (after < *share) *share = after;
         size = next;
     }
     return GHP_OK;
 }
 
-static enum ghp_status price_reduction(const struct ghp_instance *in, const struct ghp_instr *instr,
+static enum ghp_status cost_reduction(const struct ghp_instance *in, const struct ghp_instr *instr,
                                        double *seconds)
 {
-    struct ghp_price price;
+    struct ghp_cost cost;
     int64_t most = 0;
     double share;
 
     if (in->alone) {
-        GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
-        *seconds = price.seconds;
+        GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+        *seconds = cost.seconds;
         return GHP_OK;
     }
     for (int v = 0; v < in->n_layers; ++v)
@@ -214,11 +214,11 @@ static double others(const struct ghp_instance *in, const struct ghp_instr *inst
     return instr->kind == GHP_INSTR_ACCUMULATE ? u - 2 : u - 1;
 }
 
-static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, int flat,
+static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, int flat,
                                           struct ghp_program *piece)
 {
-    struct ghp_layer_price *p = &in->layer[flat];
-    struct ghp_price price;
+    struct ghp_layer_cost *p = &in->layer[flat];
+    struct ghp_cost cost;
 
     piece->n_instrs = 0;
     GHP_TRY(ghp_lower_layer(in->how, v, in->choices[flat], in->rank[in->stage[v]], piece));
@@ -227,29 +227,29 @@ static enum ghp_status price_layer_choice(const struct ghp_instance *in, int v, 
 
         if (instr->stream == GHP_STREAM_COMM) {
             p->reduces = true;
-            GHP_TRY(price_reduction(in, instr, &p->reduce_s));
+            GHP_TRY(cost_reduction(in, instr, &p->reduce_s));
             continue;
         }
-        GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
-        price.seconds = ghp_price_here(instr, &price, company_of(in, in->stage[v]));
-        p->middle_s[work_of(instr)] += others(in, instr) * price.seconds;
+        GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+        cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[v]));
+        p->steady_s[work_of(instr)] += others(in, instr) * cost.seconds;
         if (!instr->backward)
-            p->forward_s[work_of(instr)] += price.seconds;
+            p->forward_s[work_of(instr)] += cost.seconds;
         else if (p->reduces ||
                  (instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_BACKWARD_DATA))
-            p->after_s[work_of(instr)] += price.seconds;
+            p->after_s[work_of(instr)] += cost.seconds;
         else
-            p->before_s[work_of(instr)] += price.seconds;
+            p->before_s[work_of(instr)] += cost.seconds;
     }
     if (p->reduce_s > in->most_reduce_s[v]) in->most_reduce_s[v] = p->reduce_s;
     return GHP_OK;
 }
 
-/* The metrics' reduction belongs to no layer's piece: its ranks follow from the last layer's degree. */
-static enum ghp_status price_metrics(const struct ghp_instance *in)
+/* The metrics' reduction belongs to no layer's piece: its ranks follow from the last layer's TP size. */
+static enum ghp_status cost_metrics(const struct ghp_instance *in)
 {
     int last = in->n_layers - 1;
-    struct ghp_price price;
+    struct ghp_cost cost;
 
     for (int i = 0; i < in->n_choices[last]; ++i) {
         struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
@@ -259,32 +259,32 @@ static enum ghp_status price_metrics(const struct ghp_instance *in)
                                   .comm = GHP_COMM_ALL_REDUCE,
                                   .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
 
-        instr.ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + i].degree,
-                                        in->how->extent.workers);
+        instr.ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + i].tp_size,
+                                        in->how->problem.workers);
         in->metric_s[i] = 0;
         if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1) continue;
-        GHP_TRY(ghp_profile_price(in->profile, &instr, in->how->extent.workers, &price));
-        in->metric_s[i] = price.seconds;
+        GHP_TRY(ghp_profile_cost(in->profile, &instr, in->how->problem.workers, &cost));
+        in->metric_s[i] = cost.seconds;
     }
     return GHP_OK;
 }
 
-static enum ghp_status price_layers(const struct ghp_instance *in, struct ghp_program *piece)
+static enum ghp_status cost_layers(const struct ghp_instance *in, struct ghp_program *piece)
 {
     for (int v = 0; v < in->n_layers; ++v)
         for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; ++flat)
-            GHP_TRY(price_layer_choice(in, v, flat, piece));
-    return price_metrics(in);
+            GHP_TRY(cost_layer_choice(in, v, flat, piece));
+    return cost_metrics(in);
 }
 
 /* ---- edges ---- */
 
-static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, int j,
+static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, int j,
                                   struct ghp_program *piece)
 {
     const struct ghp_edge *edge = &in->edges[e];
-    struct ghp_edge_price *p = &in->edge[in->first_pair[e] + i * in->n_choices[edge->to] + j];
-    struct ghp_price price;
+    struct ghp_edge_cost *p = &in->edge[in->first_pair[e] + i * in->n_choices[edge->to] + j];
+    struct ghp_cost cost;
 
     piece->n_instrs = 0;
     GHP_TRY(ghp_lower_edge(in->how, e, in->choices[in->first_choice[edge->from] + i],
@@ -293,22 +293,22 @@ static enum ghp_status price_pair(const struct ghp_instance *in, int e, int i, i
     for (int k = 0; k < piece->n_instrs; ++k) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
-        GHP_TRY(ghp_profile_price(in->profile, instr, in->how->extent.workers, &price));
-        price.seconds = ghp_price_here(instr, &price, company_of(in, in->stage[edge->to]));
+        GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+        cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[edge->to]));
         if (instr->stream == GHP_STREAM_TRANSFER) {
-            int at = in->hop[in->hop_of[e]].first_pair + i * in->n_choices[edge->to] + j;
+            int at = in->p2p_transfer[in->p2p_transfer_of[e]].first_pair + i * in->n_choices[edge->to] + j;
 
-            *(instr->backward ? &in->hop_price[at].backward_s : &in->hop_price[at].forward_s) =
-                price.seconds;
+            *(instr->backward ? &in->p2p_transfer_cost[at].backward_s : &in->p2p_transfer_cost[at].forward_s) =
+                cost.seconds;
             continue;
         }
-        (instr->backward ? p->backward_s : p->forward_s)[work_of(instr)] += price.seconds;
+        (instr->backward ? p->backward_s : p->forward_s)[work_of(instr)] += cost.seconds;
     }
     return GHP_OK;
 }
 
 /* Whether two edges carry tensors of one shape under the same choices and with the same duties, so that all their
- * prices agree: the blocks that a network repeats. */
+ * costs agree: the blocks that a network repeats. */
 static bool same_edge(const struct ghp_instance *in, int e, int other)
 {
     const struct ghp_model *model = in->how->model;
@@ -338,7 +338,7 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     return true;
 }
 
-static enum ghp_status price_edges(const struct ghp_instance *in, struct ghp_program *piece)
+static enum ghp_status cost_edges(const struct ghp_instance *in, struct ghp_program *piece)
 {
     for (int e = 0; e < in->n_edges; ++e) {
         int n_from = in->n_choices[in->edges[e].from], n_to = in->n_choices[in->edges[e].to];
@@ -353,13 +353,13 @@ static enum ghp_status price_edges(const struct ghp_instance *in, struct ghp_pro
         }
         for (int i = 0; i < n_from; ++i)
             for (int j = 0; j < n_to; ++j)
-                GHP_TRY(price_pair(in, e, i, j, piece));
+                GHP_TRY(cost_pair(in, e, i, j, piece));
     }
     return GHP_OK;
 }
 
 enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
-                                  int degrees, struct ghp_instance *instance)
+                                  int tp_sizes, struct ghp_instance *instance)
 {
     struct ghp_program piece = {0};
     enum ghp_status status = GHP_OK;
@@ -372,17 +372,17 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
                                       .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
     instance->n_items = instance->n_layers + 1;
-    if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_extent_check(how->extent), done);
-    GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->extent), done);
+    if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(how->problem), done);
+    GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->problem), done);
     GHP_TRY_GOTO(status, allocate(instance), done);
     place_stages(instance);
     instance->n_slots =
-        2 * instance->n_points + (instance->first_middle >= 0 ? instance->n_stages : 0);
-    GHP_TRY_GOTO(status, offer_choices(instance, degrees), done);
+        2 * instance->n_points + (instance->first_steady >= 0 ? instance->n_stages : 0);
+    GHP_TRY_GOTO(status, offer_choices(instance, tp_sizes), done);
     place_items(instance);
     place_routes(instance);
-    GHP_TRY_GOTO(status, price_layers(instance, &piece), done);
-    GHP_TRY_GOTO(status, price_edges(instance, &piece), done);
+    GHP_TRY_GOTO(status, cost_layers(instance, &piece), done);
+    GHP_TRY_GOTO(status, cost_edges(instance, &piece), done);
 done:
     ghp_program_release(&piece);
     if (status != GHP_OK) ghp_instance_release(instance);
@@ -404,9 +404,9 @@ void ghp_instance_release(struct ghp_instance *instance)
     free(instance->ready_slot);
     free(instance->edge_slot);
     free(instance->stage);
-    free(instance->hop);
-    free(instance->hop_of);
-    free(instance->hop_price);
+    free(instance->p2p_transfer);
+    free(instance->p2p_transfer_of);
+    free(instance->p2p_transfer_cost);
     free(instance->receive_bytes);
     free(instance->layer_spans.first);
     free(instance->layer_spans.span);

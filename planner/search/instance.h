@@ -1,6 +1,6 @@
 /* planner/search/instance.h - a planning problem in numbers: what each (layer, split) and each (edge, pair of splits) costs.
  *
- * Every price comes from the instructions that core/program/lower emits for that piece, so the sum over a plan's pieces is
+ * Every cost comes from the instructions that core/program/lower emits for that piece, so the sum over a plan's pieces is
  * the program that will run.  Not a solver: an instance is filled once and then only read.
  *
  * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i.  Pairs of edge e from u to v
@@ -9,13 +9,13 @@
  * A *slot* is a stretch of the compute stream in program order, 2 * point + half (core/program/program.h has the points): a
  * layer's backward point has two halves, before and after its reduction becomes ready; all others use half 0.  An
  * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
- * metrics.  Rows (planner/search/constraints.h) are sums over slots and items.
+ * metrics.  Constraints (planner/search/constraints.h) are sums over slots and items.
  *
  * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
- * last one's (with the reductions), and between them lies one slot a stage, the *middle*: all its other work.  A *hop* is
+ * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.  A *p2p transfer* is
  * an edge that carries a tensor to another stage: its transfers both ways are on neither stream.
  *
- * Tested  tests/planner/search/test_exact.c, test_rows.c */
+ * Tested  tests/planner/search/test_exact.c, test_constraints.c */
 #ifndef GHP_PLANNER_SEARCH_INSTANCE_H
 #define GHP_PLANNER_SEARCH_INSTANCE_H
 
@@ -28,35 +28,35 @@ enum ghp_work {
     GHP_WORK_COUNT
 }; /* which slowdown meets it (core/cost/profile.h) */
 
-struct ghp_layer_price {              /* seconds */
+struct ghp_layer_cost {              /* seconds */
     double forward_s[GHP_WORK_COUNT]; /* load, update, statistics, pass */
     double before_s[GHP_WORK_COUNT];  /* backward, until the reduction is ready */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
-    double middle_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
+    double steady_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
     double reduce_s;                  /* the gradients' reduction, alone */
     bool reduces;                     /* there is one, so the update waits */
 };
 
-struct ghp_edge_price { /* seconds */
+struct ghp_edge_cost { /* seconds */
     double forward_s[GHP_WORK_COUNT];
     double backward_s[GHP_WORK_COUNT];
 };
 
-struct ghp_hop {    /* of one micro-batch */
+struct ghp_p2p_transfer {    /* of one micro-batch */
     int edge;       /* the first reader of the tensor in its stage */
     int from, to;   /* stages */
-    int first_pair; /* price of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
+    int first_pair; /* cost of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
     bool back;      /* a gradient goes back */
 };
 
-struct ghp_hop_price { /* seconds */
+struct ghp_p2p_transfer_cost { /* seconds */
     double forward_s, backward_s;
 };
 
 struct ghp_route { /* of a stage: the way through later stages and back */
     int first_layer, end_layer;
     int next; /* the stage that first reads its last layer's output and sends a gradient back; -1: none */
-    int hop; /* by which */
+    int p2p_transfer; /* by which */
 };
 
 struct ghp_span { /* bytes that live from one point to another, both included */
@@ -72,29 +72,29 @@ struct ghp_spans { /* flat list: spans of index k are first[k] .. first[k + 1] -
 
 struct ghp_instance {
     const struct ghp_lowering *how;    /* borrowed */
-    const struct ghp_profile *profile; /* borrowed, sealed */
+    const struct ghp_profile *profile; /* borrowed, finalized */
     int n_layers, n_edges;
     int n_stages, micro_batches;
     int *stage;                               /* a layer */
     int rank[GHP_MAX_STAGES];                 /* whose program stands for a stage's */
-    double speed[GHP_MAX_STAGES];             /* of that worker; struct ghp_seat */
-    struct ghp_extent extent[GHP_MAX_STAGES]; /* of a stage: its workers, one micro-batch */
+    double speed[GHP_MAX_STAGES];             /* of that worker; struct ghp_placement */
+    struct ghp_problem problem[GHP_MAX_STAGES]; /* of a stage: its workers, one micro-batch */
     struct ghp_route route[GHP_MAX_STAGES];
-    int n_hops;
-    struct ghp_hop *hop;
-    int *hop_of;                     /* an edge: its hop, -1: none */
-    struct ghp_hop_price *hop_price; /* flat */
-    int first_middle; /* a stage's middle is slot first_middle + stage; -1: there are none */
+    int n_p2p_transfers;
+    struct ghp_p2p_transfer *p2p_transfer;
+    int *p2p_transfer_of;                     /* an edge: its p2p transfer, -1: none */
+    struct ghp_p2p_transfer_cost *p2p_transfer_cost; /* flat */
+    int first_steady; /* a stage's steady phase is slot first_steady + stage; -1: there are none */
     const struct ghp_edge *edges;  /* of the model; ascending by consumer */
     int *n_choices;                /* a layer */
     int *first_choice;             /* n_layers + 1 */
     int *first_pair;               /* n_edges + 1 */
     struct ghp_split *choices;     /* flat */
-    struct ghp_layer_price *layer; /* flat */
-    struct ghp_edge_price *edge;   /* flat */
+    struct ghp_layer_cost *layer; /* flat */
+    struct ghp_edge_cost *edge;   /* flat */
     double *metric_s;              /* a choice of the last layer: the metrics' reduction */
     double *most_reduce_s;         /* a layer: the longest of its choices' reductions */
-    bool alone; /* each layer's reduction is priced alone; false: as a share of a bucket */
+    bool alone; /* each layer's reduction is costed alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
     int *wait_slot;  /* an item: where the step's next round waits for it */
     int *ready_slot; /* an item: the last slot before it may start */
@@ -106,18 +106,18 @@ struct ghp_instance {
     struct ghp_spans edge_spans;  /* flat pair */
 };
 
-/* Prices all pieces.
+/* Costs all pieces.
  *
- * how       model, extent, element bytes; bucket_bytes 0 prices each layer's reduction alone; > 0 prices it as a
+ * how       model, problem, element bytes; bucket_bytes 0 costs each layer's reduction alone; > 0 costs it as a
  *           share of the cheapest bucket that could hold it, which no program undercuts
- * degrees   only splits whose degree divides this are offered (N: all); with stages those that the stage takes
- * profile   sealed; borrowed with `how` until release
+ * tp_sizes  only splits whose TP size divides this are offered (N: all); with stages those that the stage takes
+ * profile   finalized; borrowed with `how` until release
  * instance  filled on success, zeroed on failure
  *
- * Returns   GHP_OK; GHP_ERR_MISSING (no price for a piece: the message names it); GHP_ERR_INPUT; GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_MISSING (no cost for a piece: the message names it); GHP_ERR_INPUT; GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
-                                  int degrees, struct ghp_instance *instance);
+                                  int tp_sizes, struct ghp_instance *instance);
 void ghp_instance_release(struct ghp_instance *instance);
 
 /* The splits of a plan, given as one choice a layer, and back (-1 where the instance has no such choice). */

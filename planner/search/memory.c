@@ -38,7 +38,7 @@ static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int firs
 
 static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
 {
-    return ghp_layout_samples(layout, m->in->extent[m->stage]) *
+    return ghp_layout_samples(layout, m->in->problem[m->stage]) *
            ghp_layout_channels(layout, shape.c) * shape.h * shape.w * m->in->how->element_bytes;
 }
 
@@ -60,7 +60,7 @@ static struct stretch stretch_of(const struct maker *m)
                                 ghp_point_backward(m->model, route->first_layer) + first->n_inputs};
 }
 
-static enum ghp_status put_between(struct ghp_spans *spans, int64_t bytes, int first, int last,
+static enum ghp_status put_launch_overhead(struct ghp_spans *spans, int64_t bytes, int first, int last,
                                    int least, int most)
 {
     return put_span(spans, bytes, first > least ? first : least, last < most ? last : most);
@@ -78,8 +78,8 @@ static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_
     if (m->in->n_stages == 1) return put_span(spans, bytes, first, last);
     s = stretch_of(m);
     kept = first <= s.forward_end && last >= s.backward;
-    GHP_TRY(put_between(spans, bytes, first, last, s.forward, s.forward_end));
-    GHP_TRY(put_between(spans, bytes, first, last, s.backward, s.backward_end));
+    GHP_TRY(put_launch_overhead(spans, bytes, first, last, s.forward, s.forward_end));
+    GHP_TRY(put_launch_overhead(spans, bytes, first, last, s.backward, s.backward_end));
     if (!kept || others < 1) return GHP_OK;
     GHP_TRY(put_span(spans, others * ghp_align(bytes), s.forward, s.forward_end));
     return put_span(spans, others * ghp_align(bytes), s.backward, s.backward_end);
@@ -169,7 +169,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
-                            (ghp_layer_drifts(layer) ? 2 : 1) * layer->n_states *
+                            (ghp_layer_has_stats_delta(layer) ? 2 : 1) * layer->n_states *
                                 ghp_align(local->c * bytes)));
     if (v == m->in->route[m->stage].first_layer)
         GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
@@ -193,9 +193,9 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
 /* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
 static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 {
-    struct ghp_ranks ranks = ghp_ranks_replica(0, split.degree, m->in->how->extent.workers);
+    struct ghp_ranks ranks = ghp_ranks_replica(0, split.tp_size, m->in->how->problem.workers);
 
-    if (m->in->n_stages > 1) ranks.count = m->in->how->extent.workers; /* of all stages */
+    if (m->in->n_stages > 1) ranks.count = m->in->how->problem.workers; /* of all stages */
 
     for (int k = 0; k < m->piece.n_instrs; ++k)
         if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
@@ -209,12 +209,12 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_split split = m->in->choices[flat];
-    struct ghp_local local = ghp_local_of(m->model, v, split, m->in->extent[m->stage]);
+    struct ghp_local local = ghp_local_of(m->model, v, split, m->in->problem[m->stage]);
     struct ghp_spans *spans = &m->in->layer_spans;
     int forward = ghp_point_forward(m->model, v), backward = ghp_point_backward(m->model, v), lives;
 
     GHP_TRY(persistent_spans(m, v, &local));
-    if (layer->op == GHP_OP_INPUT && m->in->how->samples_ahead)
+    if (layer->op == GHP_OP_INPUT && m->in->how->prefetch)
         GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
@@ -236,7 +236,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     if (v == m->in->n_layers - 1)
         GHP_TRY(
             add_span(m, spans,
-                     ghp_layout_samples(ghp_split_layouts(split).x, m->in->extent[m->stage]) *
+                     ghp_layout_samples(ghp_split_layouts(split).x, m->in->problem[m->stage]) *
                          (int64_t)sizeof(int32_t),
                      m->in->n_stages > 1 ? stretch_of(m).forward : ghp_point_forward(m->model, 0),
                      m->facts[v].saved_later ? backward : forward));
@@ -245,7 +245,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 
 /* ---- edges ---- */
 
-/* Buffers of the steps of one layout change: what each receives through, and what is between two steps. */
+/* Buffers of the steps of one reshard: what each receives through, and what is between two steps. */
 static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last,
                                   struct ghp_spans *spans)
 {
@@ -294,7 +294,7 @@ static bool takes_over(const struct maker *m, int e)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
 
-    return ghp_lower_hands_on(m->in->how, edge->to, edge->slot);
+    return ghp_lower_gradient_alias(m->in->how, edge->to, edge->slot);
 }
 
 /* The last point at which a gradient is read that does not change its layout. */
@@ -343,8 +343,8 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
 }
 
 /* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives. Images
- * of several readers, layout changes and buffers on the way are left out: a bound from below. */
-static enum ghp_status hop_spans(struct maker *m, int e, int from_flat, int to_flat)
+ * of several readers, reshards and buffers on the way are left out: a bound from below. */
+static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat, int to_flat)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
     struct ghp_shape shape = m->model->layers[edge->from].out;
@@ -354,7 +354,7 @@ static enum ghp_status hop_spans(struct maker *m, int e, int from_flat, int to_f
                                               : ghp_point_forward(m->model, edge->to) - 1;
     struct ghp_spans *spans = &m->in->edge_spans;
 
-    if (ghp_image_readers(m->model, m->in->how->staging, edge->from, m->stage, &carrier) != 1)
+    if (ghp_remote_activation_readers(m->model, m->in->how->staging, edge->from, m->stage, &carrier) != 1)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
     if (!m->facts[edge->from].wanted || m->model->layers[edge->from].op == GHP_OP_INPUT)
@@ -375,7 +375,7 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
     m->piece.n_instrs = 0;
     m->stage = m->in->stage[m->model->edges[e].to];
     if (m->in->stage[m->model->edges[e].from] != m->stage)
-        return hop_spans(m, e, from_flat, to_flat);
+        return p2p_transfer_spans(m, e, from_flat, to_flat);
     GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat],
                            m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) {

@@ -2,10 +2,10 @@
  *
  * A mirror of the lifetimes that core/program/buffer_assignment gives: weights, gradients and momentum always; activations from
  * their forward point to their last reader; gradients from their maker to their reader; scratch at its own point.
- * In-place operations hand a buffer on, so each part of its life is charged to the piece that decides it.
+ * In-place operations hand a buffer on, so each part of its life is attributed to the piece that decides it.
  *
  * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
- * how long a tensor lives, only the one that could keep it longest is charged.  Beside the sum stands the one receive
+ * how long a tensor lives, only the one that could keep it longest is counted.  Beside the sum stands the one receive
  * segment of the communication stream, the largest that any layer of the plan asks for.
  *
  * Tested  tests/planner/search/test_memory.c (against ghp_program_live) */

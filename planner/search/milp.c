@@ -1,11 +1,11 @@
-/* planner/search/milp.c - the program of milp.h, built once, with rows added as solutions break them.
+/* planner/search/milp.c - the program of milp.h, built once, with constraints added as solutions break them.
  *
  *     minimise t
  *     sum of s over a layer's choices = 1
  *     sum of pairs with one choice at one end = that choice        both ends of every edge
- *     t >= sum of charge * s + sum of charge * pair                every time row met so far
- *     sum of bytes * s + sum of bytes * pair <= limit              every memory row met so far
- *     sum of s over one plan <= layers - 1                         every plan judged
+ *     t >= sum of coefficient * s + sum of coefficient * pair                every time constraint met so far
+ *     sum of bytes * s + sum of bytes * pair <= limit              every memory constraint met so far
+ *     sum of s over one plan <= layers - 1                         every plan evaluated
  *     t <= best true value found                                   so "no solution" is the proof */
 #include "planner/search/milp.h"
 
@@ -21,14 +21,14 @@
 struct milp {
     const struct ghp_branch_job *job;
     struct ghp_branch_result *result;
-    struct ghp_charges charges;
-    struct ghp_frontier lists; /* active choices, and the cost arrays that rows are written from */
+    struct ghp_coefficients coefficients;
+    struct ghp_frontier lists; /* active choices, and the cost arrays that constraints are written from */
     struct ghp_weights weights;
-    struct ghp_load load;
+    struct ghp_accumulated_cost accumulated;
     glp_prob *lp;
     int *node_column; /* first_choice[v] + k: column of the k-th choice in play */
     int *pair_column; /* first_pair[e] + a * n_active + b; 0: not in play */
-    int *index;       /* scratch of one row */
+    int *index;       /* scratch of one constraint */
     double *entry;
     int *choice;
     double unit; /* seconds or bytes that are 1 in the program */
@@ -51,7 +51,7 @@ static int add_binary(struct milp *m)
     return c;
 }
 
-static void add_row(struct milp *m, int kind, double low, double high, int n)
+static void add_constraint(struct milp *m, int kind, double low, double high, int n)
 {
     int r = glp_add_rows(m->lp, 1);
 
@@ -68,7 +68,7 @@ static void add_layer(struct milp *m, int v)
         m->index[k + 1] = m->node_column[in->first_choice[v] + k] = add_binary(m);
         m->entry[k + 1] = 1;
     }
-    add_row(m, GLP_FX, 1, 1, n);
+    add_constraint(m, GLP_FX, 1, 1, n);
 }
 
 /* Pairs of an edge that share choice k at one end sum to that choice. */
@@ -87,7 +87,7 @@ static void tie_end(struct milp *m, int e, bool from_end, int k)
         m->index[++n] = column;
         m->entry[n] = 1;
     }
-    add_row(m, GLP_FX, 0, 0, n);
+    add_constraint(m, GLP_FX, 0, 0, n);
 }
 
 static void add_edge(struct milp *m, int e)
@@ -112,40 +112,40 @@ static void add_edge(struct milp *m, int e)
         tie_end(m, e, false, b);
 }
 
-static void append_charge(struct milp *m, int column, double charge, double sign, double unit,
+static void append_coefficient(struct milp *m, int column, double coefficient, double sign, double unit,
                           int *n)
 {
-    if (column == 0 || charge == 0) return;
+    if (column == 0 || coefficient == 0) return;
     m->index[++*n] = column;
-    m->entry[*n] = sign * charge / unit;
+    m->entry[*n] = sign * coefficient / unit;
 }
 
-/* Writes a row of the instance as a row of the program. */
-static void add_instance_row(struct milp *m, const struct ghp_row *row)
+/* Writes a constraint of the instance as a constraint of the program. */
+static void add_instance_constraint(struct milp *m, const struct ghp_constraint *constraint)
 {
     const struct ghp_instance *in = m->job->in;
-    const bool limits = row->variant < 0 && !m->job->goal.bytes;
+    const bool limits = constraint->variant < 0 && !m->job->goal.bytes;
     const double unit = limits ? limit_of(m) : m->unit, one = 1;
     int n = 0;
 
-    ghp_weights_set(in, &m->charges, row, &one, 1, &m->weights);
-    ghp_weights_charge(&m->weights, m->job->domain, &m->lists);
+    ghp_weights_set(in, &m->coefficients, constraint, &one, 1, &m->weights);
+    ghp_weights_to_frontier(&m->weights, m->job->domain, &m->lists);
     if (!limits) {
         m->index[++n] = 1;
         m->entry[n] = -1;
     }
     for (int v = 0; v < in->n_layers; ++v)
         for (int k = 0; k < m->lists.n_active[v]; ++k)
-            append_charge(m, m->node_column[in->first_choice[v] + k],
+            append_coefficient(m, m->node_column[in->first_choice[v] + k],
                           m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
     for (int e = 0; e < in->n_edges; ++e) {
         int pairs = m->lists.n_active[in->edges[e].from] * m->lists.n_active[in->edges[e].to];
 
         for (int k = 0; k < pairs; ++k)
-            append_charge(m, m->pair_column[in->first_pair[e] + k],
+            append_coefficient(m, m->pair_column[in->first_pair[e] + k],
                           m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
     }
-    add_row(m, GLP_UP, 0, limits ? 1 : 0, n);
+    add_constraint(m, GLP_UP, 0, limits ? 1 : 0, n);
 }
 
 static void forbid_plan(struct milp *m, const int *choice)
@@ -159,7 +159,7 @@ static void forbid_plan(struct milp *m, const int *choice)
             m->index[++n] = m->node_column[in->first_choice[v] + k];
             m->entry[n] = 1;
         }
-    add_row(m, GLP_UP, 0, in->n_layers - 1, n);
+    add_constraint(m, GLP_UP, 0, in->n_layers - 1, n);
 }
 
 static enum ghp_status build(struct milp *m)
@@ -169,12 +169,12 @@ static enum ghp_status build(struct milp *m)
            pairs = (size_t)in->first_pair[in->n_edges];
     bool fits;
 
-    m->charges = ghp_instance_charges(in);
+    m->coefficients = ghp_instance_coefficients(in);
     m->unit = m->job->goal.scale;
     GHP_TRY(ghp_frontier_open(in, &m->lists));
     GHP_TRY(ghp_frontier_set(&m->lists, m->job->domain, &fits)); /* only its lists are used */
     GHP_TRY(ghp_weights_init(in, &m->weights));
-    GHP_TRY(ghp_load_init(in, &m->load));
+    GHP_TRY(ghp_accumulated_cost_init(in, &m->accumulated));
     m->node_column = ghp_alloc(choices, sizeof *m->node_column);
     m->pair_column = ghp_alloc(pairs, sizeof *m->pair_column);
     m->index = ghp_alloc(choices + pairs + 2, sizeof *m->index);
@@ -202,25 +202,25 @@ static double cutoff_of(const struct milp *m)
     return m->result->value / m->unit * (1 - fmax(GHP_BRANCH_SAME, m->job->limits.gap));
 }
 
-/* Adds the rows that the plan in m->choice (and m->load) is longest on, and those limits that it breaks. */
-static double add_its_rows(struct milp *m, bool *fits)
+/* Adds the constraints that the plan in m->choice (and m->load) is longest on, and those limits that it breaks. */
+static double add_its_constraints(struct milp *m, bool *fits)
 {
     const struct ghp_instance *in = m->job->in;
-    struct ghp_row row;
+    struct ghp_constraint constraint;
     double longest = 0;
 
     *fits = true;
     if (m->job->goal.bytes) {
-        longest = ghp_row_fullest(in, &m->load, &row);
-        add_instance_row(m, &row);
+        longest = ghp_constraint_fullest(in, &m->accumulated, &constraint);
+        add_instance_constraint(m, &constraint);
         return longest;
     }
-    for (int v = 0; v < m->charges.n; ++v) {
-        longest = fmax(longest, ghp_row_longest(in, &m->charges, v, &m->load, &row));
-        add_instance_row(m, &row);
+    for (int v = 0; v < m->coefficients.n; ++v) {
+        longest = fmax(longest, ghp_constraint_longest(in, &m->coefficients, v, &m->accumulated, &constraint));
+        add_instance_constraint(m, &constraint);
     }
-    if (limit_of(m) > 0 && ghp_row_fullest(in, &m->load, &row) > limit_of(m)) {
-        add_instance_row(m, &row);
+    if (limit_of(m) > 0 && ghp_constraint_fullest(in, &m->accumulated, &constraint) > limit_of(m)) {
+        add_instance_constraint(m, &constraint);
         *fits = false;
     }
     return longest;
@@ -306,20 +306,20 @@ static void read_solution(struct milp *m)
     }
 }
 
-static enum ghp_status judge(struct milp *m, const int *choice)
+static enum ghp_status evaluate(struct milp *m, const int *choice)
 {
     struct ghp_branch_result *r = m->result;
     double value;
 
     ++r->plans;
-    GHP_TRY(m->job->truth.judge(m->job->truth.context, choice, &value));
+    GHP_TRY(m->job->objective.evaluate(m->job->objective.context, choice, &value));
     if (!(value < r->value)) return GHP_OK;
     r->value = value;
     memcpy(r->choice, choice, (size_t)m->job->in->n_layers * sizeof *choice);
     return GHP_OK;
 }
 
-static enum ghp_status judge_starts(struct milp *m)
+static enum ghp_status evaluate_starts(struct milp *m)
 {
     const struct ghp_instance *in = m->job->in;
     bool fits;
@@ -328,14 +328,14 @@ static enum ghp_status judge_starts(struct milp *m)
         const int *choice = m->job->start + (size_t)p * (size_t)in->n_layers;
 
         if (!ghp_domain_has(m->job->domain, choice)) continue;
-        GHP_TRY(judge(m, choice));
-        ghp_load_set(in, choice, &m->load);
-        add_its_rows(m, &fits);
+        GHP_TRY(evaluate(m, choice));
+        ghp_accumulated_cost_set(in, choice, &m->accumulated);
+        add_its_constraints(m, &fits);
     }
     return GHP_OK;
 }
 
-/* Solves, judges and forbids until nothing better is left. */
+/* Solves, evaluates and forbids until nothing better is left. */
 static enum ghp_status enumerate(struct milp *m)
 {
     struct ghp_branch_result *r = m->result;
@@ -343,21 +343,21 @@ static enum ghp_status enumerate(struct milp *m)
     double t = 0, bound = 0;
     bool fits;
 
-    r->closed = false;
+    r->proven = false;
     for (;;) {
         GHP_TRY(solve(m, &outcome, &t));
         if (outcome != SOLVED || (r->value < INFINITY && t >= cutoff_of(m))) break;
         bound = fmax(bound, t);
         read_solution(m);
-        ghp_load_set(m->job->in, m->choice, &m->load);
-        double value = add_its_rows(m, &fits) / m->unit;
-        if (fits && value < cutoff_of(m)) GHP_TRY(judge(m, m->choice));
+        ghp_accumulated_cost_set(m->job->in, m->choice, &m->accumulated);
+        double value = add_its_constraints(m, &fits) / m->unit;
+        if (fits && value < cutoff_of(m)) GHP_TRY(evaluate(m, m->choice));
         if (fits && value <= t * (1 + 1e-7)) forbid_plan(m, m->choice);
         if (!fits || r->value < INFINITY) continue;
         forbid_plan(m, m->choice); /* its live bytes fit, but its placement does not */
     }
-    r->closed = outcome != OUT_OF_TIME;
-    r->bound = !r->closed               ? bound * m->unit
+    r->proven = outcome != OUT_OF_TIME;
+    r->bound = !r->proven               ? bound * m->unit
                : m->job->limits.gap > 0 ? cutoff_of(m) * m->unit
                                         : r->value;
     return GHP_OK;
@@ -375,13 +375,13 @@ enum ghp_status ghp_milp_run(const struct ghp_branch_job *job, struct ghp_branch
     }
     result->wide = false;
     GHP_TRY_GOTO(status, build(&m), done);
-    GHP_TRY_GOTO(status, judge_starts(&m), done);
+    GHP_TRY_GOTO(status, evaluate_starts(&m), done);
     GHP_TRY_GOTO(status, enumerate(&m), done);
 done:
     if (m.lp != NULL) glp_delete_prob(m.lp);
     ghp_frontier_close(&m.lists);
     ghp_weights_release(&m.weights);
-    ghp_load_release(&m.load);
+    ghp_accumulated_cost_release(&m.accumulated);
     free(m.node_column);
     free(m.pair_column);
     free(m.index);

@@ -1,4 +1,4 @@
-/* planner/search/search.c - truth, the order of searches, and ties. */
+/* planner/search/search.c - objective, the order of searches, and ties. */
 #include "planner/search/search.h"
 
 #include "planner/search/memory.h"
@@ -13,7 +13,7 @@
 static const double free_share = 0.4;  /* of the time, for the search without the limit */
 static const double least_share = 0.1; /* of the time then left, for the least memory */
 
-/* ---- truth ---- */
+/* ---- objective ---- */
 
 /* The period of all stages together. */
 static enum ghp_status step_of(const struct ghp_programs *programs,
@@ -28,7 +28,7 @@ static enum ghp_status step_of(const struct ghp_programs *programs,
     return GHP_OK;
 }
 
-enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
+enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
                                  int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
 {
     struct ghp_lowering how = *instance->how;
@@ -57,20 +57,20 @@ int ghp_search_split_layers(const struct ghp_instance *instance, const int *choi
     return n;
 }
 
-struct judge {
+struct evaluate {
     const struct ghp_search_job *job;
     struct ghp_search_result *result;
     bool bytes;     /* the objective is memory */
     bool unlimited; /* plans above the limit count too */
 };
 
-static bool same_choice(const struct judge *j, const int *a, const int *b)
+static bool same_choice(const struct evaluate *j, const int *a, const int *b)
 {
     return memcmp(a, b, (size_t)j->job->instance->n_layers * sizeof *a) == 0;
 }
 
 /* Keeps the plan among the best, in order. */
-static enum ghp_status keep(struct judge *j, const int *choice, double step_s, int64_t peak_bytes)
+static enum ghp_status keep(struct evaluate *j, const int *choice, double step_s, int64_t peak_bytes)
 {
     struct ghp_search_result *r = j->result;
     size_t bytes = (size_t)j->job->instance->n_layers * sizeof *choice;
@@ -94,13 +94,13 @@ static enum ghp_status keep(struct judge *j, const int *choice, double step_s, i
     return GHP_OK;
 }
 
-static enum ghp_status judge_plan(void *context, const int *choice, double *value)
+static enum ghp_status evaluate_plan(void *context, const int *choice, double *value)
 {
-    struct judge *j = context;
+    struct evaluate *j = context;
     int64_t limit = j->job->limit_bytes, peak = 0;
     double step_s = 0;
 
-    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
+    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
                              &peak));
     *value = j->bytes                                     ? (double)peak
              : !j->unlimited && limit > 0 && peak > limit ? INFINITY
@@ -126,20 +126,20 @@ static void first_plan(const struct ghp_domain *domain, int *choice)
 static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp_domain *domain,
                                  struct ghp_goal *goal)
 {
-    struct ghp_charges charges = ghp_instance_charges(in);
-    struct ghp_load load = {0};
-    struct ghp_row row;
+    struct ghp_coefficients coefficients = ghp_instance_coefficients(in);
+    struct ghp_accumulated_cost accumulated = {0};
+    struct ghp_constraint constraint;
     int *choice = ghp_alloc((size_t)in->n_layers, sizeof *choice);
-    enum ghp_status status = choice == NULL ? GHP_NO_MEMORY() : ghp_load_init(in, &load);
+    enum ghp_status status = choice == NULL ? GHP_NO_MEMORY() : ghp_accumulated_cost_init(in, &accumulated);
 
     if (status == GHP_OK) {
         first_plan(domain, choice);
-        ghp_load_set(in, choice, &load);
+        ghp_accumulated_cost_set(in, choice, &accumulated);
         goal->scale =
-            goal->bytes ? ghp_row_fullest(in, &load, &row) : ghp_row_step_s(in, &charges, &load);
+            goal->bytes ? ghp_constraint_fullest(in, &accumulated, &constraint) : ghp_constraint_step_s(in, &coefficients, &accumulated);
         if (!(goal->scale > 0)) goal->scale = 1; /* everything is free */
     }
-    ghp_load_release(&load);
+    ghp_accumulated_cost_release(&accumulated);
     free(choice);
     return status;
 }
@@ -153,7 +153,7 @@ static enum ghp_status run(const struct ghp_branch_job *job, enum ghp_solver sol
 }
 
 /* Searches with one goal, from the job's starts and the plans kept so far. */
-static enum ghp_status search_once(struct judge *j, struct ghp_goal goal,
+static enum ghp_status search_once(struct evaluate *j, struct ghp_goal goal,
                                    struct ghp_branch_limits limits, struct ghp_branch_result *r)
 {
     const struct ghp_search_job *job = j->job;
@@ -162,7 +162,7 @@ static enum ghp_status search_once(struct judge *j, struct ghp_goal goal,
     struct ghp_branch_job b = {.in = job->instance,
                                .domain = job->domain,
                                .start = start,
-                               .truth = {.judge = judge_plan, .context = j},
+                               .objective = {.evaluate = evaluate_plan, .context = j},
                                .limits = limits};
     enum ghp_status status;
 
@@ -191,12 +191,12 @@ static enum ghp_status search_once(struct judge *j, struct ghp_goal goal,
 
 /* ---- ties ---- */
 
-static int degree_of(const struct ghp_instance *in, const int *choice)
+static int tp_size_of(const struct ghp_instance *in, const int *choice)
 {
-    int k = 1; /* degrees divide N, so their least common multiple does */
+    int k = 1; /* TP sizes divide N, so their least common multiple does */
 
     for (int v = 0; v < in->n_layers; ++v) {
-        int d = in->choices[in->first_choice[v] + choice[v]].degree;
+        int d = in->choices[in->first_choice[v] + choice[v]].tp_size;
 
         k = k / (int)ghp_gcd(k, d) * d;
     }
@@ -204,12 +204,12 @@ static int degree_of(const struct ghp_instance *in, const int *choice)
 }
 
 /* The equal plan with the most groups: for each smaller group size, whether some plan of it is as fast. */
-static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *goal,
+static enum ghp_status fewest_members(struct evaluate *j, const struct ghp_goal *goal,
                                       struct ghp_branch_result *best)
 {
     const struct ghp_search_job *job = j->job;
     const double same = best->value * (1 + GHP_BRANCH_SAME);
-    int now = degree_of(job->instance, best->choice);
+    int now = tp_size_of(job->instance, best->choice);
     struct ghp_domain domain = {0};
     enum ghp_status status = GHP_OK;
 
@@ -218,12 +218,12 @@ static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *go
         struct ghp_branch_job b = {.in = job->instance,
                                    .goal = *goal,
                                    .domain = &domain,
-                                   .truth = {.judge = judge_plan, .context = j},
+                                   .objective = {.evaluate = evaluate_plan, .context = j},
                                    .limits = {.deadline_s = job->deadline_s, .enough = same}};
 
         if (now % k != 0) continue;
         GHP_TRY(ghp_domain_copy(job->domain, &domain));
-        ghp_domain_limit_degree(&domain, k);
+        ghp_domain_limit_tp_size(&domain, k);
         r.choice = ghp_alloc((size_t)job->instance->n_layers, sizeof *r.choice);
         r.value = same * (1 + 1e-12);
         for (int v = 0; v < job->instance->n_layers; ++v)
@@ -241,13 +241,13 @@ static enum ghp_status fewest_members(struct judge *j, const struct ghp_goal *go
 }
 
 /* Sets runs of layers to data where the plan stays as fast: long runs first. */
-static enum ghp_status fewest_splits(struct judge *j, double step_s, int *choice)
+static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *choice)
 {
     const struct ghp_instance *in = j->job->instance;
-    struct ghp_charges charges = ghp_instance_charges(in);
-    struct ghp_load load;
+    struct ghp_coefficients coefficients = ghp_instance_coefficients(in);
+    struct ghp_accumulated_cost accumulated;
     int *trial = ghp_alloc((size_t)in->n_layers, sizeof *trial);
-    enum ghp_status status = ghp_load_init(in, &load);
+    enum ghp_status status = ghp_accumulated_cost_init(in, &accumulated);
 
     if (trial == NULL) status = GHP_NO_MEMORY();
     for (int length = 8; length > 0 && status == GHP_OK; length /= 2)
@@ -259,18 +259,18 @@ static enum ghp_status fewest_splits(struct judge *j, double step_s, int *choice
                 trial[k] = 0; /* data comes first */
             if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
             if (!ghp_domain_has(j->job->domain, trial)) continue;
-            ghp_load_set(in, trial, &load);
-            if (ghp_row_step_s(in, &charges, &load) > step_s * (1 + GHP_BRANCH_SAME)) continue;
-            status = judge_plan(j, trial, &value);
+            ghp_accumulated_cost_set(in, trial, &accumulated);
+            if (ghp_constraint_step_s(in, &coefficients, &accumulated) > step_s * (1 + GHP_BRANCH_SAME)) continue;
+            status = evaluate_plan(j, trial, &value);
             if (status == GHP_OK && value <= step_s * (1 + GHP_BRANCH_SAME))
                 memcpy(choice, trial, (size_t)in->n_layers * sizeof *trial);
         }
-    ghp_load_release(&load);
+    ghp_accumulated_cost_release(&accumulated);
     free(trial);
     return status;
 }
 
-static enum ghp_status settle_ties(struct judge *j, const struct ghp_goal *goal,
+static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goal,
                                    struct ghp_branch_result *best)
 {
     double step_s = best->value;
@@ -282,13 +282,13 @@ static enum ghp_status settle_ties(struct judge *j, const struct ghp_goal *goal,
 /* ---- the whole ---- */
 
 /* Puts the winner first among the kept plans. */
-static enum ghp_status place_winner(struct judge *j, const int *choice)
+static enum ghp_status place_winner(struct evaluate *j, const int *choice)
 {
     struct ghp_search_result *r = j->result;
     double step_s;
     int64_t peak;
 
-    GHP_TRY(ghp_search_judge(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
+    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
                              &peak));
     for (int k = 0; k < r->n_kept; ++k) {
         struct ghp_search_plan plan = r->kept[k];
@@ -314,30 +314,30 @@ static enum ghp_status place_winner(struct judge *j, const int *choice)
 }
 
 /* Whether the search has a plan of its own. */
-static bool is_found(const struct judge *j, const struct ghp_branch_result *best)
+static bool is_found(const struct evaluate *j, const struct ghp_branch_result *best)
 {
     return best->value < (j->job->cutoff_s > 0 ? j->job->cutoff_s : INFINITY);
 }
 
-static enum ghp_status conclude(struct judge *j, const struct ghp_goal *goal,
+static enum ghp_status conclude(struct evaluate *j, const struct ghp_goal *goal,
                                 struct ghp_branch_result *best)
 {
     struct ghp_search_result *r = j->result;
 
     r->feasible = is_found(j, best);
-    r->closed = best->closed;
+    r->proven = best->proven;
     r->bound_s = best->bound;
     if (!r->feasible) return GHP_OK;
-    if (best->closed && j->job->canonical && !(j->job->gap > 0))
-        GHP_TRY(settle_ties(j, goal, best));
+    if (best->proven && j->job->canonical && !(j->job->gap > 0))
+        GHP_TRY(break_ties(j, goal, best));
     GHP_TRY(place_winner(j, best->choice));
-    if (r->closed && !(j->job->gap > 0)) r->bound_s = r->kept[0].step_s;
+    if (r->proven && !(j->job->gap > 0)) r->bound_s = r->kept[0].step_s;
     return GHP_OK;
 }
 
 /* A plan that fits, or the least memory of any: for a share of the time where the live bytes alone rule the limit out,
  * since how well a plan's buffers can be placed has no bound as sharp; else for as long as it takes. */
-static enum ghp_status search_least(struct judge *j, struct ghp_branch_result *least)
+static enum ghp_status search_least(struct evaluate *j, struct ghp_branch_result *least)
 {
     const struct ghp_goal bytes = {.bytes = true};
     const double limit = (double)j->job->limit_bytes, now_s = ghp_now_s();
@@ -348,14 +348,14 @@ static enum ghp_status search_least(struct judge *j, struct ghp_branch_result *l
     j->bytes = true;
     status = search_once(j, bytes, limits, least);
     limits.deadline_s = j->job->deadline_s;
-    if (status == GHP_OK && least->value > limit && !least->closed && least->bound <= limit)
+    if (status == GHP_OK && least->value > limit && !least->proven && least->bound <= limit)
         status = search_once(j, bytes, limits, least);
     j->bytes = false;
     return status;
 }
 
 /* The search with a limit that the fastest plan breaks. */
-static enum ghp_status search_limited(struct judge *j)
+static enum ghp_status search_limited(struct evaluate *j)
 {
     const struct ghp_goal time = {.limit_bytes = (double)j->job->limit_bytes};
     const struct ghp_branch_limits limits = {
@@ -368,9 +368,9 @@ static enum ghp_status search_limited(struct judge *j)
     GHP_TRY_GOTO(status, search_least(j, &least), done);
     if (least.value > (double)j->job->limit_bytes) {
         r->least_bytes = (int64_t)least.value;
-        r->least_proven = least.closed;
+        r->least_proven = least.proven;
         r->bound_s = INFINITY;
-        r->closed = least.closed || least.bound > (double)j->job->limit_bytes;
+        r->proven = least.proven || least.bound > (double)j->job->limit_bytes;
         goto done;
     }
     GHP_TRY_GOTO(status, search_once(j, time, limits, &best), done);
@@ -383,7 +383,7 @@ done:
 
 enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_search_result *result)
 {
-    struct judge j = {.job = job, .result = result, .unlimited = true};
+    struct evaluate j = {.job = job, .result = result, .unlimited = true};
     struct ghp_branch_result best = {0};
     const struct ghp_goal goal = {0};
     const double began_s = ghp_now_s(), share = job->limit_bytes > 0 ? free_share : 1;
@@ -398,7 +398,7 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
     if (is_found(&j, &best))
         GHP_TRY_GOTO(status,
-                     ghp_search_judge(job->instance, best.choice, job->instance->how->bucket_bytes,
+                     ghp_search_evaluate(job->instance, best.choice, job->instance->how->bucket_bytes,
                                       NULL, &peak),
                      done);
     j.unlimited = false;

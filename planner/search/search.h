@@ -1,8 +1,8 @@
 /* planner/search/search.h - finds the fastest plan of a domain that fits the memory, and says what is proven.
  *
- * Judges by the truth: a plan's program is lowered, placed and simulated.  Branch and bound closes the search where
+ * Evaluates the objective: a plan's program is lowered, placed and simulated.  Branch and bound closes the search where
  * the model's frontier is narrow enough for tables (all networks of models/); else GLPK's branch and cut does
- * (planner/search/milp.h), with no-good rows until its bound reaches the best simulated plan.
+ * (planner/search/milp.h), with no-good constraints until its bound reaches the best simulated plan.
  * Memory: first without the limit; only if that plan does not fit, the least memory of any plan, and then the search
  * with the limit.
  *
@@ -39,9 +39,9 @@ struct ghp_search_result {
     bool feasible;
     int n_kept; /* best plans met, the winner first */
     struct ghp_search_plan kept[GHP_SEARCH_KEPT];
-    double bound_s; /* no plan is faster; the winner's step where `closed` and no gap was allowed */
-    bool closed;
-    int64_t least_bytes; /* infeasible (proven where `closed`): the least arena found */
+    double bound_s; /* no plan is faster; the winner's step where `proven` and no gap was allowed */
+    bool proven;
+    int64_t least_bytes; /* infeasible (proven where `proven`): the least arena found */
     bool least_proven;   /* no plan needs less */
     int64_t plans, nodes;
     double seconds;
@@ -51,10 +51,10 @@ struct ghp_search_result {
 enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_search_result *result);
 void ghp_search_release(struct ghp_search_result *result);
 
-/* The truth about one plan, by a bucket size.
+/* The objective about one plan, by a bucket size.
  *
  * step_s, peak_bytes   may be NULL */
-enum ghp_status ghp_search_judge(const struct ghp_instance *instance, const int *choice,
+enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
                                  int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
 
 /* Layers that are not split by data. */

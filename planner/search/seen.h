@@ -1,4 +1,4 @@
-/* planner/search/seen.h - the plans that a search has judged, so that each is judged once.
+/* planner/search/seen.h - the plans that a search has evaluated, so that each is evaluated once.
  *
  * Plans are compared choice by choice: a hash only says where to look. A plan that was taken for another one would go
  * unjudged, and a search that calls its result optimal would not have looked at all.

@@ -118,7 +118,7 @@ static const char *between(int least, int most, char *text, size_t n)
     return text;
 }
 
-/* What there is to say: counts, degrees, and the names of up to two runs of layers that are split. */
+/* What there is to say: counts, TP sizes, and the names of up to two runs of layers that are split. */
 struct kind {
     int weighted, split, runs, least, most, others;
     const char *first[2], *last[2];
@@ -136,13 +136,13 @@ static struct kind kind_of(const struct ghp_plan *plan)
         }
         ++kind.weighted;
         if (is_split(plan, v)) {
-            int degree = plan->splits[v].degree;
+            int tp_size = plan->splits[v].tp_size;
 
             kind.runs += !inside;
             if (!inside && kind.runs <= 2) kind.first[kind.runs - 1] = plan->model.layers[v].name;
             if (kind.runs <= 2) kind.last[kind.runs - 1] = plan->model.layers[v].name;
-            kind.least = kind.split == 0 || degree < kind.least ? degree : kind.least;
-            kind.most = degree > kind.most ? degree : kind.most;
+            kind.least = kind.split == 0 || tp_size < kind.least ? tp_size : kind.least;
+            kind.most = tp_size > kind.most ? tp_size : kind.most;
             ++kind.split;
         }
         inside = is_split(plan, v);
@@ -153,7 +153,7 @@ static struct kind kind_of(const struct ghp_plan *plan)
 void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n)
 {
     struct kind kind = kind_of(plan);
-    char degrees[48];
+    char tp_sizes[48];
     size_t used = 0;
 
     text[0] = '\0';
@@ -162,14 +162,14 @@ void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n)
                  kind.others);
         return;
     }
-    between(kind.least, kind.most, degrees, sizeof degrees);
+    between(kind.least, kind.most, tp_sizes, sizeof tp_sizes);
     if (kind.runs > 2)
         used = (size_t)snprintf(text, n, "%d of %d layers", kind.split, kind.weighted);
     for (int r = 0; r < kind.runs && kind.runs <= 2 && used < n; ++r)
         used += (size_t)snprintf(text + used, n - used, "%s%s%s%s", r > 0 ? ", " : "",
                                  kind.first[r], kind.first[r] != kind.last[r] ? ".." : "",
                                  kind.first[r] != kind.last[r] ? kind.last[r] : "");
-    if (used < n) used += (size_t)snprintf(text + used, n - used, " split, %s", degrees);
+    if (used < n) used += (size_t)snprintf(text + used, n - used, " split, %s", tp_sizes);
     if (used < n && kind.others > 0)
         snprintf(text + used, n - used, " (and %d others)", kind.others);
 }
@@ -234,10 +234,10 @@ static enum ghp_status take_plan(const struct ghp_plan *plan, const struct ghp_s
     return point->splits == NULL || point->status == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-/* Names and edits of the sweep, once: with the last point's edits, whose nodes are those of most workers. */
+/* Names and overrides of the sweep, once: with the last point's overrides, whose nodes are those of most workers. */
 static enum ghp_status take_names(const struct ghp_plan *plan, struct ghp_sweep *sweep)
 {
-    char edits[1024];
+    char overrides[1024];
 
     free(sweep->model);
     free(sweep->profile);
@@ -246,26 +246,26 @@ static enum ghp_status take_names(const struct ghp_plan *plan, struct ghp_sweep 
     sweep->model = strdup(plan->model.name);
     sweep->profile = strdup(plan->profile.backend);
     if (plan->what_if.n > 0)
-        sweep->what_if = strdup(ghp_edits_text(&plan->what_if, edits, sizeof edits));
+        sweep->what_if = strdup(ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     return sweep->model == NULL || sweep->profile == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
 static enum ghp_status make_point(const struct ghp_sweep_job *job, struct ghp_sweep *sweep,
                                   struct ghp_sweep_point *point)
 {
-    struct ghp_wishes wishes = *job->wishes;
+    struct ghp_plan_request request = *job->request;
     struct ghp_profile profile = {0};
-    struct ghp_edits edits = {0};
+    struct ghp_overrides overrides = {0};
     struct ghp_plan plan = {0};
     enum ghp_status status;
 
-    wishes.extent = (struct ghp_extent){.workers = point->workers, .global_batch = point->batch};
-    wishes.profile = &profile;
-    wishes.decision_only = true;
-    if (ghp_extent_check(wishes.extent) != GHP_OK) return fail_point(point);
-    GHP_TRY_GOTO(status, job->open(&wishes, &profile, &edits), done);
+    request.problem = (struct ghp_problem){.workers = point->workers, .global_batch = point->batch};
+    request.profile = &profile;
+    request.decision_only = true;
+    if (ghp_problem_check(request.problem) != GHP_OK) return fail_point(point);
+    GHP_TRY_GOTO(status, job->open(&request, &profile, &overrides), done);
     point->nodes = profile.machine.nodes;
-    status = ghp_make_plan(&wishes, &plan);
+    status = ghp_plan_make(&request, &plan);
     if (is_answer(status)) {
         status = fail_point(point);
         goto done;
@@ -274,7 +274,7 @@ static enum ghp_status make_point(const struct ghp_sweep_job *job, struct ghp_sw
     if (status == GHP_OK) status = take_names(&plan, sweep);
 done:
     ghp_plan_release(&plan);
-    ghp_edits_release(&edits);
+    ghp_overrides_release(&overrides);
     ghp_profile_release(&profile);
     return status;
 }
@@ -282,15 +282,15 @@ done:
 /* What one worker does, for speed-ups; 0 where the profile cannot say. */
 static enum ghp_status measure_one(const struct ghp_sweep_job *job, struct ghp_sweep *sweep)
 {
-    struct ghp_wishes wishes = *job->wishes;
+    struct ghp_plan_request request = *job->request;
     struct ghp_sweep_job alone = *job;
     struct ghp_sweep_point one = {.workers = 1, .batch = job->batch};
     enum ghp_status status;
 
-    wishes.strategy = GHP_STRATEGY_DATA;
-    wishes.force = NULL;
-    wishes.memory_bytes = INT64_MAX;
-    alone.wishes = &wishes;
+    request.strategy = GHP_STRATEGY_DATA;
+    request.force = NULL;
+    request.memory_bytes = INT64_MAX;
+    alone.request = &request;
     status = make_point(&alone, sweep, &one);
     if (status == GHP_OK && one.plan[0].feasible)
         sweep->one_images_per_s = one.plan[0].images_per_s;

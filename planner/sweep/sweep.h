@@ -47,20 +47,20 @@ struct ghp_sweep {
     bool weak;
     int64_t batch; /* global, or of one worker where weak */
     double one_images_per_s;
-    char *what_if; /* the edits, or NULL */
+    char *what_if; /* the overrides, or NULL */
     int n;
     struct ghp_sweep_point *point;
 };
 
 struct ghp_sweep_job {
-    const struct ghp_wishes *wishes; /* extent, profile and what_if are set for each point */
+    const struct ghp_plan_request *request; /* problem, profile and what_if are set for each point */
     const struct ghp_sweep_range *range;
     int64_t batch;
     bool weak;
-    /* Loads the profile for the wishes' worker count and edits it; may set wishes' what_if (to edits) and memory_bytes.
-     * profile and edits are zeroed before and released by the sweep. */
-    enum ghp_status (*open)(struct ghp_wishes *wishes, struct ghp_profile *profile,
-                            struct ghp_edits *edits);
+    /* Loads the profile for the request' worker count and overrides it; may set request' what_if (to overrides) and memory_bytes.
+     * profile and overrides are zeroed before and released by the sweep. */
+    enum ghp_status (*open)(struct ghp_plan_request *request, struct ghp_profile *profile,
+                            struct ghp_overrides *overrides);
 };
 
 /* "ghp", "data", "model", "OWT". */
@@ -69,7 +69,7 @@ const char *ghp_sweep_plan_name(int plan);
 /* Runs the sweep.
  *
  * Returns   GHP_OK (infeasible points are part of the answer); GHP_ERR_INFEASIBLE (no point is feasible); errors of
- *           model, profile and lowering other than batches that do not divide, missing prices and memory */
+ *           model, profile and lowering other than batches that do not divide, missing costs and memory */
 enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep *sweep);
 void ghp_sweep_release(struct ghp_sweep *sweep);
 

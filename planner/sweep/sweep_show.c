@@ -26,7 +26,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_sweep *sweep)
         ghp_table_note(t, "speed-up over one worker's %.1f images/s; efficiency: by the workers",
                        sweep->one_images_per_s);
     else
-        ghp_table_note(t, "no speed-up: the profile cannot price one worker");
+        ghp_table_note(t, "no speed-up: the profile cannot cost one worker");
 }
 
 static void add_columns(struct ghp_table *t)

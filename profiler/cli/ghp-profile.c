@@ -1,4 +1,4 @@
-/* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down a law or a machine.
+/* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down an analytic model or a machine.
  *
  * Four ways: measuring and --held-out (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that
  * the chosen way has no use for is refused. */
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum way { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
+enum mode { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
 
 static const char *const backend_names[] = {"onednn", "reference", "cuda", NULL};
 static const char *const numerics_names[] = {"fast", "exact", NULL};
@@ -29,7 +29,7 @@ static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
     const char *batch, *analytic, *hwloc, *held_out, *output, *like;
-    int backend, numerics, precision, bind, carrier;
+    int backend, numerics, precision, bind, device_transport;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
     bool alike, fresh, machine_only, json;
@@ -81,8 +81,8 @@ static const struct ghp_opt options[] = {
      .help = "numbers; double is reference's alone, tf32 cuda's, bf16 onednn's and cuda's"},
     {.name = "transport",
      .kind = GHP_OPT_CHOICE,
-     .target = &set.carrier,
-     .choices = ghp_carrier_names,
+     .target = &set.device_transport,
+     .choices = ghp_device_transport_names,
      .help = "between GPUs: nccl, or mpi by way of host memory; auto: nccl where each rank has a "
              "GPU of its own"},
     {.name = "threads",
@@ -102,7 +102,7 @@ static const struct ghp_opt options[] = {
      .min = 1,
      .max = 1e7,
      .argument = "SECONDS",
-     .help = "what is not reached in this time is left to the laws"},
+     .help = "what is not reached in this time is left to the analytic models"},
     {.name = "sample",
      .kind = GHP_OPT_REAL,
      .target = &set.sample_s,
@@ -145,13 +145,13 @@ static const struct ghp_opt options[] = {
      .target = &set.held_out,
      .argument = "PROFILE",
      .help =
-         "measure collectives that it does not have, beside its prices for them; writes no file"},
+         "measure collectives that it does not have, beside its costs for them; writes no file"},
     {.kind = GHP_OPT_HEADING, .help = "Without measuring"},
     {.name = "analytic",
      .kind = GHP_OPT_TEXT,
      .target = &set.analytic,
      .argument = "KEY=VALUE,...",
-     .help = "a profile by law"},
+     .help = "a profile by the analytic model"},
     {.name = "machine-only",
      .kind = GHP_OPT_FLAG,
      .target = &set.machine_only,
@@ -224,7 +224,7 @@ enum { N_OPTIONS = sizeof options / sizeof options[0], MAX_BATCHES = 16 };
 /* The ways that have a use for an option; options not named here: measuring alone. */
 static const struct {
     const char *name;
-    int ways;
+    int modes;
 } uses[] = {
     {"model", MEASURING | ANALYTIC},
     {"workers", MEASURING | ANALYTIC},
@@ -275,7 +275,7 @@ static const struct ghp_tool tool = {
 struct snapshot {
     char *values[N_OPTIONS];
     int at;
-    int way;
+    int mode;
     enum ghp_status status;
 };
 
@@ -293,35 +293,35 @@ static void check_value(const char *name, const char *value, void *context)
 {
     struct snapshot *snapshot = context;
     const char *before = snapshot->at < N_OPTIONS ? snapshot->values[snapshot->at++] : NULL;
-    int ways = MEASURING;
+    int modes = MEASURING;
 
     if (snapshot->status != GHP_OK || before == NULL ||
         strcmp(before, value != NULL ? value : "") == 0)
         return;
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; ++i)
-        if (strcmp(uses[i].name, name) == 0) ways = uses[i].ways;
-    if ((ways & snapshot->way) != 0) return;
+        if (strcmp(uses[i].name, name) == 0) modes = uses[i].modes;
+    if ((modes & snapshot->mode) != 0) return;
     snapshot->status =
         GHP_FAIL(GHP_ERR_USAGE, "--%s has no use %s; leave it out, or see --help", name,
-                 snapshot->way == MEASURING      ? "without --machine-only"
-                 : snapshot->way == MACHINE_ONLY ? "with --machine-only"
-                 : snapshot->way == HELD_OUT     ? "with --held-out"
+                 snapshot->mode == MEASURING      ? "without --machine-only"
+                 : snapshot->mode == MACHINE_ONLY ? "with --machine-only"
+                 : snapshot->mode == HELD_OUT     ? "with --held-out"
                                                  : "with --analytic");
 }
 
-static enum ghp_status parse(int argc, char **argv, int *way)
+static enum ghp_status parse(int argc, char **argv, int *mode)
 {
     struct snapshot snapshot = {0};
     enum ghp_status status = GHP_OK;
 
     ghp_opts_each(&tool, take_value, &snapshot);
     status = ghp_opts_read(&tool, argc, argv, NULL, 0, NULL);
-    *way = set.machine_only       ? MACHINE_ONLY
+    *mode = set.machine_only       ? MACHINE_ONLY
            : set.analytic != NULL ? ANALYTIC
            : set.held_out != NULL ? HELD_OUT
                                   : MEASURING;
     snapshot.at = 0;
-    snapshot.way = *way;
+    snapshot.mode = *mode;
     if (status == GHP_OK && !ghp_opts_done()) {
         ghp_opts_each(&tool, check_value, &snapshot);
         status = snapshot.status;
@@ -329,9 +329,9 @@ static enum ghp_status parse(int argc, char **argv, int *way)
     for (int i = 0; i < N_OPTIONS; ++i)
         free(snapshot.values[i]);
     if (status != GHP_OK || ghp_opts_done()) return status;
-    if (set.output == NULL && *way != HELD_OUT)
+    if (set.output == NULL && *mode != HELD_OUT)
         return GHP_FAIL(GHP_ERR_USAGE, "no output file; give -o FILE");
-    if (*way == MEASURING && (set.models.n == 0 || set.batch == NULL))
+    if (*mode == MEASURING && (set.models.n == 0 || set.batch == NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "nothing to measure; give --model MODEL and --batch B, or "
                                        "--analytic, or --machine-only");
     return GHP_OK;
@@ -388,12 +388,12 @@ static enum ghp_status describe_machine(void)
     machine.inter = (struct ghp_link){set.inter_latency_s, set.inter_Bps};
     if (set.memory_bytes > 0) machine.memory_bytes = set.memory_bytes;
     status = ghp_machine_save(set.output, &machine);
-    if (status == GHP_OK) status = ghp_profiled_machine(&machine, set.output, set.json);
+    if (status == GHP_OK) status = ghp_show_machine(&machine, set.output, set.json);
     ghp_machine_release(&machine);
     return status;
 }
 
-static enum ghp_status write_law(void)
+static enum ghp_status write_analytic(void)
 {
     struct ghp_model models[GHP_OPT_LIST_MAX] = {{0}};
     struct ghp_analytic analytic = {0};
@@ -405,16 +405,16 @@ static enum ghp_status write_law(void)
     GHP_TRY(status);
     GHP_TRY(read_batches(batches, &n_batches));
     for (int i = 0; i < n_batches && set.workers > 0; ++i)
-        GHP_TRY(ghp_extent_check((struct ghp_extent){(int)set.workers, batches[i]}));
+        GHP_TRY(ghp_problem_check((struct ghp_problem){(int)set.workers, batches[i]}));
     GHP_TRY_GOTO(status, load_models(models), done);
     GHP_TRY_GOTO(status,
                  ghp_analytic_profile(&analytic, numerics_names[set.numerics],
                                       precision().element_bytes, &profile),
                  done);
     profile.tf32 = precision().tf32;
-    GHP_TRY_GOTO(status, ghp_profile_seal(&profile), done);
+    GHP_TRY_GOTO(status, ghp_profile_finalize(&profile), done);
     GHP_TRY_GOTO(status, ghp_profile_save(set.output, &profile), done);
-    status = ghp_profiled_law(&profile, set.output, set.json);
+    status = ghp_show_analytic(&profile, set.output, set.json);
 done:
     ghp_profile_release(&profile);
     release_models(models);
@@ -426,8 +426,8 @@ static enum ghp_status measure(struct ghp_transport *transport)
 {
     struct ghp_model models[GHP_OPT_LIST_MAX] = {{0}};
     int64_t batches[MAX_BATCHES] = {0};
-    struct ghp_measured_result result = {0};
-    struct ghp_measured_request request = {
+    struct ghp_profiling_result result = {0};
+    struct ghp_profiling_request request = {
         .models = models,
         .n_models = set.models.n,
         .batches = batches,
@@ -435,7 +435,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .backend_ops = ghp_backend_find(backend_names[set.backend]),
         .exact = set.numerics == 1,
         .precision = precision(),
-        .carrier = (enum ghp_carrier_choice)set.carrier,
+        .device_transport = (enum ghp_device_transport_choice)set.device_transport,
         .watchdog_s = set.watchdog_s,
         .threads = (int)set.threads,
         .bind = (enum ghp_bind_mode)set.bind,
@@ -455,13 +455,13 @@ static enum ghp_status measure(struct ghp_transport *transport)
     if (status == GHP_OK) status = load_models(models);
     if (status == GHP_OK && request.backend_ops == NULL)
         status = ghp_backend_fail_unknown(backend_names[set.backend]);
-    status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+    status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
     if (status == GHP_OK)
-        status = ghp_measured_run(&request, &ghp_transport_mpi, transport, &result);
+        status = ghp_profiling_run(&request, &ghp_transport_mpi, transport, &result);
     if (status == GHP_OK) {
         if (ghp_transport_mpi.rank(transport) == 0)
-            status = ghp_profiled_measured(&result, set.output, set.json);
-        status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+            status = ghp_show_measured(&result, set.output, set.json);
+        status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
     }
     ghp_profile_release(&result.profile);
     release_models(models);
@@ -471,20 +471,20 @@ static enum ghp_status measure(struct ghp_transport *transport)
 /* Trying a profile, once the transport is there. */
 static enum ghp_status try_held_out(struct ghp_transport *transport)
 {
-    struct ghp_held_out_request request = {.profile_path = set.held_out,
+    struct ghp_validation_request request = {.profile_path = set.held_out,
                                            .bind = (enum ghp_bind_mode)set.bind,
                                            .sample_s = set.sample_s,
                                            .budget_s = set.budget_s};
-    struct ghp_held_out_result result = {0};
-    enum ghp_status status = ghp_held_out_run(&request, &ghp_transport_mpi, transport, &result);
+    struct ghp_validation_result result = {0};
+    enum ghp_status status = ghp_validation_run(&request, &ghp_transport_mpi, transport, &result);
 
     if (status == GHP_OK) {
         if (ghp_transport_mpi.rank(transport) == 0)
-            status = set.json ? ghp_json_print(ghp_held_out_json(&result, set.held_out), stdout)
-                              : ghp_held_out_print(&result, set.held_out, stdout);
-        status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
+            status = set.json ? ghp_json_print(ghp_validation_json(&result, set.held_out), stdout)
+                              : ghp_validation_print(&result, set.held_out, stdout);
+        status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
     }
-    ghp_held_out_release(&result.held);
+    ghp_validation_release(&result.validation);
     return status;
 }
 
@@ -505,7 +505,7 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
         ghp_transport_mpi.abort(transport, code);
         return code;
     }
-    if (ghp_measured_spokesman(&ghp_transport_mpi, transport, &speaks) != GHP_OK) {
+    if (ghp_profiling_reporter(&ghp_transport_mpi, transport, &speaks) != GHP_OK) {
         fail(status);
         ghp_transport_mpi.abort(transport, code);
         return code;
@@ -516,22 +516,22 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
 }
 
 /* What a command line without a mistake asks for, with all ranks. */
-static enum ghp_status do_work(struct ghp_transport *transport, int way)
+static enum ghp_status do_work(struct ghp_transport *transport, int mode)
 {
-    if (!ghp_opts_done()) return way == HELD_OUT ? try_held_out(transport) : measure(transport);
+    if (!ghp_opts_done()) return mode == HELD_OUT ? try_held_out(transport) : measure(transport);
     return ghp_transport_mpi.rank(transport) == 0 ? ghp_opts_answer(&tool) : GHP_OK;
 }
 
 /* status: what this rank found in its command line. */
-static int run_together(int argc, char **argv, int way, enum ghp_status status)
+static int run_together(int argc, char **argv, int mode, enum ghp_status status)
 {
     struct ghp_transport *transport = NULL;
     enum ghp_status started = ghp_transport_mpi.open(&argc, &argv, set.watchdog_s, &transport);
 
     if (started != GHP_OK) return fail(started);
     ghp_log_open(tool.name, ghp_transport_mpi.rank(transport) == 0);
-    status = ghp_measured_agree(&ghp_transport_mpi, transport, status);
-    if (status == GHP_OK) status = do_work(transport, way);
+    status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
+    if (status == GHP_OK) status = do_work(transport, mode);
     if (status != GHP_OK) return fail_together(transport, status);
     ghp_transport_mpi.close(transport);
     return 0;
@@ -539,15 +539,15 @@ static int run_together(int argc, char **argv, int way, enum ghp_status status)
 
 int main(int argc, char **argv)
 {
-    int way = MEASURING;
-    enum ghp_status status = parse(argc, argv, &way);
-    bool ends = status != GHP_OK || ghp_opts_done(), measures = way == MEASURING || way == HELD_OUT;
+    int mode = MEASURING;
+    enum ghp_status status = parse(argc, argv, &mode);
+    bool ends = status != GHP_OK || ghp_opts_done(), measures = mode == MEASURING || mode == HELD_OUT;
 
-    if (ends ? ghp_launched() : measures) return run_together(argc, argv, way, status);
+    if (ends ? ghp_launched() : measures) return run_together(argc, argv, mode, status);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK)
         status = ghp_opts_done()   ? ghp_opts_answer(&tool)
-                 : way == ANALYTIC ? write_law()
+                 : mode == ANALYTIC ? write_analytic()
                                    : describe_machine();
     return status == GHP_OK ? 0 : fail(status);
 }

@@ -13,7 +13,7 @@ static json_t *link_json(struct ghp_link link)
                      link.bandwidth_Bps);
 }
 
-enum ghp_status ghp_profiled_machine(const struct ghp_machine *machine, const char *output,
+enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *output,
                                      bool json)
 {
     struct ghp_table *table = NULL;
@@ -40,13 +40,13 @@ enum ghp_status ghp_profiled_machine(const struct ghp_machine *machine, const ch
     ghp_table_cell(table, "%d", machine->packages);
     ghp_table_cell(table, "%d", machine->cores);
     ghp_table_cell(table, "%d", machine->threads);
-    ghp_table_cell(table, "%s", ghp_bytes_text((double)machine->memory_bytes, bytes, sizeof bytes));
+    ghp_table_cell(table, "%s", ghp_bytes_format((double)machine->memory_bytes, bytes, sizeof bytes));
     status = ghp_table_print(table, stdout);
     ghp_table_close(table);
     return status;
 }
 
-enum ghp_status ghp_profiled_law(const struct ghp_profile *profile, const char *output, bool json)
+enum ghp_status ghp_show_analytic(const struct ghp_profile *profile, const char *output, bool json)
 {
     const struct ghp_link link = profile->machine.inter;
     char hash[17];
@@ -55,19 +55,19 @@ enum ghp_status ghp_profiled_law(const struct ghp_profile *profile, const char *
     if (json)
         return ghp_json_print(
             json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "way", "analytic", "output", output,
-                      "profile_hash", hash, "flops_per_s", profile->law.flops_per_s, "intra",
+                      "profile_hash", hash, "flops_per_s", profile->analytic.flops_per_s, "intra",
                       link_json(profile->machine.intra), "inter", link_json(link)),
             stdout);
-    printf("# profile %s by law: %g FLOP/s, %g bytes/s, %g s\n", output, profile->law.flops_per_s,
+    printf("# profile %s by the analytic model: %g FLOP/s, %g bytes/s, %g s\n", output, profile->analytic.flops_per_s,
            link.bandwidth_Bps, link.latency_s);
     return GHP_OK;
 }
 
-static json_t *measured_json(const struct ghp_measured_result *r, const char *output)
+static json_t *measured_json(const struct ghp_profiling_result *r, const char *output)
 {
     char hash[17];
     json_t *ops = json_pack("{s:i, s:i, s:i, s:i}", "measured", r->ops.measured, "kept",
-                            r->ops.kept, "interpolated", r->ops.interpolated, "law", r->ops.law);
+                            r->ops.kept, "interpolated", r->ops.interpolated, "law", r->ops.analytic);
     json_t *comms = json_pack("{s:i, s:i, s:i}", "measured", r->comms_measured, "kept",
                               r->comms_kept, "law", r->comms_left);
 
@@ -84,18 +84,18 @@ static json_t *measured_json(const struct ghp_measured_result *r, const char *ou
         "overlap", "compute", r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
         r->profile.overlap.link, "comm_long",
         ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "queue_s",
-        r->profile.overlap.queue_s, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
+        r->profile.overlap.queueing_delay_s, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
 }
 
 static void measured_row(struct ghp_table *table, const char *what, int measured, int kept,
-                         int interpolated, int law)
+                         int interpolated, int analytic)
 {
     ghp_table_row(table);
     ghp_table_cell(table, "%s", what);
     ghp_table_cell(table, "%d", measured);
     ghp_table_cell(table, "%d", kept);
     ghp_table_cell(table, "%d", interpolated);
-    ghp_table_cell(table, "%d", law);
+    ghp_table_cell(table, "%d", analytic);
 }
 
 static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds)
@@ -110,20 +110,20 @@ static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds
 }
 
 /* What the budget did not reach makes predictions that are worth less. */
-static void note_missed(struct ghp_table *table, int law)
+static void note_missed(struct ghp_table *table, int analytic)
 {
-    if (law > 0)
+    if (analytic > 0)
         ghp_table_note(
             table,
-            "%d operation%s by law, for lack of time: plans that need them are predicted worse; "
+            "%d operation%s by the analytic model, for lack of time: plans that need them are predicted worse; "
             "the same command without --fresh goes on from here, --budget gives more time",
-            law, law == 1 ? "" : "s");
+            analytic, analytic == 1 ? "" : "s");
 }
 
-enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *r, const char *output,
+enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const char *output,
                                       bool json)
 {
-    static const char *const columns[] = {"measured", "kept", "interpolated", "by law"};
+    static const char *const columns[] = {"measured", "kept", "interpolated", "by the analytic model"};
     struct ghp_table *table = NULL;
     char seconds[32];
     enum ghp_status status = GHP_OK;
@@ -132,19 +132,19 @@ enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *r, const
     table = ghp_table_open();
     ghp_table_note(table, "profile %s: %s, %s, %s; %s", output, r->profile.backend,
                    r->profile.numerics, ghp_precision_name(ghp_profile_precision(&r->profile)),
-                   ghp_seconds_text(r->seconds, seconds, sizeof seconds));
+                   ghp_seconds_format(r->seconds, seconds, sizeof seconds));
     ghp_table_note(table, "%d rank%s at once on %d node%s, %d thread%s each%s", r->ranks,
                    r->ranks == 1 ? "" : "s", r->nodes, r->nodes == 1 ? "" : "s", r->threads,
                    r->threads == 1 ? "" : "s", r->oversubscribed ? ", sharing cores" : "");
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
-    note_missed(table, r->ops.law);
+    note_missed(table, r->ops.analytic);
     if (r->overrun[0] != '\0') ghp_table_note(table, "over the budget: %s", r->overrun);
     ghp_table_column(table, "what", "", 'l');
     for (int i = 0; i < 4; ++i)
         ghp_table_column(table, columns[i], "", 'r');
     measured_row(table, "operations", r->ops.measured, r->ops.kept, r->ops.interpolated,
-                 r->ops.law);
+                 r->ops.analytic);
     measured_row(table, "collectives", r->comms_measured, r->comms_kept, 0, r->comms_left);
     status = ghp_table_print(table, stdout);
     ghp_table_close(table);

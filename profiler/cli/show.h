@@ -9,10 +9,10 @@
 
 #include "profiler/run/run.h"
 
-enum ghp_status ghp_profiled_machine(const struct ghp_machine *machine, const char *output,
+enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *output,
                                      bool json);
-enum ghp_status ghp_profiled_law(const struct ghp_profile *profile, const char *output, bool json);
-enum ghp_status ghp_profiled_measured(const struct ghp_measured_result *result, const char *output,
+enum ghp_status ghp_show_analytic(const struct ghp_profile *profile, const char *output, bool json);
+enum ghp_status ghp_show_measured(const struct ghp_profiling_result *result, const char *output,
                                       bool json);
 
 #endif

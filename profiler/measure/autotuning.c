@@ -22,28 +22,28 @@ static double least(const struct ghp_samples *samples)
     return value;
 }
 
-void ghp_trials_note(struct ghp_agenda_way *way)
+void ghp_autotuning_note(struct ghp_worklist_variant *variant)
 {
-    double seconds = least(&way->samples);
+    double seconds = least(&variant->samples);
 
-    if (!(way->least_s > 0) || seconds < way->least_s) way->least_s = seconds;
+    if (!(variant->least_s > 0) || seconds < variant->least_s) variant->least_s = seconds;
 }
 
-struct ghp_formats ghp_trials_formats(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                                      const struct ghp_agenda_way *way)
+struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure *m, const struct ghp_worklist_op *op,
+                                      const struct ghp_worklist_variant *variant)
 {
-    const struct ghp_formats formats = {
-        .x = way->x,
-        .y = way->y,
+    const struct ghp_memory_format memory_formats = {
+        .x = variant->x,
+        .y = variant->y,
         .w = op->local.op == GHP_OP_CONV2D &&
-             ghp_formats_weights(m->backend_ops, m->backend, &op->local)};
+             ghp_memory_format_weights(m->backend_ops, m->backend, &op->local)};
 
-    if (!ghp_formats_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return formats;
-    return ghp_fuse_formats(formats, op->epilogue);
+    if (!ghp_memory_format_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return memory_formats;
+    return ghp_fuse_memory_format(memory_formats, op->epilogue);
 }
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
-                                            const struct ghp_agenda_op *op)
+                                            const struct ghp_worklist_op *op)
 {
     double other =
         op->step_bytes < (double)m->cache_bytes ? op->step_bytes : (double)m->cache_bytes;
@@ -52,27 +52,27 @@ struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
         .local = op->local, .pass = op->pass, .other_bytes = (int64_t)other};
 }
 
-enum ghp_status ghp_trials_run(void *context, int64_t repeats)
+enum ghp_status ghp_autotuning_run(void *context, int64_t repeats)
 {
     return ghp_opbench_run(context, (int)(repeats < INT_MAX ? repeats : INT_MAX));
 }
 
-struct ghp_task ghp_trials_task(const struct ghp_measure *m, struct ghp_opbench *bench)
+struct ghp_task ghp_autotuning_task(const struct ghp_measure *m, struct ghp_opbench *bench)
 {
     return (struct ghp_task){
-        .run = ghp_trials_run, .context = bench, .clock = ghp_measure_clock(m), .alone = true};
+        .run = ghp_autotuning_run, .context = bench, .clock = ghp_measure_clock(m), .alone = true};
 }
 
 /* Times the bench's algorithm, and no longer than it takes to see that another one is quicker (best_s; 0: none yet). */
 static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench,
                                double best_s, double *seconds)
 {
-    const double trial_s = GHP_TRIAL_SHARE * m->sample_s;
+    const double trial_s = GHP_AUTOTUNING_SHARE * m->sample_s;
     struct ghp_samples trial = {0};
 
-    GHP_TRY(ghp_measure_more(m, ghp_trials_task(m, bench), trial_s, 1, &trial));
+    GHP_TRY(ghp_measure_more(m, ghp_autotuning_task(m, bench), trial_s, 1, &trial));
     if (!(best_s > 0) || least(&trial) < hopeless * best_s)
-        GHP_TRY(ghp_measure_on(m, ghp_trials_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));
+        GHP_TRY(ghp_measure_on(m, ghp_autotuning_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));
     *seconds = least(&trial);
     return GHP_OK;
 }
@@ -80,8 +80,8 @@ static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *
 /* One way's trials. */
 struct trying {
     struct ghp_opbench *bench;
-    const struct ghp_agenda_op *op;
-    struct ghp_agenda_way *way;
+    const struct ghp_worklist_op *op;
+    struct ghp_worklist_variant *variant;
     double deadline_s;
 };
 
@@ -90,19 +90,19 @@ struct trying {
 static enum ghp_status try_all(const struct ghp_measure *m, const struct trying *t,
                                const struct ghp_algorithms *list)
 {
-    struct ghp_formats formats = ghp_trials_formats(m, t->op, t->way);
+    struct ghp_memory_format memory_formats = ghp_autotuning_memory_formats(m, t->op, t->variant);
     double best_s = 0;
 
     for (int i = 0; i < list->n; i++) {
-        enum ghp_status status = ghp_opbench_switch(t->bench, m->backend, list->names[i], formats);
+        enum ghp_status status = ghp_opbench_switch(t->bench, m->backend, list->names[i], memory_formats);
         double late = i > 0 && m->rank == 0 && ghp_now_s() > t->deadline_s, seconds;
 
         GHP_TRY(ghp_measure_max(m, status, &late));
         if (late > 0) break;
         GHP_TRY(try_one(m, t->bench, best_s, &seconds));
         if (i > 0 && seconds >= best_s) continue;
-        best_s = t->way->least_s = seconds;
-        snprintf(t->way->algorithm, sizeof t->way->algorithm, "%s", list->names[i]);
+        best_s = t->variant->least_s = seconds;
+        snprintf(t->variant->algorithm, sizeof t->variant->algorithm, "%s", list->names[i]);
     }
     return GHP_OK;
 }
@@ -116,13 +116,13 @@ static bool same_implementation(const char *a, const char *b)
 }
 
 /* With one side plain and one blocked only what wins with both alike is tried: it is the same there, and one reorder. */
-static void keep_winners(const struct ghp_agenda_op *op, struct ghp_algorithms *list)
+static void keep_winners(const struct ghp_worklist_op *op, struct ghp_algorithms *list)
 {
     int kept = 0;
 
     for (int i = 0; i < list->n; i++) {
-        bool wins = same_implementation(list->names[i], op->ways[0].algorithm) ||
-                    same_implementation(list->names[i], op->ways[1].algorithm);
+        bool wins = same_implementation(list->names[i], op->variants[0].algorithm) ||
+                    same_implementation(list->names[i], op->variants[1].algorithm);
 
         if (wins && kept < i) memcpy(list->names[kept], list->names[i], sizeof list->names[i]);
         kept += wins;
@@ -130,21 +130,21 @@ static void keep_winners(const struct ghp_agenda_op *op, struct ghp_algorithms *
     if (kept > 0) list->n = kept;
 }
 
-enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                  struct ghp_agenda_op *op, int which, double deadline_s)
+enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
+                                  struct ghp_worklist_op *op, int which, double deadline_s)
 {
-    struct ghp_agenda_way *way = &op->ways[which];
-    const struct trying t = {bench, op, way, deadline_s};
-    struct ghp_formats formats = ghp_trials_formats(m, op, way);
+    struct ghp_worklist_variant *variant = &op->variants[which];
+    const struct trying t = {bench, op, variant, deadline_s};
+    struct ghp_memory_format memory_formats = ghp_autotuning_memory_formats(m, op, variant);
     struct ghp_algorithms list = {0};
     enum ghp_status status = GHP_OK;
     double most = 0;
 
     if (m->backend_ops->algorithms == NULL) /* it chooses for itself, for each format */
-        return ghp_formats_fused(formats) ? ghp_opbench_switch(bench, m->backend, NULL, formats)
+        return ghp_memory_format_fused(memory_formats) ? ghp_opbench_switch(bench, m->backend, NULL, memory_formats)
                                           : GHP_OK;
-    if (way->algorithm[0] == '\0') {
-        status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, formats, &list);
+    if (variant->algorithm[0] == '\0') {
+        status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, memory_formats, &list);
         if (which > 1) keep_winners(op, &list);
         most = list.n;
         GHP_TRY(ghp_measure_max(m, status, &most));
@@ -153,9 +153,9 @@ enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbenc
                             "the ranks have different algorithms for '%s'; give all nodes the same "
                             "oneDNN and processors",
                             op->key);
-        if (list.n == 0 && !op->formats) return GHP_OK;
+        if (list.n == 0 && !op->memory_formats) return GHP_OK;
         GHP_TRY(try_all(m, &t, &list));
     }
-    return ghp_opbench_switch(bench, m->backend, way->algorithm[0] != '\0' ? way->algorithm : NULL,
-                              formats);
+    return ghp_opbench_switch(bench, m->backend, variant->algorithm[0] != '\0' ? variant->algorithm : NULL,
+                              memory_formats);
 }

@@ -9,20 +9,20 @@
 #include "profiler/measure/measure.h"
 #include "profiler/worklist/worklist.h"
 
-/* An operation of the agenda with the caches that training would leave it: a step of a small network stays in them. */
+/* An operation of the work list with the caches that training would leave it: a step of a small network stays in them. */
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
-                                            const struct ghp_agenda_op *op);
+                                            const struct ghp_worklist_op *op);
 
 /* Runs a bench; `context` is the bench. */
-enum ghp_status ghp_trials_run(void *context, int64_t repeats);
-struct ghp_task ghp_trials_task(const struct ghp_measure *m, struct ghp_opbench *bench);
+enum ghp_status ghp_autotuning_run(void *context, int64_t repeats);
+struct ghp_task ghp_autotuning_task(const struct ghp_measure *m, struct ghp_opbench *bench);
 
-/* In which formats one of the operation's ways is run, and with what is taken along. */
-struct ghp_formats ghp_trials_formats(const struct ghp_measure *m, const struct ghp_agenda_op *op,
-                                      const struct ghp_agenda_way *way);
+/* In which formats one of the operation's ways is run, and with what is fused. */
+struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure *m, const struct ghp_worklist_op *op,
+                                      const struct ghp_worklist_variant *variant);
 
 /* After samples were taken: least_s. */
-void ghp_trials_note(struct ghp_agenda_way *way);
+void ghp_autotuning_note(struct ghp_worklist_variant *variant);
 
 /* Has the bench run the quickest of the backend's algorithms in the formats of op->ways[which]. The first time tries them
  * all, as long as rank 0's time reaches, and notes its name there; ways behind the first two must come after these.
@@ -30,7 +30,7 @@ void ghp_trials_note(struct ghp_agenda_way *way);
  * deadline_s   on rank 0's ghp_now_s; one algorithm is tried in any case
  *
  * Collective over m->world */
-enum ghp_status ghp_trials_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                  struct ghp_agenda_op *op, int which, double deadline_s);
+enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
+                                  struct ghp_worklist_op *op, int which, double deadline_s);
 
 #endif

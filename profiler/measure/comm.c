@@ -1,4 +1,4 @@
-/* profiler/measure/comm.c - every collective of the agenda through the executor's transport, and the fit. */
+/* profiler/measure/comm.c - every collective of the work list through the executor's transport, and the fit. */
 #include "profiler/measure/comm.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -28,8 +28,8 @@ struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 /* One collective and its buffers on this rank. */
 struct exchange {
     const struct ghp_measure *m;
-    struct ghp_team team; /* with whoever carries tensors */
-    const struct ghp_agenda_comm *what;
+    struct ghp_exec_context exec; /* with whoever carries tensors */
+    const struct ghp_worklist_comm *what;
     struct ghp_comm *comm; /* NULL: this rank is left over */
     void *in, *out, *scratch;
     int64_t scratch_bytes;
@@ -51,7 +51,7 @@ static void work(const struct exchange *x)
 
 static enum ghp_status exchange_once(const struct exchange *x)
 {
-    const struct ghp_transport_ops *ops = x->team.carrier_ops;
+    const struct ghp_transport_ops *ops = x->exec.device_transport_ops;
     int64_t each = x->what->bytes / x->what->count;
     struct ghp_reduction sum = {.in = x->in,
                                 .out = x->out,
@@ -91,20 +91,20 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
 
 static enum ghp_status exchange_open(struct exchange *x)
 {
-    const struct ghp_agenda_comm *what = x->what;
+    const struct ghp_worklist_comm *what = x->what;
     struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
     struct ghp_device device = ghp_measure_device(x->m);
 
-    x->team = ghp_measure_carrier(x->m);
+    x->exec = ghp_measure_device_transport(x->m);
     if (ranks.count > 1) {
-        GHP_TRY(x->team.carrier_ops->group(x->team.carrier, ranks, GHP_STREAM_COMPUTE, &x->comm));
-        x->team.carrier_ops->label(x->comm, ghp_comm_name(what->op));
+        GHP_TRY(x->exec.device_transport_ops->group(x->exec.device_transport, ranks, GHP_STREAM_COMPUTE, &x->comm));
+        x->exec.device_transport_ops->label(x->comm, ghp_comm_name(what->op));
     }
     x->scratch_bytes = ghp_receive_bytes(what->bytes, what->count);
     GHP_TRY(ghp_device_allocate(device, what->bytes, &x->in));
     GHP_TRY(ghp_device_allocate(device, what->bytes, &x->out));
     GHP_TRY(ghp_device_allocate(device, x->scratch_bytes, &x->scratch));
-    if (x->m->shares_cores || x->team.carrier_ops->queues) return GHP_OK;
+    if (x->m->shares_cores || x->exec.device_transport_ops->enqueues) return GHP_OK;
     x->work = ghp_alloc(WORK_BYTES, 1);
     return x->work != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
@@ -119,18 +119,18 @@ static void exchange_close(struct exchange *x)
     ghp_device_release(device, x->in);
 }
 
-static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_agenda_comm *what,
+static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_worklist_comm *what,
                                    int samples)
 {
     struct exchange x = {.m = m, .what = what};
     struct ghp_task task = {
-        .run = exchange_run, .context = &x, .queue = GHP_QUEUE_COMPUTE};
+        .run = exchange_run, .context = &x, .stream = GHP_DEVICE_STREAM_COMPUTE};
     int before = what->samples.n;
     double unused = 0;
     enum ghp_status status = exchange_open(&x);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    task.clock = x.team.carrier_ops->queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
+    task.clock = x.exec.device_transport_ops->enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
     status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
     for (int i = before; i < what->samples.n && x.work != NULL; ++i)
         what->samples.values[i] = fmax(what->samples.values[i] - work_s, least_s);
@@ -139,7 +139,7 @@ done:
     return status;
 }
 
-static enum ghp_status enter(const struct ghp_agenda_comm *what, struct ghp_profile *profile)
+static enum ghp_status enter(const struct ghp_worklist_comm *what, struct ghp_profile *profile)
 {
     struct ghp_timed timed = ghp_samples_summary(&what->samples);
     struct ghp_comm_entry entry = {.op = what->op,
@@ -153,11 +153,11 @@ static enum ghp_status enter(const struct ghp_agenda_comm *what, struct ghp_prof
     return ghp_profile_add_comm(profile, &entry);
 }
 
-/* Whether a smaller size of the same kind took so long that the link's rate is known: larger ones follow by law. */
-static bool is_clear(const struct ghp_agenda *agenda, const struct ghp_agenda_comm *what)
+/* Whether a smaller size of the same kind took so long that the link's rate is known: larger ones follow by the analytic model. */
+static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_worklist_comm *what)
 {
-    for (int i = 0; i < agenda->n_comms; ++i) {
-        const struct ghp_agenda_comm *other = &agenda->comms[i];
+    for (int i = 0; i < worklist->n_comms; ++i) {
+        const struct ghp_worklist_comm *other = &worklist->comms[i];
 
         if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
             other->bytes < what->bytes && other->bytes >= LEAST_CLEAR_BYTES && other->samples.n > 0 &&
@@ -167,17 +167,17 @@ static bool is_clear(const struct ghp_agenda *agenda, const struct ghp_agenda_co
     return false;
 }
 
-enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda *agenda,
+enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile)
 {
     enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
     double unused = 0;
 
-    if (agenda->n_comms > 0) ghp_progress_begin("collectives", agenda->n_comms);
-    for (int i = 0; i < agenda->n_comms; ++i) {
-        struct ghp_agenda_comm *what = &agenda->comms[i];
+    if (worklist->n_comms > 0) ghp_progress_begin("collectives", worklist->n_comms);
+    for (int i = 0; i < worklist->n_comms; ++i) {
+        struct ghp_worklist_comm *what = &worklist->comms[i];
         unsigned char leave = ghp_now_s() > limits.deadline_s ||
-                              3 * what->bytes > limits.memory_bytes || is_clear(agenda, what);
+                              3 * what->bytes > limits.memory_bytes || is_clear(worklist, what);
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
         if (what->kept) continue;
@@ -192,7 +192,7 @@ done:
     return status;
 }
 
-/* ---- the law ---- */
+/* ---- the analytic model ---- */
 
 /* Sums of the normal equations of t = a latency + b / bandwidth, each row divided by its t. */
 struct fit {
@@ -210,7 +210,7 @@ static bool inside_node(const struct ghp_machine *machine, const struct ghp_comm
            ghp_machine_place(machine, workers, last).node;
 }
 
-/* One row: the law is linear in (latency, 1 / bandwidth), so unit links give its two coefficients. */
+/* One row: the analytic model is linear in (latency, 1 / bandwidth), so unit links give its two coefficients. */
 static void fit_add(struct fit *fit, const struct ghp_machine *machine,
                     const struct ghp_comm_entry *entry, int workers)
 {

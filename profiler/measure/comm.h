@@ -1,4 +1,4 @@
-/* profiler/measure/comm.h - collectives: timed with all groups of their kind at once, and the law fitted to them.
+/* profiler/measure/comm.h - collectives: timed with all groups of their kind at once, and the analytic model fitted to them.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_comm.c */
 #ifndef GHP_PROFILER_MEASURE_COMM_H
@@ -10,24 +10,24 @@
 /* Bounds of one round. */
 struct ghp_comm_limits {
     int samples; /* of each collective, >= 1 */
-    double deadline_s;    /* on rank 0's ghp_now_s: what has not begun by then is left to the law */
-    int64_t memory_bytes; /* for the buffers of one rank; larger messages are left to the law */
+    double deadline_s;    /* on rank 0's ghp_now_s: what has not begun by then is left to the analytic model */
+    int64_t memory_bytes; /* for the buffers of one rank; larger messages are left to the analytic model */
 };
 
-/* One round: takes samples of every collective of the agenda that is not kept, and enters in rank 0's profile what all
+/* One round: takes samples of every collective of the work list that is not kept, and enters in rank 0's profile what all
  * rounds so far say (other ranks may give a zeroed profile).
  *
- * agenda   comms[].samples grow; equal on all ranks
+ * work list   comms[].samples grow; equal on all ranks
  *
  * Collective over m->world */
-enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_agenda *agenda,
+enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile);
 
 /* The ranks that this rank makes a group with, when `size` ranks are cut into groups of `count` ranks `stride` apart;
  * itself alone where the rest is too small for another group.  Local. */
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);
 
-/* Fits latency and bandwidth of the law to the profile's measured collectives, the inner link to those whose
+/* Fits latency and bandwidth of the analytic model to the profile's measured collectives, the inner link to those whose
  * groups stay inside a node and the outer link to those that cross nodes.  A link that none was measured on stays as it is.
  * Least squares of the relative error, latency >= 0. Local. */
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers);

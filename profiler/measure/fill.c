@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *profile)
+void ghp_measure_fit_analytic(const struct ghp_worklist *worklist, struct ghp_profile *profile)
 {
     double flops = 0, flop_s = 0, bytes = 0, byte_s = 0;
 
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
 
         if (entry == NULL || entry->source != GHP_SOURCE_MEASURED || !(entry->seconds > 0))
@@ -24,50 +24,50 @@ void ghp_measure_fit_law(const struct ghp_agenda *agenda, struct ghp_profile *pr
         bytes += op->bytes;
         byte_s += entry->seconds;
     }
-    if (flop_s > 0) profile->law.flops_per_s = flops / flop_s;
-    if (byte_s > 0) profile->law.memory_Bps = bytes / byte_s;
+    if (flop_s > 0) profile->analytic.flops_per_s = flops / flop_s;
+    if (byte_s > 0) profile->analytic.memory_Bps = bytes / byte_s;
 }
 
 /* What the entries of operations that the budget did not reach are made from. */
 struct filling {
     const struct ghp_measure *m;
-    const struct ghp_agenda *agenda;
+    const struct ghp_worklist *worklist;
     const struct ghp_profile *profile;
-    struct ghp_op_laws laws;
+    struct ghp_analytic_op laws;
 };
 
-static struct ghp_op_work work_of(const struct ghp_agenda_op *op)
+static struct ghp_op_work work_of(const struct ghp_worklist_op *op)
 {
     return (struct ghp_op_work){op->local.op, op->pass, op->flops, op->bytes};
 }
 
-static void note_laws(const struct ghp_agenda *agenda, const struct ghp_profile *profile,
-                      struct ghp_op_laws *laws)
+static void note_laws(const struct ghp_worklist *worklist, const struct ghp_profile *profile,
+                      struct ghp_analytic_op *laws)
 {
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
         const struct ghp_op_work work = work_of(op);
 
         if (entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0)
-            ghp_op_laws_add(laws, &work, entry->seconds);
+            ghp_analytic_op_add(laws, &work, entry->seconds);
     }
 }
 
 /* The same operation over the samples nearest to these in proportion, measured; NULL: none. */
-static const struct ghp_agenda_op *sibling_of(const struct ghp_agenda *agenda,
+static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *worklist,
                                               const struct ghp_profile *profile,
-                                              const struct ghp_agenda_op *op)
+                                              const struct ghp_worklist_op *op)
 {
-    const struct ghp_agenda_op *best = NULL;
+    const struct ghp_worklist_op *best = NULL;
     double nearest = 0;
 
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *other = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *other = &worklist->ops[i];
         double apart = fabs(log((double)other->local.n / (double)op->local.n));
         const struct ghp_op_entry *entry;
 
-        if ((best != NULL && apart >= nearest) || !ghp_agenda_is_family(op, other)) continue;
+        if ((best != NULL && apart >= nearest) || !ghp_worklist_is_family(op, other)) continue;
         entry = ghp_profile_find(profile, other->key, other->pass);
         if (entry == NULL || entry->source != GHP_SOURCE_MEASURED) continue;
         best = other;
@@ -76,24 +76,24 @@ static const struct ghp_agenda_op *sibling_of(const struct ghp_agenda *agenda,
     return best;
 }
 
-/* Seconds by the law of the operation's own kind, through a sibling's where there is one. */
-static double law_s(const struct filling *f, const struct ghp_agenda_op *op,
-                    const struct ghp_agenda_op *sibling, double otherwise_s)
+/* Seconds by the analytic model of the operation's own kind, through a sibling's where there is one. */
+static double analytic_s(const struct filling *f, const struct ghp_worklist_op *op,
+                    const struct ghp_worklist_op *sibling, double otherwise_s)
 {
     const struct ghp_op_work work = work_of(op);
-    double seconds = ghp_op_laws_seconds(&f->laws, &work), known;
+    double seconds = ghp_analytic_op_seconds(&f->laws, &work), known;
 
     if (!(seconds > 0)) return otherwise_s;
     if (sibling == NULL) return seconds;
     const struct ghp_op_work sibling_work = work_of(sibling);
-    known = ghp_op_laws_seconds(&f->laws, &sibling_work);
+    known = ghp_analytic_op_seconds(&f->laws, &sibling_work);
     return known > 0
                ? seconds / known * ghp_profile_find(f->profile, sibling->key, op->pass)->seconds
                : seconds;
 }
 
 /* The sibling's algorithm, or the one that the backend's rules choose. */
-static const char *algorithm_of(const struct filling *f, const struct ghp_agenda_op *sibling)
+static const char *algorithm_of(const struct filling *f, const struct ghp_worklist_op *sibling)
 {
     const struct ghp_op_entry *entry =
         sibling != NULL ? ghp_profile_find(f->profile, sibling->key, sibling->pass) : NULL;
@@ -105,76 +105,76 @@ static const char *algorithm_of(const struct filling *f, const struct ghp_agenda
 
 /* Formats as a sibling has them, in proportion to its seconds. Without one, an operation that only moves memory takes as
  * long in any; of a convolution nothing is known. */
-static void fill_formats(const struct filling *f, const struct ghp_agenda_op *op,
-                         const struct ghp_agenda_op *sibling, struct ghp_op_entry *entry)
+static void fill_memory_formats(const struct filling *f, const struct ghp_worklist_op *op,
+                         const struct ghp_worklist_op *sibling, struct ghp_op_entry *entry)
 {
     const struct ghp_op_entry *known =
         sibling != NULL ? ghp_profile_find(f->profile, sibling->key, sibling->pass) : NULL;
 
-    if (known != NULL && known->n_formats > 0) {
-        entry->n_formats = known->n_formats;
-        memcpy(entry->formats, known->formats, sizeof entry->formats);
-        for (int i = 0; i < known->n_formats && known->seconds > 0; ++i)
-            entry->formats[i].seconds *= entry->seconds / known->seconds;
+    if (known != NULL && known->n_memory_formats > 0) {
+        entry->n_memory_formats = known->n_memory_formats;
+        memcpy(entry->memory_formats, known->memory_formats, sizeof entry->memory_formats);
+        for (int i = 0; i < known->n_memory_formats && known->seconds > 0; ++i)
+            entry->memory_formats[i].seconds *= entry->seconds / known->seconds;
         return;
     }
-    if (!op->formats || op->local.op == GHP_OP_CONV2D) return;
-    entry->n_formats = op->n_ways;
-    for (int w = 0; w < op->n_ways; ++w)
-        entry->formats[w] = (struct ghp_op_format){
-            .x = op->ways[w].x, .y = op->ways[w].y, .seconds = entry->seconds};
+    if (!op->memory_formats || op->local.op == GHP_OP_CONV2D) return;
+    entry->n_memory_formats = op->n_variants;
+    for (int w = 0; w < op->n_variants; ++w)
+        entry->memory_formats[w] = (struct ghp_op_memory_format){
+            .x = op->variants[w].x, .y = op->variants[w].y, .seconds = entry->seconds};
 }
 
 /* One entry that was not measured; its strings are owned by the caller. */
-static enum ghp_status fill_one(const struct filling *f, const struct ghp_agenda_op *op,
+static enum ghp_status fill_one(const struct filling *f, const struct ghp_worklist_op *op,
                                 struct ghp_op_entry *entry)
 {
     const struct ghp_measure *m = f->m;
-    const struct ghp_agenda_op *sibling = sibling_of(f->agenda, f->profile, op);
+    const struct ghp_worklist_op *sibling = sibling_of(f->worklist, f->profile, op);
     const char *algorithm = algorithm_of(f, sibling);
     struct ghp_kernel *kernel = NULL;
     struct ghp_opbench_task task = {.local = op->local, .pass = op->pass};
-    struct ghp_price price = {0};
-    enum ghp_status status = ghp_profile_op(f->profile, &op->local, op->pass, &price);
+    struct ghp_cost cost = {0};
+    enum ghp_status status = ghp_profile_op(f->profile, &op->local, op->pass, &cost);
 
     GHP_TRY(status);
     GHP_TRY(m->backend_ops->prepare_as != NULL
                 ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass, algorithm, &kernel)
                 : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
-    entry->seconds = ghp_measure_absorbs(m, op)       ? 0
-                     : price.source == GHP_SOURCE_LAW ? law_s(f, op, sibling, price.seconds)
-                                                      : price.seconds;
-    entry->spread = price.spread;
-    entry->source = price.source;
-    entry->company = price.seconds > 0 ? price.company_s / price.seconds : 0;
+    entry->seconds = ghp_measure_is_fused(m, op)       ? 0
+                     : cost.source == GHP_SOURCE_ANALYTIC ? analytic_s(f, op, sibling, cost.seconds)
+                                                      : cost.seconds;
+    entry->spread = cost.spread;
+    entry->source = cost.source;
+    entry->contention = cost.seconds > 0 ? cost.contention_s / cost.seconds : 0;
     entry->key = strdup(op->key);
     entry->algorithm = strdup(m->backend_ops->algorithm(kernel));
     m->backend_ops->release(kernel);
-    fill_formats(f, op, sibling, entry);
-    GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
+    fill_memory_formats(f, op, sibling, entry);
+    GHP_TRY(ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
     return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_agenda *agenda,
+enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_worklist *worklist,
                                  struct ghp_profile *profile, struct ghp_ops_count *count)
 {
-    struct filling f = {.m = m, .agenda = agenda, .profile = profile};
-    struct ghp_op_entry *entries = ghp_alloc((size_t)agenda->n_ops, sizeof *entries);
-    enum ghp_status status = entries != NULL ? ghp_profile_seal(profile) : GHP_NO_MEMORY();
+    struct filling f = {.m = m, .worklist = worklist, .profile = profile};
+    struct ghp_op_entry *entries = ghp_alloc((size_t)worklist->n_ops, sizeof *entries);
+    enum ghp_status status = entries != NULL ? ghp_profile_finalize(profile) : GHP_NO_MEMORY();
     int n = 0;
 
-    if (status == GHP_OK) note_laws(agenda, profile, &f.laws);
+    if (status == GHP_OK) note_laws(worklist, profile, &f.laws);
     /* all prices before the first entry: what is filled in must not become a source itself */
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
 
         if (ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
         status = fill_one(&f, op, &entries[n++]);
     }
     for (int i = 0; i < n && status == GHP_OK; ++i) {
         count->interpolated += entries[i].source == GHP_SOURCE_INTERPOLATED;
-        count->law += entries[i].source == GHP_SOURCE_LAW;
+        count->analytic += entries[i].source == GHP_SOURCE_ANALYTIC;
         status = ghp_profile_add_op(profile, &entries[i]);
     }
     for (int i = 0; i < n; ++i) {
@@ -182,5 +182,5 @@ enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_a
         free(entries[i].algorithm);
     }
     free(entries);
-    return status == GHP_OK ? ghp_profile_seal(profile) : status;
+    return status == GHP_OK ? ghp_profile_finalize(profile) : status;
 }

@@ -72,47 +72,47 @@ enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status s
     return status;
 }
 
-/* ---- by a device's marks ---- */
+/* ---- by a device's events ---- */
 
-enum { MOST_TAPED = 512 };
+enum { MOST_CAPTURED = 512 };
 
 struct marked {
     struct ghp_device device;
-    enum ghp_queue queue;
-    struct ghp_mark *begin, *end;
-    struct ghp_tape *tape; /* of `taped` runs; NULL: none */
-    int64_t taped;
+    enum ghp_device_stream stream;
+    struct ghp_device_event *begin, *end;
+    struct ghp_device_graph *graph; /* of `taped` runs; NULL: none */
+    int64_t captured;
 };
 
-/* A tape of the task's runs: as training plays them, without the host between them. Without one the runs are enqueued. */
+/* A graph of the task's runs: as training plays them, without the host between them. Without one the runs are enqueued. */
 static void record(struct marked *by, struct ghp_task task, int64_t repeats)
 {
     const struct ghp_device_ops *ops = by->device.ops;
     enum ghp_status status, ended;
 
-    if (task.clock != GHP_CLOCK_COMPUTE || ops->record == NULL || repeats < 2) return;
-    by->taped = repeats < MOST_TAPED ? repeats : MOST_TAPED;
-    if (ops->record(by->device.backend) != GHP_OK) return;
-    status = task.run(task.context, by->taped);
-    ended = ops->recorded(by->device.backend, &by->tape);
+    if (task.clock != GHP_CLOCK_COMPUTE || ops->begin_capture == NULL || repeats < 2) return;
+    by->captured = repeats < MOST_CAPTURED ? repeats : MOST_CAPTURED;
+    if (ops->begin_capture(by->device.backend) != GHP_OK) return;
+    status = task.run(task.context, by->captured);
+    ended = ops->end_capture(by->device.backend, &by->graph);
     if (status == GHP_OK && ended == GHP_OK) return;
-    if (ended == GHP_OK) ops->tape_close(by->device.backend, by->tape);
-    by->tape = NULL;
+    if (ended == GHP_OK) ops->graph_close(by->device.backend, by->graph);
+    by->graph = NULL;
 }
 
-/* Enqueues at least `repeats` runs between the marks; *runs receives their number. */
+/* Enqueues at least `repeats` runs between the events; *runs receives their number. */
 static enum ghp_status enqueue_runs(struct marked *by, struct ghp_task task, int64_t repeats,
                                     int64_t *runs)
 {
     const struct ghp_device_ops *ops = by->device.ops;
 
     *runs = 0;
-    if (by->tape == NULL) {
+    if (by->graph == NULL) {
         *runs = repeats;
         return task.run(task.context, repeats);
     }
-    for (; *runs < repeats; *runs += by->taped)
-        GHP_TRY(ops->play(by->device.backend, by->tape));
+    for (; *runs < repeats; *runs += by->captured)
+        GHP_TRY(ops->launch_graph(by->device.backend, by->graph));
     return GHP_OK;
 }
 
@@ -123,16 +123,16 @@ static enum ghp_status run_marked(struct marked *by, struct ghp_task task, int64
     struct ghp_backend *backend = by->device.backend;
     int64_t runs = repeats;
 
-    GHP_TRY(ops->mark_open(backend, true, &by->begin));
-    GHP_TRY(ops->mark_open(backend, true, &by->end));
+    GHP_TRY(ops->event_open(backend, true, &by->begin));
+    GHP_TRY(ops->event_open(backend, true, &by->end));
     record(by, task, repeats);
-    GHP_TRY(ops->finish(backend, by->queue));
-    if (by->queue == GHP_QUEUE_COMPUTE) GHP_TRY(ops->delay(backend, head_start_s));
-    GHP_TRY(ops->set(backend, by->queue, by->begin));
+    GHP_TRY(ops->finish(backend, by->stream));
+    if (by->stream == GHP_DEVICE_STREAM_COMPUTE) GHP_TRY(ops->delay(backend, head_start_s));
+    GHP_TRY(ops->record_event(backend, by->stream, by->begin));
     GHP_TRY(enqueue_runs(by, task, repeats, &runs));
-    GHP_TRY(ops->set(backend, by->queue, by->end));
-    GHP_TRY(ops->finish(backend, by->queue));
-    GHP_TRY(ops->between(backend, by->begin, by->end, seconds));
+    GHP_TRY(ops->record_event(backend, by->stream, by->end));
+    GHP_TRY(ops->finish(backend, by->stream));
+    GHP_TRY(ops->elapsed(backend, by->begin, by->end, seconds));
     *seconds /= (double)runs;
     return GHP_OK;
 }
@@ -141,12 +141,12 @@ static enum ghp_status sample_marked(const struct ghp_measure *m, struct ghp_tas
                                      int64_t repeats, double *seconds)
 {
     struct marked by = {.device = ghp_measure_device(m),
-                        .queue = task.clock == GHP_CLOCK_COMM ? task.queue : GHP_QUEUE_COMPUTE};
+                        .stream = task.clock == GHP_CLOCK_COMM ? task.stream : GHP_DEVICE_STREAM_COMPUTE};
     enum ghp_status status = run_marked(&by, task, repeats, seconds);
 
-    if (by.tape != NULL) by.device.ops->tape_close(by.device.backend, by.tape);
-    by.device.ops->mark_close(by.device.backend, by.end);
-    by.device.ops->mark_close(by.device.backend, by.begin);
+    if (by.graph != NULL) by.device.ops->graph_close(by.device.backend, by.graph);
+    by.device.ops->event_close(by.device.backend, by.end);
+    by.device.ops->event_close(by.device.backend, by.begin);
     return status;
 }
 

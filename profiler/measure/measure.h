@@ -2,14 +2,14 @@
  *
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
  * mean. Of work that each does alone, and workers of unlike speeds, it is what the slowest takes: the fastest one's seconds times
- * its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is timed by the device's own marks, played from a tape where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ * its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is timed by the device's own marks, played from a graph where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_measure.c */
 #ifndef GHP_PROFILER_MEASURE_MEASURE_H
 #define GHP_PROFILER_MEASURE_MEASURE_H
 
 #include "core/cost/profile.h"
-#include "executor/transport/team.h"
+#include "executor/transport/exec_context.h"
 #include "profiler/worklist/samples.h"
 
 /* Who measures; everything is borrowed. */
@@ -21,8 +21,8 @@ struct ghp_measure {
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
     /* of tensors; NULL: the transport carries them too */
-    const struct ghp_transport_ops *carrier_ops;
-    struct ghp_transport *carrier;
+    const struct ghp_transport_ops *device_transport_ops;
+    struct ghp_transport *device_transport;
     int element_bytes; /* 2, 4 or 8 */
     int threads;       /* of this rank; 0: one */
     double sample_s;   /* how long one sample of an operation lasts, > 0 */
@@ -36,8 +36,8 @@ struct ghp_measure {
 /* Who says when work is done. */
 enum ghp_clock {
     GHP_CLOCK_HOST,    /* it is when run returns */
-    GHP_CLOCK_COMPUTE, /* run only enqueues, on a device's compute queue; the same each time */
-    GHP_CLOCK_COMM     /* on its communication queue, or collectives on either */
+    GHP_CLOCK_COMPUTE, /* run only enqueues, on a device's compute stream; the same each time */
+    GHP_CLOCK_COMM     /* on its communication stream, or collectives on either */
 };
 
 /* Work to be timed.  run does it `repeats` times; all ranks are given the same number. */
@@ -45,7 +45,7 @@ struct ghp_task {
     enum ghp_status (*run)(void *context, int64_t repeats);
     void *context;
     enum ghp_clock clock;
-    enum ghp_queue queue; /* of GHP_CLOCK_COMM */
+    enum ghp_device_stream stream; /* of GHP_CLOCK_COMM */
     /* no rank waits for another in it: what unlike workers take counts by their speeds */
     bool alone;
 };
@@ -64,14 +64,14 @@ static inline enum ghp_clock ghp_measure_clock(const struct ghp_measure *m)
 }
 
 /* Who carries tensors. */
-static inline struct ghp_team ghp_measure_carrier(const struct ghp_measure *m)
+static inline struct ghp_exec_context ghp_measure_device_transport(const struct ghp_measure *m)
 {
-    return ghp_team_complete((struct ghp_team){.backend_ops = m->backend_ops,
+    return ghp_exec_context_complete((struct ghp_exec_context){.backend_ops = m->backend_ops,
                                                .backend = m->backend,
                                                .transport_ops = m->transport_ops,
                                                .transport = m->transport,
-                                               .carrier_ops = m->carrier_ops,
-                                               .carrier = m->carrier});
+                                               .device_transport_ops = m->device_transport_ops,
+                                               .device_transport = m->device_transport});
 }
 
 /* How long one sample should last. */

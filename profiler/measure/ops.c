@@ -9,55 +9,55 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double stays = 1.5; /* bystanders, beyond what the operation takes in company */
+static const double stays = 1.5; /* background load, beyond what the operation takes under contention */
 
 /* What rank 0 decides about an operation. */
 enum decision { MEASURE, LEAVE };
 
-static struct ghp_visiting visiting_of(const struct ghp_measure *m,
+static struct ghp_visit_plan visit_plan_of(const struct ghp_measure *m,
                                        const struct ghp_ops_limits *limits)
 {
-    return (struct ghp_visiting){.samples = limits->samples,
+    return (struct ghp_visit_plan){.samples = limits->samples,
                                  .sample_s = m->sample_s,
                                  .chooses = m->backend_ops->algorithms != NULL};
 }
 
-bool ghp_measure_absorbs(const struct ghp_measure *m, const struct ghp_agenda_op *op)
+bool ghp_measure_is_fused(const struct ghp_measure *m, const struct ghp_worklist_op *op)
 {
     bool forward = op->pass == GHP_PASS_FORWARD || op->pass == GHP_PASS_STATS;
 
-    return op->absorbed && ghp_formats_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
+    return op->fused && ghp_memory_format_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
                                              forward ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_DATA);
 }
 
-/* One walk through the agenda. */
+/* One walk through the work list. */
 struct walk {
     const struct ghp_measure *m;
     const struct ghp_ops_limits *limits;
     struct ghp_profile *profile;
-    struct ghp_bystanders *bystanders; /* NULL: none, nothing is measured among them */
+    struct ghp_background_load *background_load; /* NULL: none, nothing is measured among them */
     int unasked;                       /* operations whose scratch is not known yet */
     double saved_s;
     enum ghp_status own; /* this rank's alone, told to all before the next operation */
 };
 
-/* The same on rank 0 among bystanders, right behind. */
+/* The same on rank 0 among background load, right behind. */
 static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench *bench,
-                                    struct ghp_agenda_op *op)
+                                    struct ghp_worklist_op *op)
 {
     const struct ghp_measure *m = walk->m;
-    double once_s = ghp_samples_summary(&op->ways[0].samples).seconds, took_s = 0;
+    double once_s = ghp_samples_summary(&op->variants[0].samples).seconds, took_s = 0;
     int64_t repeats = (int64_t)fmax(1, ceil(m->sample_s / fmax(once_s, 1e-9)));
     enum ghp_status status;
 
-    if (walk->bystanders == NULL || op->lone.n == GHP_MAX_SAMPLES) return GHP_OK;
+    if (walk->background_load == NULL || op->lone.n == GHP_MAX_SAMPLES) return GHP_OK;
     GHP_TRY(m->transport_ops->barrier(m->world));
     if (m->rank != 0) {
-        status = ghp_bystanders_run(walk->bystanders, stays * (double)(repeats + 1) * once_s);
+        status = ghp_background_load_run(walk->background_load, stays * (double)(repeats + 1) * once_s);
     } else {
-        status = ghp_trials_run(bench, 1); /* cold: thrown away */
+        status = ghp_autotuning_run(bench, 1); /* cold: thrown away */
         took_s = -ghp_now_s();
-        if (status == GHP_OK) status = ghp_trials_run(bench, repeats);
+        if (status == GHP_OK) status = ghp_autotuning_run(bench, repeats);
         took_s = (took_s + ghp_now_s()) / (double)repeats;
     }
     GHP_TRY(ghp_measure_max(m, status, &took_s));
@@ -66,9 +66,9 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
 }
 
 /* What the other workers' running the operation too, in the place of others, adds: a share of its seconds. */
-static double company_of(const struct ghp_agenda_op *op)
+static double contention_of(const struct ghp_worklist_op *op)
 {
-    double together_s = ghp_samples_summary(&op->ways[0].samples).seconds;
+    double together_s = ghp_samples_summary(&op->variants[0].samples).seconds;
     double lone_s = ghp_samples_summary(&op->lone).seconds;
 
     return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
@@ -76,28 +76,28 @@ static double company_of(const struct ghp_agenda_op *op)
 
 /* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the others,
  * which are there to decide between formats, one. */
-static enum ghp_status measure_way(const struct walk *walk, struct ghp_opbench *bench,
-                                   struct ghp_agenda_op *op, int which)
+static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opbench *bench,
+                                   struct ghp_worklist_op *op, int which)
 {
     const struct ghp_measure *m = walk->m;
     const struct ghp_ops_limits *limits = walk->limits;
-    struct ghp_agenda_way *way = &op->ways[which];
+    struct ghp_worklist_variant *variant = &op->variants[which];
     double late = which > 0 && m->rank == 0 && ghp_now_s() > limits->deadline_s;
     enum ghp_status status = GHP_OK;
 
     GHP_TRY(ghp_measure_max(m, GHP_OK, &late));
     if (late > 0) return GHP_OK;
-    status = ghp_trials_choose(m, bench, op, which, limits->deadline_s);
+    status = ghp_autotuning_choose(m, bench, op, which, limits->deadline_s);
     GHP_TRY(ghp_measure_max(m, status, &late));
-    GHP_TRY(ghp_measure_more(m, ghp_trials_task(m, bench), m->sample_s,
-                             which == 0 ? limits->samples : 1, &way->samples));
-    ghp_trials_note(way);
-    snprintf(way->used, sizeof way->used, "%s", ghp_opbench_algorithm(bench));
+    GHP_TRY(ghp_measure_more(m, ghp_autotuning_task(m, bench), m->sample_s,
+                             which == 0 ? limits->samples : 1, &variant->samples));
+    ghp_autotuning_note(variant);
+    snprintf(variant->used, sizeof variant->used, "%s", ghp_opbench_algorithm(bench));
     return which == 0 ? measure_lone(walk, bench, op) : GHP_OK;
 }
 
 /* Takes samples by the quickest algorithm; *fits: every rank had the memory, else nothing was timed. */
-static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op *op, bool *fits)
+static enum ghp_status measure_one(const struct walk *walk, struct ghp_worklist_op *op, bool *fits)
 {
     const struct ghp_measure *m = walk->m;
     struct ghp_opbench *bench = NULL;
@@ -112,47 +112,47 @@ static enum ghp_status measure_one(const struct walk *walk, struct ghp_agenda_op
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     *fits = !(short_of_memory > 0);
     if (!*fits) goto done;
-    for (int w = 0, ways = ghp_forecast_ways(op); w < ways; ++w)
-        GHP_TRY_GOTO(status, measure_way(walk, bench, op, w), done);
+    for (int w = 0, variants = ghp_time_estimate_variants(op); w < variants; ++w)
+        GHP_TRY_GOTO(status, measure_variant(walk, bench, op, w), done);
 done:
     ghp_opbench_close(bench);
     return status;
 }
 
 /* Rank 0's time must last for the operation, and for the scratch of all that will not be measured. */
-static enum decision decide(const struct walk *walk, const struct ghp_agenda_op *op)
+static enum decision decide(const struct walk *walk, const struct ghp_worklist_op *op)
 {
     const struct ghp_measure *m = walk->m;
     const struct ghp_ops_limits *limits = walk->limits;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
-    double end_s = ghp_now_s() + ghp_forecast_scratch_s(limits->forecast, walk->unasked);
+    double end_s = ghp_now_s() + ghp_time_estimate_scratch_s(limits->estimate, walk->unasked);
 
-    if (ghp_measure_absorbs(m, op)) return MEASURE;
-    end_s += ghp_forecast_s(limits->forecast, op, visiting_of(m, limits));
+    if (ghp_measure_is_fused(m, op)) return MEASURE;
+    end_s += ghp_time_estimate_s(limits->estimate, op, visit_plan_of(m, limits));
     if (end_s > limits->deadline_s) return LEAVE;
     if (ghp_opbench_bytes(&task, m->element_bytes) > limits->memory_bytes) return LEAVE;
     return MEASURE;
 }
 
 /* Rank 0's: enters it with what a worker's kernels of the operation ask for, which is found out once. */
-static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op,
+static enum ghp_status enter(struct walk *walk, struct ghp_worklist_op *op,
                              struct ghp_op_entry *entry)
 {
     const struct ghp_measure *m = walk->m;
-    struct ghp_forecast *forecast = walk->limits->forecast;
+    struct ghp_time_estimate *estimate = walk->limits->estimate;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double start_s = ghp_now_s();
 
     entry->key = op->key; /* copied by the profile */
     entry->pass = op->pass;
     entry->source = GHP_SOURCE_MEASURED;
-    if (!op->asked || op->asked_formats != entry->n_formats) {
+    if (!op->asked || op->asked_memory_formats != entry->n_memory_formats) {
         walk->unasked -= !op->asked;
-        GHP_TRY(ghp_formats_scratch(m->backend_ops, m->backend, &task, entry, &op->scratch_bytes));
+        GHP_TRY(ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry, &op->scratch_bytes));
         op->asked = true;
-        op->asked_formats = entry->n_formats;
-        forecast->scratch_s += ghp_now_s() - start_s;
-        ++forecast->scratches;
+        op->asked_memory_formats = entry->n_memory_formats;
+        estimate->scratch_s += ghp_now_s() - start_s;
+        ++estimate->scratches;
     }
     entry->scratch_bytes = op->scratch_bytes;
     return ghp_profile_add_op(walk->profile, entry);
@@ -160,44 +160,44 @@ static enum ghp_status enter(struct walk *walk, struct ghp_agenda_op *op,
 
 /* What was measured in each pair of formats, beside the first by the least of each, which the machine's other work
  * disturbs least; nothing as long as one is missing, for then nobody can choose. */
-static void put_formats(const struct ghp_agenda_op *op, struct ghp_op_entry *entry)
+static void put_memory_formats(const struct ghp_worklist_op *op, struct ghp_op_entry *entry)
 {
-    if (!op->formats) return;
-    for (int w = 0; w < op->n_ways; ++w) {
-        const struct ghp_agenda_way *way = &op->ways[w];
-        struct ghp_op_format *format = &entry->formats[w];
+    if (!op->memory_formats) return;
+    for (int w = 0; w < op->n_variants; ++w) {
+        const struct ghp_worklist_variant *variant = &op->variants[w];
+        struct ghp_op_memory_format *format = &entry->memory_formats[w];
 
-        if (way->samples.n == 0) return;
+        if (variant->samples.n == 0) return;
         *format =
-            (struct ghp_op_format){.x = way->x,
-                                   .y = way->y,
-                                   .seconds = entry->seconds * way->least_s / op->ways[0].least_s};
-        snprintf(format->algorithm, sizeof format->algorithm, "%.63s", way->used);
+            (struct ghp_op_memory_format){.x = variant->x,
+                                   .y = variant->y,
+                                   .seconds = entry->seconds * variant->least_s / op->variants[0].least_s};
+        snprintf(format->algorithm, sizeof format->algorithm, "%.63s", variant->used);
     }
-    entry->n_formats = op->n_ways;
+    entry->n_memory_formats = op->n_variants;
 }
 
-static enum ghp_status enter_measured(struct walk *walk, struct ghp_agenda_op *op)
+static enum ghp_status enter_measured(struct walk *walk, struct ghp_worklist_op *op)
 {
-    struct ghp_timed timed = ghp_samples_summary(&op->ways[0].samples);
+    struct ghp_timed timed = ghp_samples_summary(&op->variants[0].samples);
     struct ghp_op_entry entry = {.seconds = timed.seconds,
                                  .spread = timed.spread,
-                                 .algorithm = op->ways[0].used,
-                                 .company = company_of(op)};
+                                 .algorithm = op->variants[0].used,
+                                 .contention = contention_of(op)};
 
-    put_formats(op, &entry);
+    put_memory_formats(op, &entry);
     return enter(walk, op, &entry);
 }
 
 /* What a convolution does along with its own work is in the convolution's time, in whatever formats: entered once. */
-static enum ghp_status enter_absorbed(struct walk *walk, struct ghp_agenda_op *op)
+static enum ghp_status enter_fused(struct walk *walk, struct ghp_worklist_op *op)
 {
     struct ghp_op_entry entry = {.algorithm = (char[]){"fused"},
-                                 .n_formats = op->formats ? op->n_ways : 0};
+                                 .n_memory_formats = op->memory_formats ? op->n_variants : 0};
 
-    for (int w = 0; w < entry.n_formats; ++w)
-        entry.formats[w] =
-            (struct ghp_op_format){.x = op->ways[w].x, .y = op->ways[w].y, .algorithm = "fused"};
+    for (int w = 0; w < entry.n_memory_formats; ++w)
+        entry.memory_formats[w] =
+            (struct ghp_op_memory_format){.x = op->variants[w].x, .y = op->variants[w].y, .algorithm = "fused"};
     return enter(walk, op, &entry);
 }
 
@@ -209,46 +209,46 @@ static enum ghp_status save_now_and_then(struct walk *walk)
 }
 
 /* Measures one operation that all ranks have agreed on. */
-static enum ghp_status take(struct walk *walk, struct ghp_agenda_op *op)
+static enum ghp_status take(struct walk *walk, struct ghp_worklist_op *op)
 {
     const struct ghp_measure *m = walk->m;
-    const struct ghp_visiting visiting = visiting_of(m, walk->limits);
-    enum ghp_visit kind = ghp_forecast_kind(op, visiting.chooses);
+    const struct ghp_visit_plan visit_plan = visit_plan_of(m, walk->limits);
+    enum ghp_visit kind = ghp_time_estimate_kind(op, visit_plan.chooses);
     double start_s = ghp_now_s();
     bool fits = false;
 
-    if (ghp_measure_absorbs(m, op)) {
-        if (m->rank == 0 && !op->asked) walk->own = enter_absorbed(walk, op);
+    if (ghp_measure_is_fused(m, op)) {
+        if (m->rank == 0 && !op->asked) walk->own = enter_fused(walk, op);
         return GHP_OK;
     }
     GHP_TRY(measure_one(walk, op, &fits));
     if (!fits || m->rank != 0) return GHP_OK;
     walk->own = enter_measured(walk, op);
-    ghp_forecast_note(walk->limits->forecast, op, kind, visiting, ghp_now_s() - start_s);
+    ghp_time_estimate_note(walk->limits->estimate, op, kind, visit_plan, ghp_now_s() - start_s);
     if (walk->own == GHP_OK) walk->own = save_now_and_then(walk);
     return GHP_OK;
 }
 
-static int count_unasked(const struct ghp_agenda *agenda)
+static int count_unasked(const struct ghp_worklist *worklist)
 {
     int n = 0;
 
-    for (int i = 0; i < agenda->n_ops; ++i)
-        n += !agenda->ops[i].kept && !agenda->ops[i].asked;
+    for (int i = 0; i < worklist->n_ops; ++i)
+        n += !worklist->ops[i].kept && !worklist->ops[i].asked;
     return n;
 }
 
-/* A law needs one operation at least, however short the time: the cheapest with FLOPs, or without. */
-static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda, bool with_flops)
+/* An analytic model needs one operation at least, however short the time: the cheapest with FLOPs, or without. */
+static enum ghp_status anchor(struct walk *walk, const struct ghp_worklist *worklist, bool with_flops)
 {
-    struct ghp_agenda_op *best = NULL;
+    struct ghp_worklist_op *best = NULL;
     double unused = 0;
 
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        struct ghp_agenda_op *op = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        struct ghp_worklist_op *op = &worklist->ops[i];
 
-        if ((op->flops > 0) != with_flops || ghp_measure_absorbs(walk->m, op)) continue;
-        if (op->kept || op->ways[0].samples.n > 0) return GHP_OK;
+        if ((op->flops > 0) != with_flops || ghp_measure_is_fused(walk->m, op)) continue;
+        if (op->kept || op->variants[0].samples.n > 0) return GHP_OK;
         if (best == NULL || op->flops + op->bytes < best->flops + best->bytes) best = op;
     }
     if (best == NULL) return GHP_OK;
@@ -256,19 +256,19 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_agenda *agenda
     return take(walk, best);
 }
 
-enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *agenda,
+enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                 const struct ghp_ops_limits *limits, struct ghp_profile *profile)
 {
     struct walk walk = {
-        .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(agenda)};
+        .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(worklist)};
     double unused = 0;
-    enum ghp_status status = ghp_bystanders_open(m, agenda, limits->memory_bytes, &walk.bystanders);
+    enum ghp_status status = ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load);
 
     GHP_TRY(status);
     walk.saved_s = ghp_now_s();
-    if (agenda->n_ops > 0) ghp_progress_begin("operations", agenda->n_ops);
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        struct ghp_agenda_op *op = &agenda->ops[i];
+    if (worklist->n_ops > 0) ghp_progress_begin("operations", worklist->n_ops);
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        struct ghp_worklist_op *op = &worklist->ops[i];
         unsigned char decision = (unsigned char)decide(&walk, op);
 
         ghp_progress_step(i, "%s %s", ghp_op_name(op->local.op), ghp_pass_name(op->pass));
@@ -276,11 +276,11 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_agenda *
         GHP_TRY_GOTO(status, ghp_measure_share(m, walk.own, &decision, 1), done);
         if (decision == MEASURE) GHP_TRY_GOTO(status, take(&walk, op), done);
     }
-    GHP_TRY_GOTO(status, anchor(&walk, agenda, true), done);
-    GHP_TRY_GOTO(status, anchor(&walk, agenda, false), done);
+    GHP_TRY_GOTO(status, anchor(&walk, worklist, true), done);
+    GHP_TRY_GOTO(status, anchor(&walk, worklist, false), done);
     status = ghp_measure_max(m, walk.own, &unused);
 done:
     ghp_progress_end();
-    ghp_bystanders_close(walk.bystanders);
+    ghp_background_load_close(walk.background_load);
     return status;
 }

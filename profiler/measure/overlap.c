@@ -2,7 +2,7 @@
 #include "profiler/measure/overlap.h"
 #include "core/base/clock.h"
 #include "core/model/precision.h"
-#include "executor/engine/stream.h"
+#include "executor/engine/comm_thread.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ struct traffic {
     const struct ghp_measure *m;
     int64_t bytes;
     int64_t each;               /* of an exchange, of each rank */
-    struct ghp_team team;       /* with whoever carries tensors */
+    struct ghp_exec_context exec;       /* with whoever carries tensors */
     struct ghp_comm *comm;      /* communication stream */
     struct ghp_comm *exchanges; /* compute stream */
     struct ghp_reduction sum;
@@ -43,7 +43,7 @@ static enum ghp_status reduce_once(void *context, int job)
     struct traffic *t = context;
 
     (void)job;
-    GHP_TRY(t->team.carrier_ops->all_reduce(t->comm, &t->sum));
+    GHP_TRY(t->exec.device_transport_ops->all_reduce(t->comm, &t->sum));
     t->finished_s = ghp_now_s();
     atomic_fetch_add(&t->done, 1);
     return GHP_OK;
@@ -61,7 +61,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
     const struct traffic *t = context;
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(t->team.carrier_ops->all_gather(t->exchanges, t->mine, t->all, t->each));
+        GHP_TRY(t->exec.device_transport_ops->all_gather(t->exchanges, t->mine, t->all, t->each));
     return GHP_OK;
 }
 
@@ -72,11 +72,11 @@ static enum ghp_status traffic_open(struct traffic *t)
     struct ghp_device device = ghp_measure_device(t->m);
 
     t->each = t->bytes / t->m->size;
-    t->team = ghp_measure_carrier(t->m);
-    GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMM, &t->comm));
-    GHP_TRY(t->team.carrier_ops->group(t->team.carrier, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
-    t->team.carrier_ops->label(t->comm, "reductions that overlap");
-    t->team.carrier_ops->label(t->exchanges, "exchanges that overlap");
+    t->exec = ghp_measure_device_transport(t->m);
+    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMM, &t->comm));
+    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
+    t->exec.device_transport_ops->label(t->comm, "reductions that overlap");
+    t->exec.device_transport_ops->label(t->exchanges, "exchanges that overlap");
     GHP_TRY(ghp_device_allocate(device, t->bytes, &t->sum.out));
     t->sum.in = t->sum.out;
     t->sum.element_bytes = ghp_parameter_bytes(t->m->element_bytes);
@@ -125,7 +125,7 @@ static enum ghp_status work_on(struct work *work, double *alone_s)
 /* Posts n reductions and computes until they are done: how much slower computing is than alone, and mean seconds of a
  * reduction.  The slowdown is the mean over the ranks: on a shared core one rank gets more than its neighbour, which a
  * step that all take together evens out.  Reductions end together. */
-static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread *stream,
+static enum ghp_status round_compute(struct traffic *t, struct ghp_comm_thread *stream,
                                      struct work *work, int n, double result[2])
 {
     int64_t ticket = 0;
@@ -136,14 +136,14 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
     atomic_store(&t->done, 0);
     start_s = ghp_now_s();
     for (int i = 0; i < n; ++i)
-        ticket = ghp_stream_post(stream, i);
+        ticket = ghp_comm_thread_post(stream, i);
     do {
         status = work_on(work, &alone_s);
         if (status == GHP_OK)
-            status = ghp_device_finish(ghp_measure_device(t->m), GHP_QUEUE_COMPUTE);
+            status = ghp_device_finish(ghp_measure_device(t->m), GHP_DEVICE_STREAM_COMPUTE);
     } while (status == GHP_OK && atomic_load(&t->done) < n);
     rate = alone_s / (ghp_now_s() - start_s);
-    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    if (status == GHP_OK) status = ghp_comm_thread_wait(stream, ticket);
     result[1] = (t->finished_s - start_s) / n;
     GHP_TRY(ghp_measure_mean(t->m, status, &rate));
     result[0] = 1 / rate;
@@ -151,7 +151,7 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_stream_thread
 }
 
 /* Posts n reductions and makes `exchanges` exchanges meanwhile: seconds until both are done. */
-static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *stream, int n,
+static enum ghp_status round_link(struct traffic *t, struct ghp_comm_thread *stream, int n,
                                   int exchanges, double *both_s)
 {
     int64_t ticket = 0;
@@ -161,38 +161,38 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_stream_thread *s
     GHP_TRY(status);
     start_s = ghp_now_s();
     for (int i = 0; i < n; ++i)
-        ticket = ghp_stream_post(stream, i);
+        ticket = ghp_comm_thread_post(stream, i);
     status = exchange_run(t, exchanges);
-    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
+    if (status == GHP_OK) status = ghp_comm_thread_wait(stream, ticket);
     *both_s = ghp_now_s() - start_s;
     return ghp_measure_max(t->m, status, both_s);
 }
 
 /* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions.  The
  * first is not counted: it may come before the first reduction fills the link. */
-static enum ghp_status round_queue(struct traffic *t, struct ghp_stream_thread *stream, int n,
-                                   double *beside_s)
+static enum ghp_status round_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
+                                   double *concurrent_s)
 {
     int64_t ticket = 0;
     int counted = 0;
     enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
 
-    *beside_s = 0;
+    *concurrent_s = 0;
     GHP_TRY(status);
     atomic_store(&t->done, 0);
     for (int i = 0; i < n; ++i)
-        ticket = ghp_stream_post(stream, i);
+        ticket = ghp_comm_thread_post(stream, i);
     for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; ++i) {
         double start_s = ghp_now_s();
 
         status = exchange_run(t, 1);
         if (i == 0 || atomic_load(&t->done) == n) continue;
-        *beside_s += ghp_now_s() - start_s;
+        *concurrent_s += ghp_now_s() - start_s;
         counted++;
     }
-    if (status == GHP_OK) status = ghp_stream_wait(stream, ticket);
-    if (counted > 0) *beside_s /= counted;
-    return ghp_measure_mean(t->m, status, beside_s);
+    if (status == GHP_OK) status = ghp_comm_thread_wait(stream, ticket);
+    if (counted > 0) *concurrent_s /= counted;
+    return ghp_measure_mean(t->m, status, concurrent_s);
 }
 
 static double slowdown(const struct ghp_samples *rounds)
@@ -200,25 +200,25 @@ static double slowdown(const struct ghp_samples *rounds)
     return fmax(1, ghp_samples_summary(rounds).seconds);
 }
 
-/* ---- where a carrier enqueues: both queues filled at once, and marks at their ends ---- */
+/* ---- where a device transport enqueues: both streams filled at once, and events at their ends ---- */
 
-struct span { /* of a queue's work */
-    struct ghp_mark *begin, *end;
+struct span { /* of a stream's work */
+    struct ghp_device_event *begin, *end;
 };
 
 static enum ghp_status span_open(struct ghp_device device, struct span *span)
 {
-    GHP_TRY(device.ops->mark_open(device.backend, true, &span->begin));
-    return device.ops->mark_open(device.backend, true, &span->end);
+    GHP_TRY(device.ops->event_open(device.backend, true, &span->begin));
+    return device.ops->event_open(device.backend, true, &span->end);
 }
 
 static void span_close(struct ghp_device device, struct span *span)
 {
-    device.ops->mark_close(device.backend, span->end);
-    device.ops->mark_close(device.backend, span->begin);
+    device.ops->event_close(device.backend, span->end);
+    device.ops->event_close(device.backend, span->begin);
 }
 
-/* n reductions in the communication queue, and what `fill` puts into the compute queue beside them: seconds of each. */
+/* n reductions in the communication stream, and what `fill` puts into the compute stream beside them: seconds of each. */
 static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill, int64_t runs,
                                  double seconds[2])
 {
@@ -228,16 +228,16 @@ static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill,
 
     GHP_TRY_GOTO(status, span_open(d, &compute), done);
     GHP_TRY_GOTO(status, span_open(d, &comm), done);
-    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.begin), done);
+    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMM, comm.begin), done);
     GHP_TRY_GOTO(status, reduce_run(t, n), done);
-    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMM, comm.end), done);
-    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.begin), done);
+    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMM, comm.end), done);
+    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.begin), done);
     GHP_TRY_GOTO(status, fill.run(fill.context, runs), done);
-    GHP_TRY_GOTO(status, d.ops->set(d.backend, GHP_QUEUE_COMPUTE, compute.end), done);
-    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMPUTE), done);
-    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_QUEUE_COMM), done);
-    GHP_TRY_GOTO(status, d.ops->between(d.backend, compute.begin, compute.end, &seconds[0]), done);
-    status = d.ops->between(d.backend, comm.begin, comm.end, &seconds[1]);
+    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.end), done);
+    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_DEVICE_STREAM_COMPUTE), done);
+    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_DEVICE_STREAM_COMM), done);
+    GHP_TRY_GOTO(status, d.ops->elapsed(d.backend, compute.begin, compute.end, &seconds[0]), done);
+    status = d.ops->elapsed(d.backend, comm.begin, comm.end, &seconds[1]);
 done:
     span_close(d, &comm);
     span_close(d, &compute);
@@ -301,19 +301,19 @@ static enum ghp_status alone(struct traffic *t, struct ghp_task task, double sam
 }
 
 /* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below 0. */
-static enum ghp_status measure_queue(struct traffic *t, struct ghp_stream_thread *stream, int n,
-                                     double link, double *queue_s)
+static enum ghp_status measure_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
+                                     double link, double *queueing_delay_s)
 {
     const int64_t each = t->each;
-    const struct ghp_task task = {.run = exchange_run, .context = t, .queue = GHP_QUEUE_COMPUTE};
-    double alone_s = 0, beside_s = 0;
+    const struct ghp_task task = {.run = exchange_run, .context = t, .stream = GHP_DEVICE_STREAM_COMPUTE};
+    double alone_s = 0, concurrent_s = 0;
     enum ghp_status status;
 
     if (t->each > SHORT_BYTES) t->each = SHORT_BYTES;
     status = alone(t, task, 1, &alone_s);
-    if (status == GHP_OK) status = round_queue(t, stream, n, &beside_s);
+    if (status == GHP_OK) status = round_queueing(t, stream, n, &concurrent_s);
     t->each = each;
-    *queue_s = beside_s - link * alone_s;
+    *queueing_delay_s = concurrent_s - link * alone_s;
     return status;
 }
 
@@ -321,20 +321,20 @@ static enum ghp_status measure_queue(struct traffic *t, struct ghp_stream_thread
  * its ratio. */
 struct round {
     double compute, comm, link; /* slowdowns */
-    double queue_s;             /* overlap.queue_s */
+    double queueing_delay_s;             /* overlap.queueing_delay_s */
 };
 
-static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread *stream,
+static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *stream,
                                      struct work *work, struct round *round)
 {
-    bool queues = t->team.carrier_ops->queues;
+    bool enqueues = t->exec.device_transport_ops->enqueues;
     struct ghp_task reduce = {.run = reduce_run,
                               .context = t,
-                              .clock = queues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
-                              .queue = GHP_QUEUE_COMM};
+                              .clock = enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
+                              .stream = GHP_DEVICE_STREAM_COMM};
     struct ghp_task exchange = {
-        .run = exchange_run, .context = t, .clock = reduce.clock, .queue = GHP_QUEUE_COMPUTE};
-    double reduce_s = 0, exchange_s = 0, cycle_s = 0, both_s = 0, beside[2] = {0}, a, b;
+        .run = exchange_run, .context = t, .clock = reduce.clock, .stream = GHP_DEVICE_STREAM_COMPUTE};
+    double reduce_s = 0, reshard_s = 0, cycle_s = 0, both_s = 0, concurrent[2] = {0}, a, b;
     int n, exchanges;
 
     for (int i = 0; i < work->n; ++i) {
@@ -343,21 +343,21 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_stream_thread
     }
     GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
     n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
-    GHP_TRY(queues ? enqueue_compute(t, work, n, reduce_s, beside)
-                   : round_compute(t, stream, work, n, beside));
-    round->compute = beside[0];
-    round->comm = beside[1] / reduce_s;
+    GHP_TRY(enqueues ? enqueue_compute(t, work, n, reduce_s, concurrent)
+                   : round_compute(t, stream, work, n, concurrent));
+    round->compute = concurrent[0];
+    round->comm = concurrent[1] / reduce_s;
     if (t->bytes > GHP_OVERLAP_BYTES) return GHP_OK; /* of long ones, no more is asked for */
-    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &exchange_s));
+    GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &reshard_s));
     n = runs_in(round_samples * t->m->sample_s, reduce_s);
-    exchanges = runs_in(round_samples * t->m->sample_s, exchange_s);
-    GHP_TRY(queues ? enqueue_link(t, n, exchanges, &both_s)
+    exchanges = runs_in(round_samples * t->m->sample_s, reshard_s);
+    GHP_TRY(enqueues ? enqueue_link(t, n, exchanges, &both_s)
                    : round_link(t, stream, n, exchanges, &both_s));
     a = n * reduce_s;
-    b = exchanges * exchange_s;
+    b = exchanges * reshard_s;
     round->link = (both_s - fabs(a - b)) / fmin(a, b);
-    if (queues) return GHP_OK; /* a device's queues are not the link's */
-    return measure_queue(t, stream, n, fmax(1, round->link), &round->queue_s);
+    if (enqueues) return GHP_OK; /* a device's streams are not the link's */
+    return measure_queueing(t, stream, n, fmax(1, round->link), &round->queueing_delay_s);
 }
 
 /* Keeps tasks that a few rounds hold together, at least the first: what takes longer is slow enough to be typical alone. */
@@ -376,11 +376,11 @@ static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
     return GHP_OK;
 }
 
-static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *stream,
+static enum ghp_status rounds(struct traffic *t, struct ghp_comm_thread *stream,
                               struct work *work, struct ghp_overlap *overlap)
 {
     int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
-    struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queue = compute;
+    struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queueing = compute;
 
     GHP_TRY(choose_tasks(t, work));
     for (int i = 0; i < n; ++i) {
@@ -390,12 +390,12 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_stream_thread *strea
         compute.values[i] = round.compute;
         comm.values[i] = round.comm;
         link.values[i] = round.link;
-        queue.values[i] = round.queue_s;
+        queueing.values[i] = round.queueing_delay_s;
     }
     *overlap = (struct ghp_overlap){.compute = slowdown(&compute),
                                     .comm = slowdown(&comm),
                                     .link = slowdown(&link),
-                                    .queue_s = fmax(0, ghp_samples_summary(&queue).seconds)};
+                                    .queueing_delay_s = fmax(0, ghp_samples_summary(&queueing).seconds)};
     return GHP_OK;
 }
 
@@ -405,17 +405,17 @@ static enum ghp_status measure_with(const struct ghp_measure *m, const struct gh
 {
     struct traffic traffic = {.m = m, .bytes = bytes};
     struct work work = {.n = n};
-    struct ghp_stream_thread *stream = NULL;
+    struct ghp_comm_thread *stream = NULL;
     double unused = 0;
     enum ghp_status status;
 
     memcpy(work.tasks, computes, (size_t)n * sizeof *computes);
     status = traffic_open(&traffic);
-    if (status == GHP_OK) status = ghp_stream_open(MOST_RUNS, reduce_once, &traffic, &stream);
+    if (status == GHP_OK) status = ghp_comm_thread_open(MOST_RUNS, reduce_once, &traffic, &stream);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     status = rounds(&traffic, stream, &work, overlap);
 done:
-    ghp_stream_close(stream);
+    ghp_comm_thread_close(stream);
     traffic_close(&traffic);
     return status;
 }

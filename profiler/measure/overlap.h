@@ -1,6 +1,6 @@
 /* profiler/measure/overlap.h - how much computing and communicating slow each other down when both run.
  *
- * The executor's communication thread (executor/engine/stream.h) reduces without pause while the main thread computes, or
+ * The executor's communication thread (executor/engine/comm_thread.h) reduces without pause while the main thread computes, or
  * exchanges; each is compared with itself alone, on the same cores, with all ranks at it.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
@@ -11,13 +11,13 @@
 
 enum { GHP_OVERLAP_TASKS = 6 }; /* at most */
 
-/* Measures the slowdowns; one rank has none (all 1, queue_s 0).
+/* Measures the slowdowns; one rank has none (all 1, queueing_delay_s 0).
  *
  *     compute   computing beside a reduction / computing alone
  *     comm      reduction beside computing / reduction alone
  *     link      c in  seconds of both = c min(a, b) + |a - b|,  a and b the seconds of each alone
- *     queue_s   what an exchange of a few KiB takes longer beside a reduction than link times its seconds alone; 0 where the
- *               carrier enqueues
+ *     queueing_delay_s   what an exchange of a few KiB takes longer beside a reduction than link times its seconds alone; 0 where the
+ *               device transport enqueues
  *     comm_long comm of reductions of GHP_OVERLAP_LONG_BYTES, where those of GHP_OVERLAP_BYTES are slowed by 5 % or more;
  *               else 0
  *

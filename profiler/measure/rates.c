@@ -52,7 +52,7 @@ static enum ghp_status run_copy(void *context, int64_t repeats)
     struct ghp_move move = {GHP_MOVE_SPLIT, how, job->a, job->b, 0};
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(ghp_device_move(ghp_measure_device(job->m), GHP_QUEUE_COMPUTE, &move));
+        GHP_TRY(ghp_device_move(ghp_measure_device(job->m), GHP_DEVICE_STREAM_COMPUTE, &move));
     return GHP_OK;
 }
 
@@ -75,10 +75,10 @@ static enum ghp_status run_update(void *context, int64_t repeats)
 static enum ghp_status run_accumulate(void *context, int64_t repeats)
 {
     const struct job *job = context;
-    const struct ghp_numbers numbers = {job->bytes / job->m->element_bytes, job->m->element_bytes};
+    const struct ghp_buffer_extent extent = {job->bytes / job->m->element_bytes, job->m->element_bytes};
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, numbers));
+        GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, extent));
     return GHP_OK;
 }
 
@@ -86,10 +86,10 @@ static enum ghp_status run_accumulate(void *context, int64_t repeats)
 static enum ghp_status run_place(void *context, int64_t repeats)
 {
     const struct job *job = context;
-    struct ghp_copy copy = {job->b, job->a, job->bytes, GHP_WAY_WITHIN};
+    struct ghp_copy copy = {job->b, job->a, job->bytes, GHP_COPY_ON_DEVICE};
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(ghp_device_copy(ghp_measure_device(job->m), GHP_QUEUE_COMPUTE, copy));
+        GHP_TRY(ghp_device_copy(ghp_measure_device(job->m), GHP_DEVICE_STREAM_COMPUTE, copy));
     return GHP_OK;
 }
 

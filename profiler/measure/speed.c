@@ -41,11 +41,11 @@ enum ghp_status ghp_speeds_from(const double *seconds, int n, struct ghp_speeds 
 }
 
 /* One round: what all ranks took, on each of them. They begin it together and end it together. */
-static enum ghp_status time_round(const struct ghp_measure *m, struct ghp_pacer *pacer,
+static enum ghp_status time_round(const struct ghp_measure *m, struct ghp_speed_prober *prober,
                                   double *seconds)
 {
     double own_s = 0, unused = 0;
-    enum ghp_status status = ghp_pacer_time_compute(pacer, round_s, &own_s);
+    enum ghp_status status = ghp_speed_prober_time_compute(prober, round_s, &own_s);
 
     GHP_TRY(ghp_measure_max(m, status, &unused));
     status = m->transport_ops->all_gather(m->world, &own_s, seconds, (int64_t)sizeof own_s);
@@ -54,21 +54,21 @@ static enum ghp_status time_round(const struct ghp_measure *m, struct ghp_pacer 
 
 enum ghp_status ghp_measure_speed(const struct ghp_measure *m, struct ghp_speeds *speeds)
 {
-    struct ghp_pacer *pacer = NULL;
+    struct ghp_speed_prober *prober = NULL;
     double *seconds = ghp_alloc((size_t)(GHP_SPEED_ROUNDS * m->size), sizeof *seconds), unused = 0;
     enum ghp_status status =
-        seconds == NULL ? GHP_NO_MEMORY() : ghp_pacer_open(m->backend_ops, m->backend, &pacer);
+        seconds == NULL ? GHP_NO_MEMORY() : ghp_speed_prober_open(m->backend_ops, m->backend, &prober);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     for (int round = 0; round < GHP_SPEED_ROUNDS; ++round) {
         double *own = seconds + round * m->size;
 
-        GHP_TRY_GOTO(status, time_round(m, pacer, own), done);
+        GHP_TRY_GOTO(status, time_round(m, prober, own), done);
         if (!ghp_speeds_unlike(own, m->size)) goto done; /* on all ranks alike */
     }
     status = ghp_speeds_from(seconds, m->size, speeds);
 done:
-    ghp_pacer_close(pacer);
+    ghp_speed_prober_close(prober);
     free(seconds);
     return status;
 }

@@ -6,13 +6,13 @@
 
 #include "profiler/measure/measure.h"
 
-enum { GHP_PACE_JOBS = 2 }; /* compute, memory */
+enum { GHP_SPEED_PROBE_JOBS = 2 }; /* compute, memory */
 
 /* Times the jobs of executor/opbench/speed_probe.h once, on all ranks at once, and puts their means over the ranks behind the samples.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; as ghp_measure_mean
  * Collective over m->world */
-enum ghp_status ghp_measure_pace(const struct ghp_measure *m,
-                                 struct ghp_samples samples[GHP_PACE_JOBS]);
+enum ghp_status ghp_measure_speed_probe(const struct ghp_measure *m,
+                                 struct ghp_samples samples[GHP_SPEED_PROBE_JOBS]);
 
 #endif

@@ -1,4 +1,4 @@
-/* profiler/run/memory_formats.c - in which formats programs of the models can have each operation's tensors. */
+/* profiler/run/memory_memory_formats.c - in which formats programs of the models can have each operation's tensors. */
 #include "profiler/run/run_private.h"
 
 #include "executor/engine/memory_format.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an agenda's operation is called beside its samples. */
+/* What a work list's operation is called beside its samples. */
 struct family {
     char key[GHP_KEY_BYTES];
 };
@@ -21,37 +21,37 @@ static void family_of(const struct ghp_local *local, struct family *family)
 
 /* Both sides as blocked as any program has them: what lies blocked in one network may have to lie plain in another. All but
  * convolutions have both sides alike, also in passes that touch one only. */
-static void mark(struct ghp_agenda *agenda, const struct family *families,
-                 const struct ghp_instr *instr, struct ghp_blocked sides)
+static void mark(struct ghp_worklist *worklist, const struct family *families,
+                 const struct ghp_instr *instr, struct ghp_nchw16c sides)
 {
     const struct ghp_local *l = &instr->local;
     bool any = sides.x || sides.y;
     struct family family;
 
     if (l->op != GHP_OP_CONV2D)
-        sides = (struct ghp_blocked){.x = any && l->h * l->w > 1, .y = any && l->p * l->q > 1};
+        sides = (struct ghp_nchw16c){.x = any && l->h * l->w > 1, .y = any && l->p * l->q > 1};
     family_of(&instr->local, &family);
-    for (int i = 0; i < agenda->n_ops; ++i) {
-        struct ghp_agenda_op *op = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        struct ghp_worklist_op *op = &worklist->ops[i];
 
         if (op->pass != instr->pass || strcmp(families[i].key, family.key) != 0) continue;
-        op->ways[0].x = op->ways[0].x || sides.x;
-        op->ways[0].y = op->ways[0].y || sides.y;
+        op->variants[0].x = op->variants[0].x || sides.x;
+        op->variants[0].y = op->variants[0].y || sides.y;
     }
 }
 
-static enum ghp_status mark_program(struct ghp_measuring *run, const struct family *families,
+static enum ghp_status mark_program(struct ghp_profiling *run, const struct family *families,
                                     const struct ghp_program *program)
 {
     bool *possible = ghp_alloc((size_t)program->n_buffers + 1, sizeof *possible);
     enum ghp_status status = possible == NULL ? GHP_NO_MEMORY()
-                                              : ghp_formats_possible(program, run->m.backend_ops,
+                                              : ghp_memory_format_possible(program, run->m.backend_ops,
                                                                      run->m.backend, possible);
 
     for (int i = 0; i < program->n_instrs && status == GHP_OK; ++i)
         if (program->instrs[i].kind == GHP_INSTR_COMPUTE)
-            mark(&run->agenda, families, &program->instrs[i],
-                 ghp_formats_sides(program, &program->instrs[i], possible));
+            mark(&run->worklist, families, &program->instrs[i],
+                 ghp_memory_format_sides(program, &program->instrs[i], possible));
     free(possible);
     return status;
 }
@@ -69,7 +69,7 @@ static int choose_splits(struct splitting *s, int choice)
     int most = 0;
 
     for (int v = 0; v < model->n_layers; ++v) {
-        int n = ghp_split_choices(&model->layers[v], s->how.extent, s->choices, GHP_MAX_CHOICES);
+        int n = ghp_split_choices(&model->layers[v], s->how.problem, s->choices, GHP_MAX_CHOICES);
 
         s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
         most = n > most ? n : most;
@@ -79,11 +79,11 @@ static int choose_splits(struct splitting *s, int choice)
 
 /* A convolution and a change of layout tie nothing across it, so it takes no more programs than a layer has splits to see each
  * layer under each among layers that let it lie blocked. */
-static enum ghp_status mark_model(struct ghp_measuring *run, const struct family *families,
+static enum ghp_status mark_model(struct ghp_profiling *run, const struct family *families,
                                   const struct ghp_model *model)
 {
     struct splitting s = {.how = {.model = model,
-                                  .extent = {.workers = run->result->workers,
+                                  .problem = {.workers = run->result->workers,
                                              .global_batch = run->request->batches[0]},
                                   .element_bytes = run->m.element_bytes},
                           .splits = ghp_alloc((size_t)model->n_layers, sizeof *s.splits),
@@ -104,44 +104,44 @@ static enum ghp_status mark_model(struct ghp_measuring *run, const struct family
     return status;
 }
 
-static void add_way(struct ghp_agenda_op *op, bool x, bool y)
+static void add_variant(struct ghp_worklist_op *op, bool x, bool y)
 {
-    if (x == op->ways[0].x && y == op->ways[0].y) return;
-    op->ways[op->n_ways].x = x;
-    op->ways[op->n_ways++].y = y;
+    if (x == op->variants[0].x && y == op->variants[0].y) return;
+    op->variants[op->n_variants].x = x;
+    op->variants[op->n_variants++].y = y;
 }
 
 /* All plain is always possible; a convolution may have one side alone blocked. */
-static void list_ways(struct ghp_agenda_op *op)
+static void list_variants(struct ghp_worklist_op *op)
 {
-    bool both = op->ways[0].x && op->ways[0].y;
+    bool both = op->variants[0].x && op->variants[0].y;
 
-    add_way(op, false, false);
+    add_variant(op, false, false);
     if (!both || op->local.op != GHP_OP_CONV2D) return;
-    add_way(op, true, false);
-    add_way(op, false, true);
+    add_variant(op, true, false);
+    add_variant(op, false, true);
 }
 
-enum ghp_status ghp_measuring_formats(struct ghp_measuring *run)
+enum ghp_status ghp_profiling_memory_formats(struct ghp_profiling *run)
 {
-    const struct ghp_measured_request *request = run->request;
-    struct ghp_agenda *agenda = &run->agenda;
+    const struct ghp_profiling_request *request = run->request;
+    struct ghp_worklist *worklist = &run->worklist;
     struct family *families;
     enum ghp_status status = GHP_OK;
 
     if (run->m.backend_ops->can_block == NULL) return GHP_OK;
-    families = ghp_alloc((size_t)agenda->n_ops + 1, sizeof *families);
+    families = ghp_alloc((size_t)worklist->n_ops + 1, sizeof *families);
     if (families == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < agenda->n_ops; ++i)
-        family_of(&agenda->ops[i].local, &families[i]);
+    for (int i = 0; i < worklist->n_ops; ++i)
+        family_of(&worklist->ops[i].local, &families[i]);
     for (int i = 0; i < request->n_models && status == GHP_OK; ++i)
         status = mark_model(run, families, &request->models[i]);
     free(families);
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i) {
-        struct ghp_agenda_op *op = &agenda->ops[i];
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i) {
+        struct ghp_worklist_op *op = &worklist->ops[i];
 
-        list_ways(op);
-        op->formats = op->n_ways > 1 || op->local.op == GHP_OP_CONV2D;
+        list_variants(op);
+        op->memory_formats = op->n_variants > 1 || op->local.op == GHP_OP_CONV2D;
     }
     return status;
 }

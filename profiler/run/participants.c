@@ -7,7 +7,7 @@
 
 enum { HOST_BYTES = 256 };
 
-enum ghp_status ghp_muster_ranks(const struct ghp_transport_ops *transport_ops,
+enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport_ops,
                                  struct ghp_transport *transport, struct ghp_measure *m)
 {
     struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
@@ -20,7 +20,7 @@ enum ghp_status ghp_muster_ranks(const struct ghp_transport_ops *transport_ops,
     return GHP_OK;
 }
 
-enum ghp_status ghp_muster_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node)
+enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node)
 {
     char mine[HOST_BYTES] = "";
     char *all = ghp_alloc((size_t)m->size, HOST_BYTES);

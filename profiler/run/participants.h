@@ -1,6 +1,6 @@
 /* profiler/run/participants.h - who measures together: all ranks, and the nodes that they are on.
  *
- * Private to profiler/.  Tested  tests/profiler/run/test_measured.c, tests/profiler/validate/test_held_out.c */
+ * Private to profiler/.  Tested  tests/profiler/run/test_run.c, tests/profiler/validate/test_validation.c */
 #ifndef GHP_PROFILER_RUN_PARTICIPANTS_H
 #define GHP_PROFILER_RUN_PARTICIPANTS_H
 
@@ -11,7 +11,7 @@
  * m   filled; borrows the transport
  *
  * Collective over all ranks */
-enum ghp_status ghp_muster_ranks(const struct ghp_transport_ops *transport_ops,
+enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport_ops,
                                  struct ghp_transport *transport, struct ghp_measure *m);
 
 /* How many nodes the ranks are on, and that they fill one after the other, as plans will place them.
@@ -20,6 +20,6 @@ enum ghp_status ghp_muster_ranks(const struct ghp_transport_ops *transport_ops,
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (ranks lie otherwise); GHP_ERR_COMM; GHP_ERR_NO_MEMORY
  * Collective over m->world */
-enum ghp_status ghp_muster_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node);
+enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node);
 
 #endif

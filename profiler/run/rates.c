@@ -15,18 +15,18 @@ static enum ghp_status task_run(void *context, int64_t repeats)
 }
 
 /* The work that is done while gradients are reduced: backward operations of pure data parallelism. */
-static double beside_reductions(const struct ghp_agenda_op *op)
+static double concurrent_reductions(const struct ghp_worklist_op *op)
 {
     return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD ? op->flops : 0;
 }
 
 /* Of typical operations, beside reductions. */
-static enum ghp_status measure_overlap(struct ghp_measuring *run)
+static enum ghp_status measure_overlap(struct ghp_profiling *run)
 {
-    const struct ghp_agenda_op *ops[GHP_OVERLAP_TASKS];
+    const struct ghp_worklist_op *ops[GHP_OVERLAP_TASKS];
     struct ghp_opbench *benches[GHP_OVERLAP_TASKS] = {NULL};
     struct ghp_task tasks[GHP_OVERLAP_TASKS];
-    int n = ghp_agenda_draw(&run->agenda, beside_reductions, GHP_OVERLAP_TASKS, ops);
+    int n = ghp_worklist_draw(&run->worklist, concurrent_reductions, GHP_OVERLAP_TASKS, ops);
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
@@ -46,7 +46,7 @@ done:
     return status;
 }
 
-enum ghp_status ghp_measuring_rates(struct ghp_measuring *run)
+enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
 {
     const struct ghp_profile *old = run->profile;
     unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED &&

@@ -81,7 +81,7 @@ static enum ghp_status take_over(const char *path, struct ghp_profile *fresh)
     drop_estimates(&old);
     ghp_profile_release(fresh);
     *fresh = old;
-    return ghp_profile_seal(fresh);
+    return ghp_profile_finalize(fresh);
 }
 
 enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, bool *resumed)
@@ -112,10 +112,10 @@ enum ghp_status ghp_resume_like(const char *path, struct ghp_profile *fresh)
     fresh->machine.inter = inter;
     fresh->n_comms = 0;
     fresh->overlap = (struct ghp_overlap){0};
-    return ghp_profile_seal(fresh);
+    return ghp_profile_finalize(fresh);
 }
 
-static bool has_comm(const struct ghp_profile *profile, const struct ghp_agenda_comm *comm)
+static bool has_comm(const struct ghp_profile *profile, const struct ghp_worklist_comm *comm)
 {
     for (int i = 0; i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *entry = &profile->comms[i];
@@ -127,11 +127,11 @@ static bool has_comm(const struct ghp_profile *profile, const struct ghp_agenda_
     return false;
 }
 
-void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda)
+void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_worklist *worklist)
 {
-    for (int i = 0; i < agenda->n_ops; ++i)
-        agenda->ops[i].kept =
-            ghp_profile_find(profile, agenda->ops[i].key, agenda->ops[i].pass) != NULL;
-    for (int i = 0; i < agenda->n_comms; ++i)
-        agenda->comms[i].kept = has_comm(profile, &agenda->comms[i]);
+    for (int i = 0; i < worklist->n_ops; ++i)
+        worklist->ops[i].kept =
+            ghp_profile_find(profile, worklist->ops[i].key, worklist->ops[i].pass) != NULL;
+    for (int i = 0; i < worklist->n_comms; ++i)
+        worklist->comms[i].kept = has_comm(profile, &worklist->comms[i]);
 }

@@ -25,6 +25,6 @@ enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, boo
 enum ghp_status ghp_resume_like(const char *path, struct ghp_profile *fresh);
 
 /* Sets kept for what the profile has measured.  Local. */
-void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_agenda *agenda);
+void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_worklist *worklist);
 
 #endif

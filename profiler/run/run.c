@@ -36,20 +36,20 @@ static enum ghp_status stamp(struct ghp_profile *profile)
     return profile->created != NULL && profile->host != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-/* Rank 0's file, with laws as far as they are known. */
+/* Rank 0's file, with analytic models as far as they are known. */
 static enum ghp_status save(void *context)
 {
-    struct ghp_measuring *run = context;
+    struct ghp_profiling *run = context;
 
     GHP_TRY(stamp(run->profile));
-    GHP_TRY(ghp_profile_seal(run->profile));
-    ghp_measure_fit_law(&run->agenda, run->profile);
+    GHP_TRY(ghp_profile_finalize(run->profile));
+    ghp_measure_fit_analytic(&run->worklist, run->profile);
     ghp_measure_fit_links(run->profile, run->m.size);
-    GHP_TRY(ghp_profile_seal(run->profile));
+    GHP_TRY(ghp_profile_finalize(run->profile));
     return ghp_profile_save(run->request->output, run->profile);
 }
 
-static enum ghp_status finish(struct ghp_measuring *run)
+static enum ghp_status finish(struct ghp_profiling *run)
 {
     double unused = 0;
     enum ghp_status status = GHP_OK;
@@ -59,7 +59,7 @@ static enum ghp_status finish(struct ghp_measuring *run)
 
         status = save(run);
         if (status == GHP_OK)
-            status = ghp_measure_fill(&run->m, &run->agenda, run->profile, &run->result->ops);
+            status = ghp_measure_fill(&run->m, &run->worklist, run->profile, &run->result->ops);
         if (status == GHP_OK) status = ghp_profile_save(run->request->output, run->profile);
         run->filling_s = ghp_now_s() - start_s;
     }
@@ -67,7 +67,7 @@ static enum ghp_status finish(struct ghp_measuring *run)
 }
 
 /* Collectives, then operations, each as far as the time goes. */
-static enum ghp_status measure_round(struct ghp_measuring *run)
+static enum ghp_status measure_round(struct ghp_profiling *run)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_now_s();
     struct ghp_comm_limits comm_limits = {.samples = ROUND_SAMPLES,
@@ -76,104 +76,104 @@ static enum ghp_status measure_round(struct ghp_measuring *run)
     struct ghp_ops_limits ops_limits = {.samples = ROUND_SAMPLES,
                                         .deadline_s = end_s,
                                         .memory_bytes = run->memory_bytes,
-                                        .forecast = &run->forecast,
+                                        .estimate = &run->estimate,
                                         .save = save,
                                         .context = run};
 
-    GHP_TRY(ghp_measure_comms(&run->m, &run->agenda, comm_limits, run->profile));
-    return ghp_measure_ops(&run->m, &run->agenda, &ops_limits, run->profile);
+    GHP_TRY(ghp_measure_comms(&run->m, &run->worklist, comm_limits, run->profile));
+    return ghp_measure_ops(&run->m, &run->worklist, &ops_limits, run->profile);
 }
 
-static void count_all(struct ghp_measuring *run)
+static void count_all(struct ghp_profiling *run)
 {
-    struct ghp_measured_result *result = run->result;
+    struct ghp_profiling_result *result = run->result;
 
-    for (int i = 0; i < run->agenda.n_ops; ++i) {
-        result->ops.kept += run->agenda.ops[i].kept;
-        result->ops.measured += run->agenda.ops[i].ways[0].samples.n > 0;
+    for (int i = 0; i < run->worklist.n_ops; ++i) {
+        result->ops.kept += run->worklist.ops[i].kept;
+        result->ops.measured += run->worklist.ops[i].variants[0].samples.n > 0;
     }
-    for (int i = 0; i < run->agenda.n_comms; ++i) {
-        result->comms_kept += run->agenda.comms[i].kept;
-        result->comms_measured += run->agenda.comms[i].samples.n > 0;
+    for (int i = 0; i < run->worklist.n_comms; ++i) {
+        result->comms_kept += run->worklist.comms[i].kept;
+        result->comms_measured += run->worklist.comms[i].samples.n > 0;
     }
-    result->comms_left = run->agenda.n_comms - result->comms_kept - result->comms_measured;
+    result->comms_left = run->worklist.n_comms - result->comms_kept - result->comms_measured;
 }
 
 /* Of the rounds that measured the operations, perhaps an earlier file's. */
-static void note_pace(struct ghp_profile *profile, const struct ghp_samples samples[GHP_PACE_JOBS])
+static void note_speed_probe(struct ghp_profile *profile, const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
 {
-    if (profile->pace.compute_s > 0) return;
-    profile->pace = (struct ghp_pace){.compute_s = ghp_samples_summary(&samples[0]).seconds,
+    if (profile->speed_probe.compute_s > 0) return;
+    profile->speed_probe = (struct ghp_speed_probe){.compute_s = ghp_samples_summary(&samples[0]).seconds,
                                       .memory_s = ghp_samples_summary(&samples[1]).seconds};
 }
 
-static enum ghp_status measure_all(struct ghp_measuring *run)
+static enum ghp_status measure_all(struct ghp_profiling *run)
 {
-    struct ghp_samples pace[GHP_PACE_JOBS] = {{0}};
+    struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS] = {{0}};
 
-    GHP_TRY(ghp_measuring_rates(run));
+    GHP_TRY(ghp_profiling_rates(run));
     run->rates_s = ghp_now_s() - run->start_s;
     for (int i = 0; i < ROUNDS; ++i) {
-        GHP_TRY(ghp_measure_pace(&run->m, pace));
+        GHP_TRY(ghp_measure_speed_probe(&run->m, speed_probe));
         GHP_TRY(measure_round(run));
     }
-    note_pace(run->profile, pace);
-    GHP_TRY(ghp_measuring_note_beside(run));
+    note_speed_probe(run->profile, speed_probe);
+    GHP_TRY(ghp_profiling_note_concurrent(run));
     count_all(run);
     return finish(run);
 }
 
 /* A budget that did not hold is explained. */
-static void note_overrun(struct ghp_measuring *run)
+static void note_overrun(struct ghp_profiling *run)
 {
-    struct ghp_measured_result *result = run->result;
+    struct ghp_profiling_result *result = run->result;
     double budget_s = run->request->budget_s;
 
     if (result->seconds <= budget_overrun * budget_s) return;
     snprintf(
         result->overrun, sizeof result->overrun,
         "%.3g s were asked for, %.3g s taken: %.3g s till rates and slowdowns were known, %.3g "
-        "s for what was left to the laws, at most %.3g s for one operation%s%s",
-        budget_s, result->seconds, run->rates_s, run->filling_s, run->forecast.longest_s,
-        run->forecast.longest_s > 0 ? ", " : "", run->forecast.longest);
+        "s for what was left to the analytic models, at most %.3g s for one operation%s%s",
+        budget_s, result->seconds, run->rates_s, run->filling_s, run->estimate.longest_s,
+        run->estimate.longest_s > 0 ? ", " : "", run->estimate.longest);
 }
 
-static enum ghp_status prepare(struct ghp_measuring *run)
+static enum ghp_status prepare(struct ghp_profiling *run)
 {
     double unused = 0;
     int nodes = 1;
-    enum ghp_status status = ghp_measuring_check(run);
+    enum ghp_status status = ghp_profiling_check(run);
 
     GHP_TRY(ghp_measure_max(&run->m, status, &unused));
-    GHP_TRY(ghp_muster_nodes(&run->m, &nodes, &run->ranks_per_node));
+    GHP_TRY(ghp_participants_nodes(&run->m, &nodes, &run->ranks_per_node));
     run->result->nodes = nodes;
-    status = ghp_measuring_blank(run, nodes);
-    if (status == GHP_OK) status = ghp_measuring_settle(run);
+    status = ghp_profiling_blank(run, nodes);
+    if (status == GHP_OK) status = ghp_profiling_settle(run);
     /* cores may be shared by some ranks only, but all must count alike */
     GHP_TRY(ghp_measure_max(&run->m, status, &run->m.sample_s));
     run->result->oversubscribed = run->m.shares_cores = run->m.sample_s > run->request->sample_s;
-    GHP_TRY(ghp_measure_max(&run->m, ghp_measuring_open_carrier(run), &unused));
-    return ghp_measuring_collect(run);
+    GHP_TRY(ghp_measure_max(&run->m, ghp_profiling_open_device_transport(run), &unused));
+    return ghp_profiling_collect(run);
 }
 
-enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
+enum ghp_status ghp_profiling_agree(const struct ghp_transport_ops *transport_ops,
                                    struct ghp_transport *transport, enum ghp_status status)
 {
     struct ghp_measure m;
     double unused = 0;
 
-    GHP_TRY(ghp_muster_ranks(transport_ops, transport, &m));
+    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &m));
     return ghp_measure_max(&m, status, &unused);
 }
 
-enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport_ops,
+enum ghp_status ghp_profiling_reporter(const struct ghp_transport_ops *transport_ops,
                                        struct ghp_transport *transport, bool *speaks)
 {
     struct ghp_measure m;
     bool own = !ghp_measure_is_echo();
     double first = 0, mine = 0;
 
-    GHP_TRY(ghp_muster_ranks(transport_ops, transport, &m));
+    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &m));
     mine = own ? m.size - m.rank : 0;
     first = mine;
     GHP_TRY(ghp_measure_max(&m, GHP_OK, &first));
@@ -181,18 +181,18 @@ enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport
     return GHP_OK;
 }
 
-enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
+enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
                                  const struct ghp_transport_ops *transport_ops,
                                  struct ghp_transport *transport,
-                                 struct ghp_measured_result *result)
+                                 struct ghp_profiling_result *result)
 {
-    struct ghp_measuring run = {
+    struct ghp_profiling run = {
         .request = request, .result = result, .start_s = ghp_now_s()};
     enum ghp_status status = GHP_OK;
 
     memset(result, 0, sizeof *result);
     run.profile = &result->profile;
-    GHP_TRY(ghp_muster_ranks(transport_ops, transport, &run.m));
+    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &run.m));
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);
@@ -200,9 +200,9 @@ enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
 done:
     result->seconds = ghp_now_s() - run.start_s;
     note_overrun(&run);
-    if (run.m.carrier_ops != NULL) run.m.carrier_ops->close(run.m.carrier);
+    if (run.m.device_transport_ops != NULL) run.m.device_transport_ops->close(run.m.device_transport);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
-    ghp_agenda_release(&run.agenda);
+    ghp_worklist_release(&run.worklist);
     ghp_speeds_release(&run.speeds);
     if (status != GHP_OK) ghp_profile_release(&result->profile);
     return status;

@@ -1,10 +1,10 @@
 /* profiler/run/run.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
  *
- * Order: machine, earlier file, speeds of the workers unless that file says them, agenda, rates, overlap, collectives,
- * operations, laws.  The file is saved now and then while operations are measured, so that an interrupted run loses
+ * Order: machine, earlier file, speeds of the workers unless that file says them, work list, rates, overlap, collectives,
+ * operations, analytic models.  The file is saved now and then while operations are measured, so that an interrupted run loses
  * seconds, not hours.  The budget holds to a tenth, or the result says what took longer.
  *
- * Tested  tests/profiler/run/test_measured.c, test_budget.c, tests/tools/profile/test_profile_measured.sh */
+ * Tested  tests/profiler/run/test_run.c, test_budget.c, tests/tools/profile/test_profile_measured.sh */
 #ifndef GHP_PROFILER_RUN_RUN_H
 #define GHP_PROFILER_RUN_RUN_H
 
@@ -17,7 +17,7 @@
 #include "profiler/measure/fill.h"
 
 /* What is asked for; everything is borrowed. */
-struct ghp_measured_request {
+struct ghp_profiling_request {
     const struct ghp_model *models; /* n_models >= 1 */
     int n_models;
     const int64_t *batches; /* n_batches >= 1 */
@@ -26,7 +26,7 @@ struct ghp_measured_request {
     const struct ghp_backend_ops *backend_ops;
     bool exact;
     struct ghp_precision precision;
-    enum ghp_carrier_choice carrier; /* between GPUs */
+    enum ghp_device_transport_choice device_transport; /* between GPUs */
     double watchdog_s;               /* longest wait of what carries between them */
     int threads;                     /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind;         /* of a rank to the cores of its place */
@@ -42,7 +42,7 @@ struct ghp_measured_request {
 };
 
 /* What was done. */
-struct ghp_measured_result {
+struct ghp_profiling_result {
     int ranks, workers, nodes, threads;
     bool oversubscribed; /* workers shared cores */
     char binding[256];   /* of this rank, one line */
@@ -60,20 +60,20 @@ struct ghp_measured_result {
  *           measured otherwise, ranks not placed node by node); GHP_ERR_IO, GHP_ERR_FORMAT (the file); the backend's and
  *           the transport's failures.  All ranks fail together; the rank that failed itself holds the message.
  * Collective over all ranks */
-enum ghp_status ghp_measured_run(const struct ghp_measured_request *request,
+enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
                                  const struct ghp_transport_ops *transport_ops,
                                  struct ghp_transport *transport,
-                                 struct ghp_measured_result *result);
+                                 struct ghp_profiling_result *result);
 
 /* The worst of all ranks' statuses, as ghp_measure_max gives it, before anything is measured.
  * Collective over all ranks */
-enum ghp_status ghp_measured_agree(const struct ghp_transport_ops *transport_ops,
+enum ghp_status ghp_profiling_agree(const struct ghp_transport_ops *transport_ops,
                                    struct ghp_transport *transport, enum ghp_status status);
 
 /* After a failure: whether this rank is the one to print its message (the first whose message is its own).
  * Returns a failure where the other ranks can no longer be reached.
  * Collective over all ranks */
-enum ghp_status ghp_measured_spokesman(const struct ghp_transport_ops *transport_ops,
+enum ghp_status ghp_profiling_reporter(const struct ghp_transport_ops *transport_ops,
                                        struct ghp_transport *transport, bool *speaks);
 
 #endif

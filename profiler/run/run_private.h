@@ -6,47 +6,47 @@
 #include "profiler/run/run.h"
 
 /* Everything of one run. */
-struct ghp_measuring {
-    const struct ghp_measured_request *request;
-    struct ghp_measured_result *result;
+struct ghp_profiling {
+    const struct ghp_profiling_request *request;
+    struct ghp_profiling_result *result;
     struct ghp_measure m;
-    struct ghp_agenda agenda;
+    struct ghp_worklist worklist;
     struct ghp_profile *profile; /* in result */
     int ranks_per_node;
     int sharing;          /* ranks of one device */
     int64_t memory_bytes; /* what measuring may take of this rank's memory */
     double start_s;
     double rates_s, filling_s;    /* spent on rates and slowdowns, and on what was not measured */
-    struct ghp_forecast forecast; /* of operations */
+    struct ghp_time_estimate estimate; /* of operations */
     struct ghp_speeds speeds;     /* of the workers; none where they are alike */
 };
 
 /* ---- run/site.c; collective where nothing else is said ---- */
 
 /* What the request cannot be.  Local */
-enum ghp_status ghp_measuring_check(const struct ghp_measuring *run);
+enum ghp_status ghp_profiling_check(const struct ghp_profiling *run);
 /* The profile before anything is measured.  Local */
-enum ghp_status ghp_measuring_blank(struct ghp_measuring *run, int nodes);
+enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes);
 /* Binds this rank as a training worker is bound, and opens the backend with the threads it would have.  Local */
-enum ghp_status ghp_measuring_settle(struct ghp_measuring *run);
+enum ghp_status ghp_profiling_settle(struct ghp_profiling *run);
 /* Who carries tensors: decided by all together, after every backend is open. */
-enum ghp_status ghp_measuring_open_carrier(struct ghp_measuring *run);
+enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run);
 /* What a worker takes of a device beside its arena: the driver's, the libraries' and the communicators' memory. */
-enum ghp_status ghp_measuring_note_beside(struct ghp_measuring *run);
+enum ghp_status ghp_profiling_note_concurrent(struct ghp_profiling *run);
 
 /* ---- run/worklist.c ---- */
 
-/* An earlier file first: its entries are by its workers' speeds, so the agenda must be by these too. */
-enum ghp_status ghp_measuring_collect(struct ghp_measuring *run);
+/* An earlier file first: its entries are by its workers' speeds, so the work list must be by these too. */
+enum ghp_status ghp_profiling_collect(struct ghp_profiling *run);
 
-/* ---- run/memory_formats.c ---- */
+/* ---- run/memory_memory_formats.c ---- */
 
-/* The formats in which the agenda's operations are measured: those that programs of the models can have them in.  Local */
-enum ghp_status ghp_measuring_formats(struct ghp_measuring *run);
+/* The formats in which the work list's operations are measured: those that programs of the models can have them in.  Local */
+enum ghp_status ghp_profiling_memory_formats(struct ghp_profiling *run);
 
 /* ---- run/rates.c ---- */
 
 /* Rates and slowdowns, unless the earlier file has them. */
-enum ghp_status ghp_measuring_rates(struct ghp_measuring *run);
+enum ghp_status ghp_profiling_rates(struct ghp_profiling *run);
 
 #endif

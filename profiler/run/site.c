@@ -1,4 +1,4 @@
-/* profiler/run/site.c - where and with what is measured: checks, machine, binding, backend, device, carrier. */
+/* profiler/run/site.c - where and with what is measured: checks, machine, binding, backend, device, device transport. */
 #include "profiler/run/run_private.h"
 
 #include "profiler/run/topology.h"
@@ -34,9 +34,9 @@ static enum ghp_status check_output(const char *path)
     return GHP_OK;
 }
 
-enum ghp_status ghp_measuring_check(const struct ghp_measuring *run)
+enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
 {
-    const struct ghp_measured_request *request = run->request;
+    const struct ghp_profiling_request *request = run->request;
     int workers = run->result->workers;
 
     if (run->m.size > workers)
@@ -46,9 +46,9 @@ enum ghp_status ghp_measuring_check(const struct ghp_measuring *run)
             "disturb; use mpirun -n %d, or --workers %d",
             run->m.size, workers, workers, run->m.size);
     for (int i = 0; i < request->n_batches; ++i) {
-        struct ghp_extent extent = {.workers = workers, .global_batch = request->batches[i]};
+        struct ghp_problem problem = {.workers = workers, .global_batch = request->batches[i]};
 
-        GHP_TRY(ghp_extent_check(extent));
+        GHP_TRY(ghp_problem_check(problem));
     }
     if (!ghp_backend_has(request->backend_ops, request->precision))
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -61,9 +61,9 @@ enum ghp_status ghp_measuring_check(const struct ghp_measuring *run)
     return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
 }
 
-enum ghp_status ghp_measuring_blank(struct ghp_measuring *run, int nodes)
+enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)
 {
-    const struct ghp_measured_request *request = run->request;
+    const struct ghp_profiling_request *request = run->request;
     struct ghp_profile *profile = run->profile;
 
     GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
@@ -75,7 +75,7 @@ enum ghp_status ghp_measuring_blank(struct ghp_measuring *run, int nodes)
     profile->machine.intra = request->intra;
     profile->machine.inter = request->inter;
     profile->workers = run->m.size;
-    return ghp_profile_seal(profile);
+    return ghp_profile_finalize(profile);
 }
 
 /* The devices as their own library sees them, which knows more than hwloc. */
@@ -90,7 +90,7 @@ static enum ghp_status note_gpus(struct ghp_gpus *gpus, const struct ghp_device_
 }
 
 /* A device's own memory and cache count there. */
-static enum ghp_status note_device(struct ghp_measuring *run)
+static enum ghp_status note_device(struct ghp_profiling *run)
 {
     struct ghp_device device = ghp_measure_device(&run->m);
     struct ghp_device_memory memory = {0};
@@ -98,7 +98,7 @@ static enum ghp_status note_device(struct ghp_measuring *run)
 
     run->memory_bytes =
         (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
-    run->profile->samples_ahead = device.ops == NULL && run->m.size > 1;
+    run->profile->prefetch = device.ops == NULL && run->m.size > 1;
     if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);
     GHP_TRY(device.ops->memory(device.backend, &memory));
@@ -108,9 +108,9 @@ static enum ghp_status note_device(struct ghp_measuring *run)
     return note_gpus(&run->profile->machine.gpus, &about, memory.total_bytes);
 }
 
-enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
+enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
 {
-    struct ghp_crew crew = {.workers = run->m.size,
+    struct ghp_binding_request request = {.workers = run->m.size,
                             .rank = run->m.rank,
                             .here = run->ranks_per_node,
                             .processors = run->m.transport_ops->processors(run->m.transport)};
@@ -118,10 +118,10 @@ enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
                                         .tf32 = run->request->precision.tf32,
                                         .threads = run->request->threads,
                                         .exact = run->request->exact,
-                                        .seat = run->m.rank % run->ranks_per_node};
+                                        .local_rank = run->m.rank % run->ranks_per_node};
     struct ghp_binding binding = {0};
 
-    GHP_TRY(ghp_binding_set(&run->profile->machine, crew, run->request->bind, &binding));
+    GHP_TRY(ghp_binding_set(&run->profile->machine, request, run->request->bind, &binding));
     if (config.threads == 0) config.threads = binding.n_cores;
     run->result->threads = run->m.threads = config.threads;
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
@@ -134,31 +134,31 @@ enum ghp_status ghp_measuring_settle(struct ghp_measuring *run)
     return note_device(run);
 }
 
-enum ghp_status ghp_measuring_open_carrier(struct ghp_measuring *run)
+enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run)
 {
-    struct ghp_team team = {.backend_ops = run->m.backend_ops,
+    struct ghp_exec_context exec = {.backend_ops = run->m.backend_ops,
                             .backend = run->m.backend,
                             .transport_ops = run->m.transport_ops,
                             .transport = run->m.transport};
     enum ghp_status status =
-        ghp_carrier_open(&team, run->request->carrier, run->request->watchdog_s);
+        ghp_device_transport_open(&exec, run->request->device_transport, run->request->watchdog_s);
 
-    run->m.carrier_ops = team.carrier_ops;
-    run->m.carrier = team.carrier;
+    run->m.device_transport_ops = exec.device_transport_ops;
+    run->m.device_transport = exec.device_transport;
     return status;
 }
 
-enum ghp_status ghp_measuring_note_beside(struct ghp_measuring *run)
+enum ghp_status ghp_profiling_note_concurrent(struct ghp_profiling *run)
 {
     struct ghp_device device = ghp_measure_device(&run->m);
     struct ghp_device_memory memory = {0};
-    double beside = 0;
+    double concurrent = 0;
     enum ghp_status status;
 
     if (device.ops == NULL) return GHP_OK;
     status = device.ops->memory(device.backend, &memory);
-    beside = (double)(memory.total_bytes - memory.free_bytes) / run->sharing;
-    GHP_TRY(ghp_measure_max(&run->m, status, &beside));
-    run->profile->beside_bytes = (int64_t)beside;
+    concurrent = (double)(memory.total_bytes - memory.free_bytes) / run->sharing;
+    GHP_TRY(ghp_measure_max(&run->m, status, &concurrent));
+    run->profile->reserved_bytes = (int64_t)concurrent;
     return GHP_OK;
 }

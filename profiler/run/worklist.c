@@ -11,9 +11,9 @@
 #include <string.h>
 
 /* An earlier file's measurements on rank 0 in the place of the blank profile; whether there are any, to all. */
-static enum ghp_status take_earlier(struct ghp_measuring *run, bool *taken)
+static enum ghp_status take_earlier(struct ghp_profiling *run, bool *taken)
 {
-    const struct ghp_measured_request *request = run->request;
+    const struct ghp_profiling_request *request = run->request;
     enum ghp_status status = GHP_OK;
     bool resumed = false;
 
@@ -28,7 +28,7 @@ static enum ghp_status take_earlier(struct ghp_measuring *run, bool *taken)
 }
 
 /* Whether the workers are equally fast: where each has a place of its own, and all are there. */
-static enum ghp_status measure_speeds(struct ghp_measuring *run)
+static enum ghp_status measure_speeds(struct ghp_profiling *run)
 {
     const struct ghp_measure *m = &run->m;
 
@@ -38,7 +38,7 @@ static enum ghp_status measure_speeds(struct ghp_measuring *run)
 }
 
 /* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
-static enum ghp_status share_speeds(struct ghp_measuring *run)
+static enum ghp_status share_speeds(struct ghp_profiling *run)
 {
     struct ghp_measure *m = &run->m;
     const struct ghp_speeds *own = &run->profile->speeds;
@@ -59,31 +59,31 @@ static enum ghp_status share_speeds(struct ghp_measuring *run)
 }
 
 /* What rank 0's profile has, to all. */
-static enum ghp_status share_kept(struct ghp_measuring *run)
+static enum ghp_status share_kept(struct ghp_profiling *run)
 {
-    struct ghp_agenda *agenda = &run->agenda;
-    size_t n = (size_t)agenda->n_ops + (size_t)agenda->n_comms + 1;
+    struct ghp_worklist *worklist = &run->worklist;
+    size_t n = (size_t)worklist->n_ops + (size_t)worklist->n_comms + 1;
     unsigned char *flags = ghp_alloc(n, 1);
     enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    if (run->m.rank == 0) ghp_resume_mark(run->profile, agenda);
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
-        flags[i] = agenda->ops[i].kept;
-    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
-        flags[agenda->n_ops + i] = agenda->comms[i].kept;
+    if (run->m.rank == 0) ghp_resume_mark(run->profile, worklist);
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i)
+        flags[i] = worklist->ops[i].kept;
+    for (int i = 0; i < worklist->n_comms && status == GHP_OK; ++i)
+        flags[worklist->n_ops + i] = worklist->comms[i].kept;
     status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
-    for (int i = 0; i < agenda->n_ops && status == GHP_OK; ++i)
-        agenda->ops[i].kept = flags[i] != 0;
-    for (int i = 0; i < agenda->n_comms && status == GHP_OK; ++i)
-        agenda->comms[i].kept = flags[agenda->n_ops + i] != 0;
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i)
+        worklist->ops[i].kept = flags[i] != 0;
+    for (int i = 0; i < worklist->n_comms && status == GHP_OK; ++i)
+        worklist->comms[i].kept = flags[worklist->n_ops + i] != 0;
     free(flags);
     return status;
 }
 
-enum ghp_status ghp_measuring_collect(struct ghp_measuring *run)
+enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
 {
-    const struct ghp_measured_request *request = run->request;
-    struct ghp_agenda_request wanted = {
+    const struct ghp_profiling_request *request = run->request;
+    struct ghp_worklist_request wanted = {
         .models = request->models,
         .n_models = request->n_models,
         .batches = request->batches,
@@ -94,14 +94,14 @@ enum ghp_status ghp_measuring_collect(struct ghp_measuring *run)
         .bucket_bytes = request->bucket_bytes,
         .speeds = &run->speeds,
         .fuses_linear =
-            ghp_formats_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR, GHP_PASS_FORWARD)};
+            ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR, GHP_PASS_FORWARD)};
     double unused = 0;
     bool taken;
 
     GHP_TRY(take_earlier(run, &taken));
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(share_speeds(run));
-    GHP_TRY(ghp_measure_max(&run->m, ghp_agenda_collect(&wanted, &run->agenda), &unused));
-    GHP_TRY(ghp_measure_max(&run->m, ghp_measuring_formats(run), &unused));
+    GHP_TRY(ghp_measure_max(&run->m, ghp_worklist_collect(&wanted, &run->worklist), &unused));
+    GHP_TRY(ghp_measure_max(&run->m, ghp_profiling_memory_formats(run), &unused));
     return share_kept(run);
 }

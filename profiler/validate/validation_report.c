@@ -11,28 +11,28 @@
 
 static const double ms = 1e3;
 static const int64_t large = 1 << 20; /* [bytes]; from here on messages cost bandwidth, not latency */
-static const char *const kind_names[GHP_HELD_OUT_COUNT] = {"sizes", "groups"};
+static const char *const kind_names[GHP_VALIDATION_COUNT] = {"sizes", "groups"};
 
-static bool shown(const struct ghp_held_out_trial *trial, enum ghp_held_out_kind kind)
+static bool shown(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind)
 {
-    return trial->priced[kind] && trial->comm.samples.n > 0;
+    return trial->costed[kind] && trial->comm.samples.n > 0;
 }
 
-double ghp_held_out_error(const struct ghp_held_out_trial *trial, enum ghp_held_out_kind kind)
+double ghp_validation_error(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind)
 {
     double measured_s = trial->comm.samples.n > 0 ? ghp_samples_summary(&trial->comm.samples).seconds : 0;
 
     return measured_s > 0 ? trial->predicted_s[kind] / measured_s - 1 : 0;
 }
 
-struct ghp_held_out_sum ghp_held_out_sum(const struct ghp_held_out *held,
-                                         enum ghp_held_out_kind kind, int64_t from, int64_t to)
+struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *validation,
+                                         enum ghp_validation_kind kind, int64_t from, int64_t to)
 {
-    struct ghp_held_out_sum sum = {.worst_trial = -1};
+    struct ghp_validation_sum sum = {.worst_trial = -1};
 
-    for (int i = 0; i < held->n; ++i) {
-        const struct ghp_held_out_trial *trial = &held->trials[i];
-        double error = fabs(ghp_held_out_error(trial, kind));
+    for (int i = 0; i < validation->n; ++i) {
+        const struct ghp_validation_trial *trial = &validation->trials[i];
+        double error = fabs(ghp_validation_error(trial, kind));
 
         if (!shown(trial, kind) || trial->comm.bytes < from || trial->comm.bytes >= to) continue;
         sum.n += 1;
@@ -46,8 +46,8 @@ struct ghp_held_out_sum ghp_held_out_sum(const struct ghp_held_out *held,
 
 static int by_table(const void *a, const void *b)
 {
-    const struct ghp_agenda_comm *x = &((const struct ghp_held_out_trial *)a)->comm;
-    const struct ghp_agenda_comm *y = &((const struct ghp_held_out_trial *)b)->comm;
+    const struct ghp_worklist_comm *x = &((const struct ghp_validation_trial *)a)->comm;
+    const struct ghp_worklist_comm *y = &((const struct ghp_validation_trial *)b)->comm;
 
     if (x->op != y->op) return (int)x->op - (int)y->op;
     if (x->count != y->count) return x->count - y->count;
@@ -55,23 +55,23 @@ static int by_table(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-static void sort(struct ghp_held_out *held)
+static void sort(struct ghp_validation *validation)
 {
-    if (held->n > 0) qsort(held->trials, (size_t)held->n, sizeof *held->trials, by_table);
+    if (validation->n > 0) qsort(validation->trials, (size_t)validation->n, sizeof *validation->trials, by_table);
 }
 
-static int unmeasured(const struct ghp_held_out *held)
+static int unmeasured(const struct ghp_validation *validation)
 {
     int n = 0;
 
-    for (int i = 0; i < held->n; ++i) n += held->trials[i].comm.samples.n == 0;
+    for (int i = 0; i < validation->n; ++i) n += validation->trials[i].comm.samples.n == 0;
     return n;
 }
 
 /* ---- for people ---- */
 
-static void add_row(struct ghp_table *t, const struct ghp_held_out_trial *trial,
-                    enum ghp_held_out_kind kind)
+static void add_row(struct ghp_table *t, const struct ghp_validation_trial *trial,
+                    enum ghp_validation_kind kind)
 {
     struct ghp_timed timed = ghp_samples_summary(&trial->comm.samples);
 
@@ -84,10 +84,10 @@ static void add_row(struct ghp_table *t, const struct ghp_held_out_trial *trial,
     ghp_table_cell(t, "%.3f", ms * trial->predicted_s[kind]);
     ghp_table_cell(t, "%.3f", ms * timed.seconds);
     ghp_table_cell(t, "%.1f", 100 * timed.spread);
-    ghp_table_cell(t, "%+.1f", 100 * ghp_held_out_error(trial, kind));
+    ghp_table_cell(t, "%+.1f", 100 * ghp_validation_error(trial, kind));
 }
 
-static enum ghp_status print_rows(const struct ghp_held_out_result *result, const char *profile_path,
+static enum ghp_status print_rows(const struct ghp_validation_result *result, const char *profile_path,
                                   FILE *out)
 {
     struct ghp_table *t = ghp_table_open();
@@ -97,12 +97,12 @@ static enum ghp_status print_rows(const struct ghp_held_out_result *result, cons
     ghp_table_note(t, "profile %s: collectives that are not in it; %d ranks at once on %d node%s%s; %s",
                    profile_path, result->ranks, result->nodes, result->nodes == 1 ? "" : "s",
                    result->oversubscribed ? ", sharing cores" : "",
-                   ghp_seconds_text(result->seconds, seconds, sizeof seconds));
-    ghp_table_note(t, "sizes: between the profile's sizes; groups: priced without the table of that op, "
+                   ghp_seconds_format(result->seconds, seconds, sizeof seconds));
+    ghp_table_note(t, "sizes: between the profile's sizes; groups: costed without the table of that op, "
                       "count and stride");
-    if (unmeasured(&result->held) > 0)
+    if (unmeasured(&result->validation) > 0)
         ghp_table_note(t, "%d of %d not measured: no time or memory left; raise --budget",
-                       unmeasured(&result->held), result->held.n);
+                       unmeasured(&result->validation), result->validation.n);
     ghp_table_column(t, "held out", NULL, 'l');
     ghp_table_column(t, "op", NULL, 'l');
     ghp_table_column(t, "count", "ranks", 'r');
@@ -112,21 +112,21 @@ static enum ghp_status print_rows(const struct ghp_held_out_result *result, cons
     ghp_table_column(t, "measured", "ms", 'r');
     ghp_table_column(t, "spread", "%", 'r');
     ghp_table_column(t, "error", "%", 'r');
-    for (int kind = 0; kind < GHP_HELD_OUT_COUNT; ++kind)
-        for (int i = 0; i < result->held.n; ++i)
-            if (shown(&result->held.trials[i], (enum ghp_held_out_kind)kind))
-                add_row(t, &result->held.trials[i], (enum ghp_held_out_kind)kind);
+    for (int kind = 0; kind < GHP_VALIDATION_COUNT; ++kind)
+        for (int i = 0; i < result->validation.n; ++i)
+            if (shown(&result->validation.trials[i], (enum ghp_validation_kind)kind))
+                add_row(t, &result->validation.trials[i], (enum ghp_validation_kind)kind);
     status = ghp_table_print(t, out);
     ghp_table_close(t);
     return status;
 }
 
-static void add_sum(struct ghp_table *t, const struct ghp_held_out *held, enum ghp_held_out_kind kind,
+static void add_sum(struct ghp_table *t, const struct ghp_validation *validation, enum ghp_validation_kind kind,
                     bool is_large)
 {
-    struct ghp_held_out_sum sum =
-        ghp_held_out_sum(held, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
-    const struct ghp_agenda_comm *worst = sum.n > 0 ? &held->trials[sum.worst_trial].comm : NULL;
+    struct ghp_validation_sum sum =
+        ghp_validation_sum(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
+    const struct ghp_worklist_comm *worst = sum.n > 0 ? &validation->trials[sum.worst_trial].comm : NULL;
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", kind_names[kind]);
@@ -139,7 +139,7 @@ static void add_sum(struct ghp_table *t, const struct ghp_held_out *held, enum g
                    worst->stride, worst->bytes);
 }
 
-static enum ghp_status print_sums(const struct ghp_held_out *held, FILE *out)
+static enum ghp_status print_sums(const struct ghp_validation *validation, FILE *out)
 {
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status = GHP_OK;
@@ -151,26 +151,26 @@ static enum ghp_status print_sums(const struct ghp_held_out *held, FILE *out)
     ghp_table_column(t, "mean", "%", 'r');
     ghp_table_column(t, "worst", "%", 'r');
     ghp_table_column(t, "which", NULL, 'l');
-    for (int kind = 0; kind < GHP_HELD_OUT_COUNT; ++kind) {
-        add_sum(t, held, (enum ghp_held_out_kind)kind, true);
-        add_sum(t, held, (enum ghp_held_out_kind)kind, false);
+    for (int kind = 0; kind < GHP_VALIDATION_COUNT; ++kind) {
+        add_sum(t, validation, (enum ghp_validation_kind)kind, true);
+        add_sum(t, validation, (enum ghp_validation_kind)kind, false);
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);
     return status;
 }
 
-enum ghp_status ghp_held_out_print(struct ghp_held_out_result *result, const char *profile_path,
+enum ghp_status ghp_validation_print(struct ghp_validation_result *result, const char *profile_path,
                                    FILE *out)
 {
-    sort(&result->held);
+    sort(&result->validation);
     GHP_TRY(print_rows(result, profile_path, out));
-    return print_sums(&result->held, out);
+    return print_sums(&result->validation, out);
 }
 
 /* ---- for programs ---- */
 
-static json_t *row_json(const struct ghp_held_out_trial *trial, enum ghp_held_out_kind kind)
+static json_t *row_json(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind)
 {
     struct ghp_timed timed = ghp_samples_summary(&trial->comm.samples);
 
@@ -179,13 +179,13 @@ static json_t *row_json(const struct ghp_held_out_trial *trial, enum ghp_held_ou
                      trial->comm.count, "stride", trial->comm.stride, "bytes",
                      (json_int_t)trial->comm.bytes, "predicted_s", trial->predicted_s[kind],
                      "measured_s", timed.seconds, "spread", timed.spread, "samples", timed.samples,
-                     "error", ghp_held_out_error(trial, kind));
+                     "error", ghp_validation_error(trial, kind));
 }
 
-static json_t *sum_json(const struct ghp_held_out *held, enum ghp_held_out_kind kind, bool is_large)
+static json_t *sum_json(const struct ghp_validation *validation, enum ghp_validation_kind kind, bool is_large)
 {
-    struct ghp_held_out_sum sum =
-        ghp_held_out_sum(held, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
+    struct ghp_validation_sum sum =
+        ghp_validation_sum(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
 
     return json_pack("{s:s, s:I, s:o, s:i, s:o, s:o}", "held_out", kind_names[kind], "from_bytes",
                      (json_int_t)(is_large ? large : 0), "to_bytes",
@@ -194,21 +194,21 @@ static json_t *sum_json(const struct ghp_held_out *held, enum ghp_held_out_kind 
                      sum.n > 0 ? json_real(sum.worst) : json_null());
 }
 
-json_t *ghp_held_out_json(struct ghp_held_out_result *result, const char *profile_path)
+json_t *ghp_validation_json(struct ghp_validation_result *result, const char *profile_path)
 {
     json_t *rows = json_array(), *sums = json_array();
-    const struct ghp_held_out *held = &result->held;
+    const struct ghp_validation *validation = &result->validation;
     bool complete = rows != NULL && sums != NULL;
 
-    sort(&result->held);
-    for (int k = 0; k < GHP_HELD_OUT_COUNT; ++k) {
-        enum ghp_held_out_kind kind = (enum ghp_held_out_kind)k;
+    sort(&result->validation);
+    for (int k = 0; k < GHP_VALIDATION_COUNT; ++k) {
+        enum ghp_validation_kind kind = (enum ghp_validation_kind)k;
 
-        for (int i = 0; i < held->n && complete; ++i)
-            if (shown(&held->trials[i], kind))
-                complete = json_array_append_new(rows, row_json(&held->trials[i], kind)) == 0;
+        for (int i = 0; i < validation->n && complete; ++i)
+            if (shown(&validation->trials[i], kind))
+                complete = json_array_append_new(rows, row_json(&validation->trials[i], kind)) == 0;
         for (int below = 0; below < 2 && complete; ++below)
-            complete = json_array_append_new(sums, sum_json(held, kind, below == 0)) == 0;
+            complete = json_array_append_new(sums, sum_json(validation, kind, below == 0)) == 0;
     }
     if (!complete) {
         json_decref(rows);
@@ -218,5 +218,5 @@ json_t *ghp_held_out_json(struct ghp_held_out_result *result, const char *profil
     return json_pack("{s:s, s:s, s:i, s:i, s:b, s:f, s:i, s:i, s:o, s:o}", "way", "held-out",
                      "profile", profile_path, "ranks", result->ranks, "nodes", result->nodes,
                      "oversubscribed", result->oversubscribed, "seconds", result->seconds, "trials",
-                     held->n, "not_measured", unmeasured(held), "sums", sums, "collectives", rows);
+                     validation->n, "not_measured", unmeasured(validation), "sums", sums, "collectives", rows);
 }

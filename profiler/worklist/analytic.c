@@ -175,7 +175,7 @@ static enum ghp_status fill_machine(const struct ghp_analytic *analytic, struct 
 static enum ghp_status fill(const struct ghp_analytic *analytic, const char *numerics,
                             int element_bytes, struct ghp_profile *profile)
 {
-    struct ghp_rate rate = {.bandwidth_Bps = analytic->memory_Bps, .source = GHP_SOURCE_LAW};
+    struct ghp_rate rate = {.bandwidth_Bps = analytic->memory_Bps, .source = GHP_SOURCE_ANALYTIC};
 
     GHP_TRY(ghp_profile_init(profile, "analytic", numerics, element_bytes));
     free(profile->created); /* provenance that a second run repeats */
@@ -186,15 +186,15 @@ static enum ghp_status fill(const struct ghp_analytic *analytic, const char *num
     ghp_machine_release(&profile->machine);
     GHP_TRY(fill_machine(analytic, &profile->machine));
     profile->workers = 0;
-    profile->law.flops_per_s = analytic->flops_per_s;
-    profile->law.memory_Bps = analytic->memory_Bps;
-    profile->law.batch_half = analytic->batch_half;
+    profile->analytic.flops_per_s = analytic->flops_per_s;
+    profile->analytic.memory_Bps = analytic->memory_Bps;
+    profile->analytic.batch_half = analytic->batch_half;
     profile->copy = rate;
     profile->update = rate;
     profile->load = rate;
     profile->accumulate = rate;
     profile->overlap = analytic->overlap;
-    return ghp_profile_seal(profile);
+    return ghp_profile_finalize(profile);
 }
 
 enum ghp_status ghp_analytic_profile(const struct ghp_analytic *analytic, const char *numerics,

@@ -5,7 +5,7 @@
  * determinant, as a share of what it is for columns at right angles. */
 static const double least_apart = 1e-6;
 
-void ghp_op_laws_add(struct ghp_op_laws *laws, const struct ghp_op_work *work, double seconds)
+void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work, double seconds)
 {
     struct ghp_op_sums *sums = &laws->of[work->op][work->pass];
     double f = work->flops / seconds, b = work->bytes / seconds;
@@ -17,7 +17,7 @@ void ghp_op_laws_add(struct ghp_op_laws *laws, const struct ghp_op_work *work, d
     sums->both += f * b;
 }
 
-double ghp_op_laws_seconds(const struct ghp_op_laws *laws, const struct ghp_op_work *work)
+double ghp_analytic_op_seconds(const struct ghp_analytic_op *laws, const struct ghp_op_work *work)
 {
     const struct ghp_op_sums *s = &laws->of[work->op][work->pass];
     double by_flops = s->flops2 > 0 ? s->flops / s->flops2 : 0; /* each term alone */

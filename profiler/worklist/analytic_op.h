@@ -5,7 +5,7 @@
  * for each kind of operation and pass, both >= 0, with the least squares of relative errors: small images with many weights
  * take their time by the bytes, large ones by the FLOPs, and one rate for both is wrong by several times.
  *
- * Private to profiler/.  Tested  tests/profiler/worklist/test_op_law.c */
+ * Private to profiler/.  Tested  tests/profiler/worklist/test_op_analytic.c */
 #ifndef GHP_PROFILER_WORKLIST_ANALYTIC_OP_H
 #define GHP_PROFILER_WORKLIST_ANALYTIC_OP_H
 
@@ -20,16 +20,16 @@ struct ghp_op_work {
 };
 
 /* Sums over what was measured; zeroed: nothing yet. */
-struct ghp_op_laws {
+struct ghp_analytic_op {
     struct ghp_op_sums {
         double flops, bytes, flops2, bytes2, both; /* of flops / seconds and bytes / seconds */
     } of[GHP_OP_COUNT][GHP_PASS_COUNT];
 };
 
 /* Adds one that was measured, seconds > 0. */
-void ghp_op_laws_add(struct ghp_op_laws *laws, const struct ghp_op_work *work, double seconds);
+void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work, double seconds);
 
-/* Seconds of the work by the law of its kind; 0: none of its kind was measured. */
-double ghp_op_laws_seconds(const struct ghp_op_laws *laws, const struct ghp_op_work *work);
+/* Seconds of the work by the analytic model of its kind; 0: none of its kind was measured. */
+double ghp_analytic_op_seconds(const struct ghp_analytic_op *laws, const struct ghp_op_work *work);
 
 #endif

@@ -38,8 +38,8 @@ struct ghp_timed ghp_samples_summary(const struct ghp_samples *samples)
     if (samples->n == 0) return timed;
     memcpy(values, samples->values, sizeof values);
     qsort(values, (size_t)samples->n, sizeof *values, ascending);
-    low = ghp_contest_quantile(values, samples->n, 0.25);
-    high = ghp_contest_quantile(values, samples->n, 0.75);
+    low = ghp_candidates_quantile(values, samples->n, 0.25);
+    high = ghp_candidates_quantile(values, samples->n, 0.75);
     fence = fences * (high - low);
     timed.seconds = mean_inside(values, samples->n, low - fence, high + fence);
     if (timed.seconds > 0) timed.spread = (high - low) / timed.seconds;

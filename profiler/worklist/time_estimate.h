@@ -11,19 +11,19 @@
 #include "profiler/worklist/worklist.h"
 
 /* How long a trial's samples last beside those that are entered: only who is quickest counts. */
-#define GHP_TRIAL_SHARE 0.25
+#define GHP_AUTOTUNING_SHARE 0.25
 
 /* First visits try algorithms, where there is a choice, and those behind them the algorithms of pairs of formats that are left. */
 enum ghp_visit {
-    GHP_VISIT_TRIES,
+    GHP_VISIT_AUTOTUNING,
     GHP_VISIT_FIRST,
-    GHP_VISIT_FORMATS,
+    GHP_VISIT_MEMORY_FORMATS,
     GHP_VISIT_AGAIN,
     GHP_VISIT_COUNT
 };
 
 /* Zeroed: nothing was measured yet. */
-struct ghp_forecast {
+struct ghp_time_estimate {
     double flops, flop_s, bytes, byte_s; /* of single runs */
     struct {
         double wall_s, samples_s;
@@ -36,7 +36,7 @@ struct ghp_forecast {
 };
 
 /* What to expect of a visit: how many samples of which length are wanted, and whether algorithms can be tried. */
-struct ghp_visiting {
+struct ghp_visit_plan {
     int samples;
     double sample_s;
     bool chooses;
@@ -44,20 +44,20 @@ struct ghp_visiting {
 
 /* In how many of its pairs of formats the next visit measures it. All from the first on of what most plans hang on; the
  * others in one at first, so that what formats there are to try keeps a short budget from no operation. */
-int ghp_forecast_ways(const struct ghp_agenda_op *op);
+int ghp_time_estimate_variants(const struct ghp_worklist_op *op);
 
 /* The kind of the next visit. */
-enum ghp_visit ghp_forecast_kind(const struct ghp_agenda_op *op, bool chooses);
+enum ghp_visit ghp_time_estimate_kind(const struct ghp_worklist_op *op, bool chooses);
 
 /* Seconds of the next visit. */
-double ghp_forecast_s(const struct ghp_forecast *f, const struct ghp_agenda_op *op,
-                      struct ghp_visiting visiting);
+double ghp_time_estimate_s(const struct ghp_time_estimate *f, const struct ghp_worklist_op *op,
+                      struct ghp_visit_plan visit_plan);
 
 /* What a visit of that kind took; its samples are the operation's. */
-void ghp_forecast_note(struct ghp_forecast *f, const struct ghp_agenda_op *op, enum ghp_visit kind,
-                       struct ghp_visiting visiting, double wall_s);
+void ghp_time_estimate_note(struct ghp_time_estimate *f, const struct ghp_worklist_op *op, enum ghp_visit kind,
+                       struct ghp_visit_plan visit_plan, double wall_s);
 
 /* Seconds to ask for the scratch of n more operations. */
-double ghp_forecast_scratch_s(const struct ghp_forecast *f, int n);
+double ghp_time_estimate_scratch_s(const struct ghp_time_estimate *f, int n);
 
 #endif

@@ -17,39 +17,39 @@ enum {
     GRID_UNANNOUNCED = 63 << 10
 };
 
-static enum ghp_status add_op(struct ghp_agenda *agenda, const struct ghp_agenda_op *op)
+static enum ghp_status add_op(struct ghp_worklist *worklist, const struct ghp_worklist_op *op)
 {
-    if (agenda->n_ops == agenda->max_ops) {
-        int max = agenda->max_ops > 0 ? 2 * agenda->max_ops : 512;
-        struct ghp_agenda_op *grown = realloc(agenda->ops, (size_t)max * sizeof *grown);
+    if (worklist->n_ops == worklist->max_ops) {
+        int max = worklist->max_ops > 0 ? 2 * worklist->max_ops : 512;
+        struct ghp_worklist_op *grown = realloc(worklist->ops, (size_t)max * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
-        agenda->ops = grown;
-        agenda->max_ops = max;
+        worklist->ops = grown;
+        worklist->max_ops = max;
     }
-    agenda->ops[agenda->n_ops++] = *op;
+    worklist->ops[worklist->n_ops++] = *op;
     return GHP_OK;
 }
 
-static enum ghp_status add_comm(struct ghp_agenda *agenda, const struct ghp_agenda_comm *comm)
+static enum ghp_status add_comm(struct ghp_worklist *worklist, const struct ghp_worklist_comm *comm)
 {
-    if (agenda->n_comms == agenda->max_comms) {
-        int max = agenda->max_comms > 0 ? 2 * agenda->max_comms : 512;
-        struct ghp_agenda_comm *grown = realloc(agenda->comms, (size_t)max * sizeof *grown);
+    if (worklist->n_comms == worklist->max_comms) {
+        int max = worklist->max_comms > 0 ? 2 * worklist->max_comms : 512;
+        struct ghp_worklist_comm *grown = realloc(worklist->comms, (size_t)max * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
-        agenda->comms = grown;
-        agenda->max_comms = max;
+        worklist->comms = grown;
+        worklist->max_comms = max;
     }
-    agenda->comms[agenda->n_comms++] = *comm;
+    worklist->comms[worklist->n_comms++] = *comm;
     return GHP_OK;
 }
 
 /* The enumeration of one (model, extent). */
 struct collecting {
-    const struct ghp_agenda_request *request;
-    struct ghp_extent extent;
-    struct ghp_agenda *agenda;
+    const struct ghp_worklist_request *request;
+    struct ghp_problem problem;
+    struct ghp_worklist *worklist;
     const struct ghp_model *model;
     double step_bytes; /* of the model so far */
     bool shares;       /* the extent is one worker with a share of its own */
@@ -66,50 +66,50 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
     struct collecting *c = context;
     const struct ghp_fuse_scope scope = {.own = own_statistics(c, &item->local),
                                          .linear = c->request->fuses_linear};
-    struct ghp_agenda_op op = {.local = item->local,
+    struct ghp_worklist_op op = {.local = item->local,
                                .pass = item->pass,
                                .value = GHP_VALUE_REST,
-                               .n_ways = 1,
+                               .n_variants = 1,
                                .epilogue = ghp_fuse_layers(c->model, item->layer, scope),
-                               .absorbed =
+                               .fused =
                                    ghp_fuse_always(c->model, item->layer, item->pass, scope)};
 
     if (c->shares)
         op.value = GHP_VALUE_DATA;
-    else if (c->extent.workers == c->request->workers)
+    else if (c->problem.workers == c->request->workers)
         op.value = item->split.kind == GHP_SPLIT_DATA ? GHP_VALUE_DATA : GHP_VALUE_SPLIT;
     ghp_local_key(&item->local, op.key);
     op.flops = (double)ghp_local_flops(&item->local, item->pass);
     op.bytes = (double)ghp_local_bytes(&item->local, item->pass, c->request->element_bytes);
     if (item->split.kind == GHP_SPLIT_DATA) c->step_bytes += op.bytes;
-    return add_op(c->agenda, &op);
+    return add_op(c->worklist, &op);
 }
 
 static enum ghp_status visit_comm(void *context, const struct ghp_space_comm *item)
 {
     const struct collecting *c = context;
-    struct ghp_agenda_comm comm = {
+    struct ghp_worklist_comm comm = {
         .op = item->op, .count = item->count, .stride = item->stride, .bytes = item->bytes};
 
     if ((int64_t)item->count * item->stride > c->request->ranks) return GHP_OK;
-    GHP_TRY(add_comm(c->agenda, &comm));
+    GHP_TRY(add_comm(c->worklist, &comm));
     if (item->stream != GHP_STREAM_COMM || item->bytes >= c->request->bucket_bytes) return GHP_OK;
     comm.bytes = c->request->bucket_bytes; /* gradients of several layers together */
-    return add_comm(c->agenda, &comm);
+    return add_comm(c->worklist, &comm);
 }
 
-static enum ghp_status collect_extent(struct collecting *c)
+static enum ghp_status collect_problem(struct collecting *c)
 {
     for (int i = 0; i < c->request->n_models; ++i) {
         const struct ghp_model *model = &c->request->models[i];
-        int first = c->agenda->n_ops;
+        int first = c->worklist->n_ops;
 
         c->model = model;
         c->step_bytes = 0;
-        GHP_TRY(ghp_space_locals(model, c->extent, visit_op, c));
-        for (int o = first; o < c->agenda->n_ops; ++o)
-            c->agenda->ops[o].step_bytes = c->step_bytes;
-        GHP_TRY(ghp_space_comms(model, c->extent, c->request->element_bytes, visit_comm, c));
+        GHP_TRY(ghp_space_locals(model, c->problem, visit_op, c));
+        for (int o = first; o < c->worklist->n_ops; ++o)
+            c->worklist->ops[o].step_bytes = c->step_bytes;
+        GHP_TRY(ghp_space_comms(model, c->problem, c->request->element_bytes, visit_comm, c));
     }
     return GHP_OK;
 }
@@ -133,8 +133,8 @@ static enum ghp_status collect_shares(struct collecting *c, int64_t batch)
 
         for (int i = 0; i < r && !known; ++i)
             known = shares[i] == shares[r];
-        c->extent = (struct ghp_extent){.workers = 1, .global_batch = shares[r]};
-        if (!known) status = collect_extent(c);
+        c->problem = (struct ghp_problem){.workers = 1, .global_batch = shares[r]};
+        if (!known) status = collect_problem(c);
     }
     c->shares = false;
     free(shares);
@@ -143,7 +143,7 @@ static enum ghp_status collect_shares(struct collecting *c, int64_t batch)
 
 static int by_key(const void *a, const void *b)
 {
-    const struct ghp_agenda_op *x = a, *y = b;
+    const struct ghp_worklist_op *x = a, *y = b;
     int order = strcmp(x->key, y->key);
 
     if (order != 0) return order;
@@ -152,30 +152,30 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Keeps the most valuable of equal operations. */
-static void merge_ops(struct ghp_agenda *agenda)
+static void merge_ops(struct ghp_worklist *worklist)
 {
     int kept = 0;
 
-    if (agenda->n_ops == 0) return;
-    qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_key);
-    for (int i = 1; i < agenda->n_ops; ++i) {
-        const struct ghp_agenda_op *op = &agenda->ops[i];
-        struct ghp_agenda_op *last = &agenda->ops[kept];
+    if (worklist->n_ops == 0) return;
+    qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_key);
+    for (int i = 1; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
+        struct ghp_worklist_op *last = &worklist->ops[kept];
 
         if (last->pass != op->pass || strcmp(last->key, op->key) != 0) {
-            agenda->ops[++kept] = *op;
+            worklist->ops[++kept] = *op;
             continue;
         }
-        last->absorbed = last->absorbed && op->absorbed;
+        last->fused = last->fused && op->fused;
         if (op->step_bytes > last->step_bytes) last->step_bytes = op->step_bytes;
     }
-    agenda->n_ops = kept + 1;
+    worklist->n_ops = kept + 1;
 }
 
 /* Operations that differ in the batch only make a family. */
 static int by_family(const void *a, const void *b)
 {
-    const struct ghp_agenda_op *x = a, *y = b;
+    const struct ghp_worklist_op *x = a, *y = b;
     struct ghp_local u = x->local, v = y->local;
     char ku[GHP_KEY_BYTES], kv[GHP_KEY_BYTES];
     int order = 0;
@@ -191,7 +191,7 @@ static int by_family(const void *a, const void *b)
     return (x->local.n > y->local.n) - (x->local.n < y->local.n); /* the cheapest second size */
 }
 
-bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y)
+bool ghp_worklist_is_family(const struct ghp_worklist_op *x, const struct ghp_worklist_op *y)
 {
     struct ghp_local u = x->local, v = y->local;
     char ku[GHP_KEY_BYTES], kv[GHP_KEY_BYTES];
@@ -205,15 +205,15 @@ bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda
 }
 
 /* Raises one more member of families that N workers alone would know at one batch size. */
-static void mark_seconds(struct ghp_agenda *agenda)
+static void mark_seconds(struct ghp_worklist *worklist)
 {
     int first = 0;
 
-    qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_family);
-    for (int i = 1; i <= agenda->n_ops; ++i) {
-        struct ghp_agenda_op *family = &agenda->ops[first];
+    qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_family);
+    for (int i = 1; i <= worklist->n_ops; ++i) {
+        struct ghp_worklist_op *family = &worklist->ops[first];
 
-        if (i < agenda->n_ops && ghp_agenda_is_family(family, &agenda->ops[i])) continue;
+        if (i < worklist->n_ops && ghp_worklist_is_family(family, &worklist->ops[i])) continue;
         if (i - first >= 2 && family[0].value != GHP_VALUE_REST &&
             family[1].value == GHP_VALUE_REST)
             family[1].value = GHP_VALUE_SECOND;
@@ -223,7 +223,7 @@ static void mark_seconds(struct ghp_agenda *agenda)
 
 static int by_value(const void *a, const void *b)
 {
-    const struct ghp_agenda_op *x = a, *y = b;
+    const struct ghp_worklist_op *x = a, *y = b;
 
     if (x->value != y->value) return (int)x->value - (int)y->value;
     if (x->flops < y->flops || x->flops > y->flops) return x->flops > y->flops ? -1 : 1;
@@ -233,7 +233,7 @@ static int by_value(const void *a, const void *b)
 
 static int by_kind(const void *a, const void *b)
 {
-    const struct ghp_agenda_comm *x = a, *y = b;
+    const struct ghp_worklist_comm *x = a, *y = b;
 
     if (x->op != y->op) return (int)x->op - (int)y->op;
     if (x->count != y->count) return x->count - y->count;
@@ -241,16 +241,16 @@ static int by_kind(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Small ones first: what a budget does not reach is then the large end of tables, which their law continues. */
+/* Small ones first: what a budget does not reach is then the large end of tables, which their analytic model continues. */
 static int by_bytes(const void *a, const void *b)
 {
-    const struct ghp_agenda_comm *x = a, *y = b;
+    const struct ghp_worklist_comm *x = a, *y = b;
 
     if (x->bytes != y->bytes) return x->bytes > y->bytes ? 1 : -1;
     return by_kind(a, b);
 }
 
-static bool same_kind(const struct ghp_agenda_comm *x, const struct ghp_agenda_comm *y)
+static bool same_kind(const struct ghp_worklist_comm *x, const struct ghp_worklist_comm *y)
 {
     return x->op == y->op && x->count == y->count && x->stride == y->stride;
 }
@@ -263,13 +263,13 @@ static int64_t grid_next(int64_t size)
 
 /* Two others that are far apart, and the bytes that a collective of their kind moves a multiple of. */
 struct gap {
-    const struct ghp_agenda_comm *from, *to;
+    const struct ghp_worklist_comm *from, *to;
     int64_t grain;
 };
 
-static enum ghp_status add_between(const struct gap *gap, int64_t size, struct ghp_agenda *thinned)
+static enum ghp_status add_between(const struct gap *gap, int64_t size, struct ghp_worklist *thinned)
 {
-    struct ghp_agenda_comm comm = *gap->from;
+    struct ghp_worklist_comm comm = *gap->from;
 
     comm.bytes = size / gap->grain * gap->grain;
     if (comm.bytes < 2 * gap->from->bytes || comm.bytes > gap->to->bytes / 2) return GHP_OK;
@@ -277,9 +277,9 @@ static enum ghp_status add_between(const struct gap *gap, int64_t size, struct g
 }
 
 /* The grid's sizes between two others, and those where messages of the kind's ranks begin to be announced. */
-static enum ghp_status fill_gap(const struct ghp_agenda_comm *from,
-                                const struct ghp_agenda_comm *to, int element_bytes,
-                                struct ghp_agenda *thinned)
+static enum ghp_status fill_gap(const struct ghp_worklist_comm *from,
+                                const struct ghp_worklist_comm *to, int element_bytes,
+                                struct ghp_worklist *thinned)
 {
     struct gap gap = {from, to, (int64_t)from->count * element_bytes};
     const int64_t announced = (int64_t)from->count * GRID_ANNOUNCED;
@@ -295,8 +295,8 @@ static enum ghp_status fill_gap(const struct ghp_agenda_comm *from,
 
 /* Sizes of one kind, ascending: themselves where few, with the grid's in gaps; else the grid's from the smallest to the
  * largest. */
-static enum ghp_status thin_kind(const struct ghp_agenda_comm *kind, int n, int element_bytes,
-                                 struct ghp_agenda *thinned)
+static enum ghp_status thin_kind(const struct ghp_worklist_comm *kind, int n, int element_bytes,
+                                 struct ghp_worklist *thinned)
 {
     int step = n <= EXACT_SIZES ? 1 : n - 1;
 
@@ -307,85 +307,85 @@ static enum ghp_status thin_kind(const struct ghp_agenda_comm *kind, int n, int 
     return add_comm(thinned, &kind[n - 1]);
 }
 
-static enum ghp_status thin_comms(struct ghp_agenda *agenda, int element_bytes)
+static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_bytes)
 {
-    struct ghp_agenda thinned = {0};
+    struct ghp_worklist thinned = {0};
     enum ghp_status status = GHP_OK;
     int kept = 0, first = 0;
 
-    if (agenda->n_comms == 0) return GHP_OK;
-    qsort(agenda->comms, (size_t)agenda->n_comms, sizeof *agenda->comms, by_kind);
-    for (int i = 1; i < agenda->n_comms; ++i)
-        if (by_kind(&agenda->comms[kept], &agenda->comms[i]) != 0)
-            agenda->comms[++kept] = agenda->comms[i];
-    agenda->n_comms = kept + 1;
-    for (int i = 1; i <= agenda->n_comms && status == GHP_OK; ++i) {
-        if (i < agenda->n_comms && same_kind(&agenda->comms[first], &agenda->comms[i])) continue;
-        status = thin_kind(&agenda->comms[first], i - first, element_bytes, &thinned);
+    if (worklist->n_comms == 0) return GHP_OK;
+    qsort(worklist->comms, (size_t)worklist->n_comms, sizeof *worklist->comms, by_kind);
+    for (int i = 1; i < worklist->n_comms; ++i)
+        if (by_kind(&worklist->comms[kept], &worklist->comms[i]) != 0)
+            worklist->comms[++kept] = worklist->comms[i];
+    worklist->n_comms = kept + 1;
+    for (int i = 1; i <= worklist->n_comms && status == GHP_OK; ++i) {
+        if (i < worklist->n_comms && same_kind(&worklist->comms[first], &worklist->comms[i])) continue;
+        status = thin_kind(&worklist->comms[first], i - first, element_bytes, &thinned);
         first = i;
     }
-    free(agenda->comms);
-    agenda->comms = thinned.comms;
-    agenda->n_comms = thinned.n_comms;
-    agenda->max_comms = thinned.max_comms;
-    if (agenda->n_comms > 0)
-        qsort(agenda->comms, (size_t)agenda->n_comms, sizeof *agenda->comms, by_bytes);
+    free(worklist->comms);
+    worklist->comms = thinned.comms;
+    worklist->n_comms = thinned.n_comms;
+    worklist->max_comms = thinned.max_comms;
+    if (worklist->n_comms > 0)
+        qsort(worklist->comms, (size_t)worklist->n_comms, sizeof *worklist->comms, by_bytes);
     return status;
 }
 
-static enum ghp_status collect(const struct ghp_agenda_request *request, struct ghp_agenda *agenda)
+static enum ghp_status collect(const struct ghp_worklist_request *request, struct ghp_worklist *worklist)
 {
     for (int b = 0; b < request->n_batches; ++b) {
-        struct collecting c = {.request = request, .agenda = agenda};
+        struct collecting c = {.request = request, .worklist = worklist};
 
-        c.extent.global_batch = request->batches[b];
-        c.extent.workers = request->workers;
-        GHP_TRY(ghp_extent_check(c.extent));
+        c.problem.global_batch = request->batches[b];
+        c.problem.workers = request->workers;
+        GHP_TRY(ghp_problem_check(c.problem));
         for (int n = 1; n <= request->workers; ++n) {
-            c.extent.workers = n;
-            if (request->batches[b] % n == 0) GHP_TRY(collect_extent(&c));
+            c.problem.workers = n;
+            if (request->batches[b] % n == 0) GHP_TRY(collect_problem(&c));
         }
         GHP_TRY(collect_shares(&c, request->batches[b]));
     }
-    merge_ops(agenda);
-    mark_seconds(agenda);
-    qsort(agenda->ops, (size_t)agenda->n_ops, sizeof *agenda->ops, by_value);
-    return thin_comms(agenda, request->element_bytes);
+    merge_ops(worklist);
+    mark_seconds(worklist);
+    qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_value);
+    return thin_comms(worklist, request->element_bytes);
 }
 
-enum ghp_status ghp_agenda_collect(const struct ghp_agenda_request *request,
-                                   struct ghp_agenda *agenda)
+enum ghp_status ghp_worklist_collect(const struct ghp_worklist_request *request,
+                                   struct ghp_worklist *worklist)
 {
     enum ghp_status status = GHP_OK;
 
-    memset(agenda, 0, sizeof *agenda);
-    status = collect(request, agenda);
-    if (status != GHP_OK) ghp_agenda_release(agenda);
+    memset(worklist, 0, sizeof *worklist);
+    status = collect(request, worklist);
+    if (status != GHP_OK) ghp_worklist_release(worklist);
     return status;
 }
 
-void ghp_agenda_release(struct ghp_agenda *agenda)
+void ghp_worklist_release(struct ghp_worklist *worklist)
 {
-    free(agenda->ops);
-    free(agenda->comms);
-    memset(agenda, 0, sizeof *agenda);
+    free(worklist->ops);
+    free(worklist->comms);
+    memset(worklist, 0, sizeof *worklist);
 }
 
-int ghp_agenda_draw(const struct ghp_agenda *agenda,
-                    double (*weight)(const struct ghp_agenda_op *op), int most,
-                    const struct ghp_agenda_op **ops)
+int ghp_worklist_draw(const struct ghp_worklist *worklist,
+                    double (*weight)(const struct ghp_worklist_op *op), int most,
+                    const struct ghp_worklist_op **ops)
 {
     double all = 0, passed = 0, drawn = 0.5;
     int n = 0;
 
-    for (int i = 0; i < agenda->n_ops; ++i)
-        all += weight(&agenda->ops[i]);
-    for (int i = 0; i < agenda->n_ops && n < most; ++i) {
-        double own = weight(&agenda->ops[i]);
+    for (int i = 0; i < worklist->n_ops; ++i)
+        all += weight(&worklist->ops[i]);
+    for (int i = 0; i < worklist->n_ops && n < most; ++i) {
+        double own = weight(&worklist->ops[i]);
 
         passed += own;
         if (!(own > 0) || passed < all * drawn / most) continue;
-        ops[n++] = &agenda->ops[i];
+        ops[n++] = &worklist->ops[i];
         while (passed >= all * drawn / most)
             drawn += 1;
     }

@@ -4,11 +4,11 @@
  * them (core/plan/space.h), each distinct thing once.  Local operations are ordered by how much a plan hangs on them:
  *     1. split `data` for N workers itself, equal shares or by the workers' speeds,
  *     2. every other split for N workers,
- *     3. a second batch size for shapes that 1 and 2 know at one only (the law in the batch needs two),
+ *     3. a second batch size for shapes that 1 and 2 know at one only (the analytic model in the batch needs two),
  *     4. the rest;
- * inside each rank the expensive ones first, so that what a budget leaves to the laws is cheap.
+ * inside each rank the expensive ones first, so that what a budget leaves to the analytic models is cheap.
  *
- * Private to profiler/.  Tested  tests/profiler/worklist/test_agenda.c */
+ * Private to profiler/.  Tested  tests/profiler/worklist/test_worklist.c */
 #ifndef GHP_PROFILER_WORKLIST_WORKLIST_H
 #define GHP_PROFILER_WORKLIST_WORKLIST_H
 
@@ -27,7 +27,7 @@ enum ghp_value {
 };
 
 /* One pair of formats of an operation's tensors, measured. */
-struct ghp_agenda_way {
+struct ghp_worklist_variant {
     bool x, y; /* blocked: executor/engine/memory_format.h */
     /* the quickest of the backend's algorithms, once tried; "": not yet, or there is no choice */
     char algorithm[GHP_ALGORITHM_BYTES];
@@ -37,7 +37,7 @@ struct ghp_agenda_way {
 };
 
 /* One pass of a local operation to measure. */
-struct ghp_agenda_op {
+struct ghp_worklist_op {
     struct ghp_local local;
     enum ghp_pass pass;
     char key[GHP_KEY_BYTES];
@@ -46,22 +46,22 @@ struct ghp_agenda_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
-    struct ghp_epilogue epilogue; /* layers that it takes along (executor/engine/fuse.h) */
-    bool absorbed;                /* others take it along, wherever it is */
+    struct ghp_epilogue epilogue; /* layers that it fuses (executor/engine/fuse.h) */
+    bool fused;                /* others take it along, wherever it is */
     /* rank 0: scratch_bytes is known, of an entry with so many formats */
     bool asked;
-    int asked_formats;
+    int asked_memory_formats;
     int64_t scratch_bytes;
     /* in the formats that programs can have it in, the most blocked first, the plainest second; ways[0].samples say how
      * often it was measured. formats: whether there is a choice on this backend, be it of one only */
-    bool formats;
-    int n_ways; /* >= 1 */
-    struct ghp_agenda_way ways[GHP_OP_FORMATS];
+    bool memory_formats;
+    int n_variants; /* >= 1 */
+    struct ghp_worklist_variant variants[GHP_OP_MEMORY_FORMATS];
     struct ghp_samples lone; /* of one worker while the others wait */
 };
 
 /* One collective to measure. */
-struct ghp_agenda_comm {
+struct ghp_worklist_comm {
     enum ghp_comm_op op;
     int count, stride;
     int64_t bytes;
@@ -69,21 +69,21 @@ struct ghp_agenda_comm {
     struct ghp_samples samples;
 };
 
-struct ghp_agenda {
+struct ghp_worklist {
     int n_ops, max_ops;
-    struct ghp_agenda_op *ops;
+    struct ghp_worklist_op *ops;
     int n_comms, max_comms;
-    struct ghp_agenda_comm *comms; /* by kind (op, count, stride), bytes ascending */
+    struct ghp_worklist_comm *comms; /* by kind (op, count, stride), bytes ascending */
 };
 
-/* What the agenda is for; borrowed. */
-struct ghp_agenda_request {
+/* What the work list is for; borrowed. */
+struct ghp_worklist_request {
     const struct ghp_model *models; /* n_models */
     int n_models;
     const int64_t *batches; /* n_batches, each a multiple of `workers` */
     int n_batches;
     int workers; /* N */
-    int ranks;   /* P <= N: collectives whose groups do not fit into P ranks are left to the law */
+    int ranks;   /* P <= N: collectives whose groups do not fit into P ranks are left to the analytic model */
     int element_bytes; /* 4 or 8 */
     /* gradients that are reduced together make messages up to this size, >= 0 */
     int64_t bucket_bytes;
@@ -95,24 +95,24 @@ struct ghp_agenda_request {
 /* Collects and orders.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a batch that is no multiple of the workers); GHP_ERR_NO_MEMORY
- * Local; equal requests give equal agendas on all ranks */
-enum ghp_status ghp_agenda_collect(const struct ghp_agenda_request *request,
-                                   struct ghp_agenda *agenda);
+ * Local; equal requests give equal work lists on all ranks */
+enum ghp_status ghp_worklist_collect(const struct ghp_worklist_request *request,
+                                   struct ghp_worklist *worklist);
 
 /* Whether the two differ in the samples only. */
-bool ghp_agenda_is_family(const struct ghp_agenda_op *x, const struct ghp_agenda_op *y);
+bool ghp_worklist_is_family(const struct ghp_worklist_op *x, const struct ghp_worklist_op *y);
 
 /* Frees it; accepts a zeroed one. */
-void ghp_agenda_release(struct ghp_agenda *agenda);
+void ghp_worklist_release(struct ghp_worklist *worklist);
 
-/* Draws operations by their share of a weight (0: never), in the agenda's order.
+/* Draws operations by their share of a weight (0: never), in the work list's order.
  *
  * most   how many at most, >= 1
  * ops    receives them, borrowed
  *
  * Returns how many; 0: none weighs anything. Local. */
-int ghp_agenda_draw(const struct ghp_agenda *agenda,
-                    double (*weight)(const struct ghp_agenda_op *op), int most,
-                    const struct ghp_agenda_op **ops);
+int ghp_worklist_draw(const struct ghp_worklist *worklist,
+                    double (*weight)(const struct ghp_worklist_op *op), int most,
+                    const struct ghp_worklist_op **ops);
 
 #endif

@@ -20,7 +20,7 @@
 struct CUstream_st {
     int number = 0;
     int64_t enqueued = 0, done = 0;
-    std::deque<std::function<void()>> queue;
+    std::deque<std::function<void()>> stream;
 };
 
 typedef std::map<int, int64_t> clocks; // of streams by their numbers: how far something has come
@@ -90,9 +90,9 @@ bool captured(CUstream_st *stream)
 void drain(CUstream_st *stream, int64_t position)
 {
     while (stream->done < position) {
-        std::function<void()> work = std::move(stream->queue.front());
+        std::function<void()> work = std::move(stream->stream.front());
 
-        stream->queue.pop_front();
+        stream->stream.pop_front();
         work();
         stream->done++;
     }
@@ -105,7 +105,7 @@ void put(CUstream_st *stream, std::function<void()> work)
         recording.graph->works.push_back(std::move(work));
         return;
     }
-    stream->queue.push_back(std::move(work));
+    stream->stream.push_back(std::move(work));
     stream->enqueued++;
     if (eager()) drain(stream, stream->enqueued);
 }

@@ -26,44 +26,44 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
 
     *b = (struct bench){0};
     case_model(model_path, &b->model);
-    b->team.backend_ops = numbers.ops;
-    GHP_TRY(b->team.backend_ops->open(&config, &b->backend));
-    b->team.backend = b->backend;
-    b->team.transport_ops = &ghp_transport_mpi;
-    b->team.transport = transport;
+    b->exec.backend_ops = numbers.ops;
+    GHP_TRY(b->exec.backend_ops->open(&config, &b->backend));
+    b->exec.backend = b->backend;
+    b->exec.transport_ops = &ghp_transport_mpi;
+    b->exec.transport = transport;
     request.shape = b->model.layers[0].out;
     request.classes = b->model.classes;
     GHP_TRY(ghp_data_open(&request, &b->data));
-    b->recipe =
-        (struct ghp_recipe){.init = {.seed = BENCH_SEED},
+    b->training_config =
+        (struct ghp_training_config){.init = {.seed = BENCH_SEED},
                             .data = b->data,
                             .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
                             .momentum = 0.9,
                             .weight_decay = 1e-4};
     b->work = (struct ghp_work){.model = &b->model,
-                                .extent = {.workers = workers, .global_batch = batch},
+                                .problem = {.workers = workers, .global_batch = batch},
                                 .rank = ghp_transport_mpi.rank(transport),
                                 .element_bytes = element_bytes,
                                 .bucket_bytes = 20000,
                                 .seed = BENCH_SEED,
                                 .groups = workers};
-    return ghp_order_init(&b->recipe.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,
+    return ghp_order_init(&b->training_config.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,
                           BENCH_SEED);
 }
 
 void bench_close(struct bench *b)
 {
     ghp_snapshot_release(&b->lone);
-    ghp_order_release(&b->recipe.order);
+    ghp_order_release(&b->training_config.order);
     ghp_data_close(b->data);
-    b->team.backend_ops->close(b->backend);
+    b->exec.backend_ops->close(b->backend);
     ghp_model_release(&b->model);
 }
 
 enum ghp_status bench_train_lone(struct bench *b)
 {
     GHP_TRY(ghp_snapshot_init(&b->model, true, &b->lone));
-    return ghp_verify_lone(&b->team, &b->work, &b->recipe, BENCH_STEPS, &b->lone);
+    return ghp_verify_lone(&b->exec, &b->work, &b->training_config, BENCH_STEPS, &b->lone);
 }
 
 enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
@@ -72,16 +72,16 @@ enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
     struct ghp_work work = b->work;
 
     work.splits = splits;
-    GHP_TRY(ghp_worker_open(&b->team, &work, worker));
+    GHP_TRY(ghp_worker_open(&b->exec, &work, worker));
     GHP_TRY(ghp_worker_connect(*worker));
     GHP_TRY(ghp_worker_allocate(*worker));
-    return ghp_init_weights(*worker, &b->recipe.init);
+    return ghp_init_weights(*worker, &b->training_config.init);
 }
 
 enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t last)
 {
     for (int64_t t = first; t < last; t++) {
-        struct ghp_step step = ghp_recipe_step(&b->recipe, t);
+        struct ghp_step step = ghp_training_config_step(&b->training_config, t);
 
         GHP_TRY(ghp_worker_step(worker, &step));
     }
@@ -89,14 +89,14 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
 }
 
 /* Goes on with the hash of a whole copy. */
-static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_role role,
+static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_buffer_kind buffer_kind,
                           uint64_t hash)
 {
     size_t bytes =
         (size_t)(t->param->elements * ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes));
     void *whole = ghp_alloc(bytes, 1);
 
-    CHECK_STATUS(ghp_parameters_gather(worker, t, role, whole), GHP_OK);
+    CHECK_STATUS(ghp_parameters_gather(worker, t, buffer_kind, whole), GHP_OK);
     hash = ghp_hash(whole, bytes, hash);
     free(whole);
     return hash;
@@ -112,8 +112,8 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
 
-        copied = hash_copy(worker, t, ghp_tensor_role(t), copied);
-        if (!t->is_state) copied = hash_copy(worker, t, GHP_ROLE_MOMENTUM, copied);
+        copied = hash_copy(worker, t, ghp_tensor_buffer_kind(t), copied);
+        if (!t->is_state) copied = hash_copy(worker, t, GHP_BUFFER_MOMENTUM, copied);
     }
     CHECK(hash == copied);
     ghp_tensors_release(&list);

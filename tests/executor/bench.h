@@ -12,9 +12,9 @@ struct bench {
     struct ghp_model model;
     struct ghp_backend *backend;
     struct ghp_data *data;
-    struct ghp_recipe recipe;
+    struct ghp_training_config training_config;
     struct ghp_snapshot lone; /* of BENCH_STEPS steps; only after bench_train_lone */
-    struct ghp_team team;
+    struct ghp_exec_context exec;
     struct ghp_work work; /* without splits */
 };
 

@@ -22,10 +22,10 @@ static unsigned next_random(unsigned *state)
 static struct ghp_split largest_of(const struct ghp_split *choices, int n, enum ghp_split_kind kind,
                                    int most)
 {
-    struct ghp_split best = {.kind = GHP_SPLIT_DATA, .degree = 1};
+    struct ghp_split best = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
     for (int i = 0; i < n; i++)
-        if (choices[i].kind == kind && choices[i].degree > best.degree && choices[i].degree <= most)
+        if (choices[i].kind == kind && choices[i].tp_size > best.tp_size && choices[i].tp_size <= most)
             best = choices[i];
     return best;
 }
@@ -35,17 +35,17 @@ static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_s
 {
     bool weighted = layer->op == GHP_OP_CONV2D || layer->op == GHP_OP_LINEAR;
     bool vector = layer->out.h == 1 && layer->out.w == 1;
-    struct ghp_split split = {.kind = GHP_SPLIT_DATA, .degree = 1};
+    struct ghp_split split = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
     if (kind == CASE_DATA || (kind == CASE_OWT && (!vector || layer->op == GHP_OP_SOFTMAX_CE)))
         return split;
     if (weighted)
         return largest_of(choices, n, kind == CASE_IN ? GHP_SPLIT_IN : GHP_SPLIT_OUT, most);
     split = largest_of(choices, n, GHP_SPLIT_CHANNEL, most);
-    return split.degree > 1 ? split : largest_of(choices, n, GHP_SPLIT_FULL, most);
+    return split.tp_size > 1 ? split : largest_of(choices, n, GHP_SPLIT_FULL, most);
 }
 
-struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent extent,
+struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem problem,
                               enum case_kind kind, unsigned seed, int most)
 {
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
@@ -54,7 +54,7 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent e
 
     if (splits == NULL || choices == NULL) exit(1);
     for (int i = 0; i < model->n_layers; i++) {
-        int n = ghp_split_choices(&model->layers[i], extent, choices, GHP_MAX_CHOICES);
+        int n = ghp_split_choices(&model->layers[i], problem, choices, GHP_MAX_CHOICES);
 
         if (kind != CASE_MIXED) {
             splits[i] = choose(&model->layers[i], choices, n, kind, most);
@@ -62,7 +62,7 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent e
         }
         do
             splits[i] = choices[next_random(&state) % (unsigned)n];
-        while (splits[i].degree > most);
+        while (splits[i].tp_size > most);
     }
     free(choices);
     return splits;

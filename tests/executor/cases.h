@@ -16,7 +16,7 @@ enum case_kind {
 const char *case_name(enum case_kind kind);
 
 /* Splits of a model, one a layer; the caller frees them. most: largest degree. */
-struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_extent extent,
+struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem problem,
                               enum case_kind kind, unsigned seed, int most);
 
 /* A model by its file; ends the test program on failure. */

@@ -106,9 +106,9 @@ int64_t locked_bytes(void)
     return allocated;
 }
 
-/* ---- work: done at once, or put on a tape ---- */
+/* ---- work: done at once, or put on a graph ---- */
 
-struct ghp_mark {
+struct ghp_device_event {
     double at_s;
     bool set, asked;
 };
@@ -129,19 +129,19 @@ struct work {
     int number_bytes;     /* ACCUMULATE */
     struct ghp_move move;
     struct ghp_kernel *kernel;
-    struct ghp_call call;
+    struct ghp_kernel_arguments args;
     struct ghp_update update;
-    struct ghp_mark *mark;
+    struct ghp_device_event *event;
     struct collective collective;
 };
 
-struct ghp_tape {
+struct ghp_device_graph {
     int n, max;
     struct work *works;
 };
 
 struct locked { /* ghp_backend.library */
-    struct ghp_tape *recording;
+    struct ghp_device_graph *recording;
     pthread_t recorder;
 };
 
@@ -174,42 +174,42 @@ static void dims_of(const struct ghp_local *l, int64_t dims[4])
 }
 
 /* The reference backend's convolutions take the host's order. */
-static enum ghp_status run_conv(struct ghp_kernel *kernel, struct ghp_call call)
+static enum ghp_status run_conv(struct ghp_kernel *kernel, struct ghp_kernel_arguments args)
 {
     int size = kernel->backend->config.element_bytes;
     int64_t dims[4], elements;
     bool learns = kernel->pass == GHP_PASS_BACKWARD_WEIGHT;
-    void *w = learns ? NULL : call.at.w[0], *dw = learns ? call.at.dw[0] : NULL;
+    void *w = learns ? NULL : args.at.w[0], *dw = learns ? args.at.dw[0] : NULL;
     enum ghp_status status;
 
     dims_of(&kernel->local, dims);
     elements = dims[0] * dims[1] * dims[2] * dims[3];
     if (w != NULL) {
-        call.at.w[0] = ghp_alloc((size_t)elements, (size_t)size);
-        if (call.at.w[0] == NULL) return GHP_NO_MEMORY();
-        reorder(dims, size, false, w, call.at.w[0]);
+        args.at.w[0] = ghp_alloc((size_t)elements, (size_t)size);
+        if (args.at.w[0] == NULL) return GHP_NO_MEMORY();
+        reorder(dims, size, false, w, args.at.w[0]);
     }
-    if (dw != NULL) call.at.dw[0] = ghp_alloc((size_t)elements, (size_t)size);
-    status = ghp_backend_reference.run(kernel, &call);
-    if (dw != NULL) reorder(dims, size, true, call.at.dw[0], dw);
-    if (w != NULL) free(call.at.w[0]);
-    if (dw != NULL) free(call.at.dw[0]);
+    if (dw != NULL) args.at.dw[0] = ghp_alloc((size_t)elements, (size_t)size);
+    status = ghp_backend_reference.run(kernel, &args);
+    if (dw != NULL) reorder(dims, size, true, args.at.dw[0], dw);
+    if (w != NULL) free(args.at.w[0]);
+    if (dw != NULL) free(args.at.dw[0]);
     return status;
 }
 
-static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_call call)
+static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_kernel_arguments args)
 {
-    if (call.numbers != NULL) call.step = call.numbers->step;
-    if (kernel->local.op == GHP_OP_CONV2D) return run_conv(kernel, call);
-    return ghp_backend_reference.run(kernel, &call);
+    if (args.hyperparameters != NULL) args.step = args.hyperparameters->step;
+    if (kernel->local.op == GHP_OP_CONV2D) return run_conv(kernel, args);
+    return ghp_backend_reference.run(kernel, &args);
 }
 
 static enum ghp_status run_update(struct ghp_backend *backend, struct ghp_update update)
 {
-    if (update.numbers != NULL) {
-        update.learning_rate = update.numbers->learning_rate;
-        update.momentum = update.numbers->momentum;
-        update.weight_decay = update.numbers->weight_decay;
+    if (update.hyperparameters != NULL) {
+        update.learning_rate = update.hyperparameters->learning_rate;
+        update.momentum = update.hyperparameters->momentum;
+        update.weight_decay = update.hyperparameters->weight_decay;
     }
     return ghp_backend_reference.update(backend, &update);
 }
@@ -229,7 +229,7 @@ static void run_move(const struct ghp_move *m)
 {
     struct ghp_device here = {0};
 
-    ghp_device_move(here, GHP_QUEUE_COMPUTE, m);
+    ghp_device_move(here, GHP_DEVICE_STREAM_COMPUTE, m);
 }
 
 static enum ghp_status work_now(struct ghp_backend *backend, const struct work *w)
@@ -242,14 +242,14 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
     case COPY: memcpy(w->copy.to, w->copy.from, (size_t)w->copy.bytes); break;
     case CLEAR: memset(w->copy.to, 0, (size_t)w->copy.bytes); break;
     case MOVE: run_move(&w->move); break;
-    case RUN: status = run_kernel(w->kernel, w->call); break;
+    case RUN: status = run_kernel(w->kernel, w->args); break;
     case UPDATE: status = run_update(backend, w->update); break;
     case ACCUMULATE:
         status = ghp_backend_reference.accumulate(
             backend, w->copy.to, w->copy.from,
-            (struct ghp_numbers){w->copy.bytes / w->number_bytes, w->number_bytes});
+            (struct ghp_buffer_extent){w->copy.bytes / w->number_bytes, w->number_bytes});
         break;
-    case SET: *w->mark = (struct ghp_mark){.at_s = ghp_now_s(), .set = true}; break;
+    case SET: *w->event = (struct ghp_device_event){.at_s = ghp_now_s(), .set = true}; break;
     case COLLECT: break;
     }
     leave();
@@ -259,166 +259,166 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
 static enum ghp_status enqueue(struct ghp_backend *backend, struct work work)
 {
     struct locked *locked = locked_of(backend);
-    struct ghp_tape *tape = locked->recording;
+    struct ghp_device_graph *graph = locked->recording;
 
-    if (tape == NULL || !pthread_equal(locked->recorder, pthread_self()))
+    if (graph == NULL || !pthread_equal(locked->recorder, pthread_self()))
         return work_now(backend, &work);
-    if (tape->n == tape->max) {
-        int max = tape->max > 0 ? 2 * tape->max : 256;
-        struct work *grown = realloc(tape->works, (size_t)max * sizeof(*grown));
+    if (graph->n == graph->max) {
+        int max = graph->max > 0 ? 2 * graph->max : 256;
+        struct work *grown = realloc(graph->works, (size_t)max * sizeof(*grown));
 
         if (grown == NULL) return GHP_NO_MEMORY();
-        tape->works = grown;
-        tape->max = max;
+        graph->works = grown;
+        graph->max = max;
     }
-    tape->works[tape->n++] = work;
+    graph->works[graph->n++] = work;
     return GHP_OK;
 }
 
-static enum ghp_status locked_copy(struct ghp_backend *backend, enum ghp_queue queue,
+static enum ghp_status locked_copy(struct ghp_backend *backend, enum ghp_device_stream stream,
                                    const struct ghp_copy *copy)
 {
-    (void)queue;
+    (void)stream;
     return enqueue(backend, (struct work){.kind = COPY, .copy = *copy});
 }
 
-static enum ghp_status locked_clear(struct ghp_backend *backend, enum ghp_queue queue, void *to,
+static enum ghp_status locked_clear(struct ghp_backend *backend, enum ghp_device_stream stream, void *to,
                                     int64_t bytes)
 {
-    (void)queue;
+    (void)stream;
     return enqueue(backend, (struct work){.kind = CLEAR, .copy = {.to = to, .bytes = bytes}});
 }
 
-static enum ghp_status locked_move(struct ghp_backend *backend, enum ghp_queue queue,
+static enum ghp_status locked_move(struct ghp_backend *backend, enum ghp_device_stream stream,
                                    const struct ghp_move *move)
 {
-    (void)queue;
+    (void)stream;
     return enqueue(backend, (struct work){.kind = MOVE, .move = *move});
 }
 
-static enum ghp_status change_order(const struct ghp_form *form, bool to_device, const void *from,
+static enum ghp_status change_order(const struct ghp_param_descriptor *descriptor, bool to_device, const void *from,
                                     void *to)
 {
     enter();
-    if (form->n_dims == 4) {
+    if (descriptor->n_dims == 4) {
         int64_t elements = 1;
 
         for (int i = 0; i < 4; i++)
-            elements *= form->dims[i];
-        if (elements != form->elements) abort();
-        reorder(form->dims, form->element_bytes, to_device, from, to);
+            elements *= descriptor->dims[i];
+        if (elements != descriptor->elements) abort();
+        reorder(descriptor->dims, descriptor->element_bytes, to_device, from, to);
     } else {
-        memcpy(to, from, (size_t)(form->elements * form->element_bytes));
+        memcpy(to, from, (size_t)(descriptor->elements * descriptor->element_bytes));
     }
     leave();
     return GHP_OK;
 }
 
-static enum ghp_status locked_put(struct ghp_backend *backend, const struct ghp_form *form,
+static enum ghp_status locked_put(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
                                   const void *host, void *device)
 {
     (void)backend;
-    return change_order(form, true, host, device);
+    return change_order(descriptor, true, host, device);
 }
 
-static enum ghp_status locked_get(struct ghp_backend *backend, const struct ghp_form *form,
+static enum ghp_status locked_get(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
                                   const void *device, void *host)
 {
     (void)backend;
-    return change_order(form, false, device, host);
+    return change_order(descriptor, false, device, host);
 }
 
-/* ---- marks and tapes ---- */
+/* ---- events and graphs ---- */
 
-static enum ghp_status locked_mark_open(struct ghp_backend *backend, bool timed,
-                                        struct ghp_mark **mark)
+static enum ghp_status locked_event_open(struct ghp_backend *backend, bool timed,
+                                        struct ghp_device_event **event)
 {
     (void)backend;
     (void)timed;
-    *mark = ghp_alloc(1, sizeof(**mark));
-    return *mark != NULL ? GHP_OK : GHP_NO_MEMORY();
+    *event = ghp_alloc(1, sizeof(**event));
+    return *event != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-static void locked_mark_close(struct ghp_backend *backend, struct ghp_mark *mark)
+static void locked_event_close(struct ghp_backend *backend, struct ghp_device_event *event)
 {
     (void)backend;
-    free(mark);
+    free(event);
 }
 
-static enum ghp_status locked_set(struct ghp_backend *backend, enum ghp_queue queue,
-                                  struct ghp_mark *mark)
+static enum ghp_status locked_record_event(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                  struct ghp_device_event *event)
 {
-    (void)queue;
-    return enqueue(backend, (struct work){.kind = SET, .mark = mark});
+    (void)stream;
+    return enqueue(backend, (struct work){.kind = SET, .event = event});
 }
 
 /* Everything is done in the order of its calls, so there is nothing to wait for. */
-static enum ghp_status locked_follow(struct ghp_backend *backend, enum ghp_queue queue,
-                                     struct ghp_mark *mark)
+static enum ghp_status locked_wait_event(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                     struct ghp_device_event *event)
 {
     (void)backend;
-    (void)queue;
-    return mark != NULL ? GHP_OK : GHP_FAIL(GHP_ERR_INTERNAL, "no mark to follow");
+    (void)stream;
+    return event != NULL ? GHP_OK : GHP_FAIL(GHP_ERR_INTERNAL, "no event to follow");
 }
 
-static enum ghp_status locked_passed(struct ghp_backend *backend, struct ghp_mark *mark,
+static enum ghp_status locked_query_event(struct ghp_backend *backend, struct ghp_device_event *event,
                                      bool *passed)
 {
     (void)backend;
-    *passed = mark->set && mark->asked;
-    mark->asked = true;
+    *passed = event->set && event->asked;
+    event->asked = true;
     return GHP_OK;
 }
 
-static enum ghp_status locked_between(struct ghp_backend *backend, struct ghp_mark *first,
-                                      struct ghp_mark *last, double *seconds)
+static enum ghp_status locked_elapsed(struct ghp_backend *backend, struct ghp_device_event *first,
+                                      struct ghp_device_event *last, double *seconds)
 {
     (void)backend;
-    if (!first->set || !last->set) return GHP_FAIL(GHP_ERR_INTERNAL, "a mark was never set");
+    if (!first->set || !last->set) return GHP_FAIL(GHP_ERR_INTERNAL, "an event was never set");
     *seconds = last->at_s - first->at_s;
     return GHP_OK;
 }
 
-static enum ghp_status locked_finish(struct ghp_backend *backend, enum ghp_queue queue)
+static enum ghp_status locked_finish(struct ghp_backend *backend, enum ghp_device_stream stream)
 {
-    (void)queue;
+    (void)stream;
     if (locked_of(backend)->recording != NULL &&
         pthread_equal(locked_of(backend)->recorder, pthread_self()))
-        return GHP_FAIL(GHP_ERR_INTERNAL, "waiting does not go on a tape");
+        return GHP_FAIL(GHP_ERR_INTERNAL, "waiting does not go on a graph");
     return GHP_OK;
 }
 
-static void locked_tape_close(struct ghp_backend *backend, struct ghp_tape *tape)
+static void locked_graph_close(struct ghp_backend *backend, struct ghp_device_graph *graph)
 {
     (void)backend;
-    if (tape == NULL) return;
-    free(tape->works);
-    free(tape);
+    if (graph == NULL) return;
+    free(graph->works);
+    free(graph);
 }
 
-static enum ghp_status locked_record(struct ghp_backend *backend)
+static enum ghp_status locked_begin_capture(struct ghp_backend *backend)
 {
     struct locked *locked = locked_of(backend);
 
     if (getenv("LOCKED_NO_TAPE") != NULL)
-        return GHP_FAIL(GHP_ERR_BACKEND, "tapes are off; unset LOCKED_NO_TAPE");
+        return GHP_FAIL(GHP_ERR_BACKEND, "graphs are off; unset LOCKED_NO_TAPE");
     locked->recorder = pthread_self();
     locked->recording = ghp_alloc(1, sizeof(*locked->recording));
     return locked->recording != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-static enum ghp_status locked_recorded(struct ghp_backend *backend, struct ghp_tape **tape)
+static enum ghp_status locked_end_capture(struct ghp_backend *backend, struct ghp_device_graph **graph)
 {
-    *tape = locked_of(backend)->recording;
+    *graph = locked_of(backend)->recording;
     locked_of(backend)->recording = NULL;
     return GHP_OK;
 }
 
-static enum ghp_status locked_play(struct ghp_backend *backend, struct ghp_tape *tape)
+static enum ghp_status locked_launch_graph(struct ghp_backend *backend, struct ghp_device_graph *graph)
 {
     plays++;
-    for (int i = 0; i < tape->n; i++)
-        GHP_TRY(work_now(backend, &tape->works[i]));
+    for (int i = 0; i < graph->n; i++)
+        GHP_TRY(work_now(backend, &graph->works[i]));
     return GHP_OK;
 }
 
@@ -446,17 +446,17 @@ static const struct ghp_device_ops locked_device = {.allocate = locked_allocate,
                                                     .move = locked_move,
                                                     .put = locked_put,
                                                     .get = locked_get,
-                                                    .mark_open = locked_mark_open,
-                                                    .mark_close = locked_mark_close,
-                                                    .set = locked_set,
-                                                    .follow = locked_follow,
-                                                    .passed = locked_passed,
-                                                    .between = locked_between,
+                                                    .event_open = locked_event_open,
+                                                    .event_close = locked_event_close,
+                                                    .record_event = locked_record_event,
+                                                    .wait_event = locked_wait_event,
+                                                    .query_event = locked_query_event,
+                                                    .elapsed = locked_elapsed,
                                                     .finish = locked_finish,
-                                                    .record = locked_record,
-                                                    .recorded = locked_recorded,
-                                                    .play = locked_play,
-                                                    .tape_close = locked_tape_close,
+                                                    .begin_capture = locked_begin_capture,
+                                                    .end_capture = locked_end_capture,
+                                                    .launch_graph = locked_launch_graph,
+                                                    .graph_close = locked_graph_close,
                                                     .delay = locked_delay,
                                                     .about = locked_about};
 
@@ -487,9 +487,9 @@ static enum ghp_status locked_prepare(struct ghp_backend *backend, const struct 
     return ghp_backend_reference.prepare(backend, local, pass, kernel);
 }
 
-static enum ghp_status locked_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status locked_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return enqueue(kernel->backend, (struct work){.kind = RUN, .kernel = kernel, .call = *call});
+    return enqueue(kernel->backend, (struct work){.kind = RUN, .kernel = kernel, .args = *args});
 }
 
 static void locked_kernel_release(struct ghp_kernel *kernel)
@@ -511,11 +511,11 @@ static enum ghp_status locked_update_all(struct ghp_backend *backend,
 }
 
 static enum ghp_status locked_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                         struct ghp_numbers numbers)
+                                         struct ghp_buffer_extent extent)
 {
     return enqueue(backend, (struct work){.kind = ACCUMULATE,
-                                          .copy = {to, from, numbers.n * numbers.bytes, 0},
-                                          .number_bytes = numbers.bytes});
+                                          .copy = {to, from, extent.n * extent.bytes, 0},
+                                          .number_bytes = extent.bytes});
 }
 
 static int64_t locked_scratch(const struct ghp_kernel *kernel)
@@ -542,7 +542,7 @@ const struct ghp_backend_ops locked_backend = {.name = "locked",
                                                .update_all = locked_update_all,
                                                .accumulate = locked_accumulate};
 
-/* ---- a carrier that enqueues ---- */
+/* ---- a device transport that enqueues ---- */
 
 struct ghp_comm {
     struct ghp_transport *transport;
@@ -557,7 +557,7 @@ struct ghp_transport {
     struct ghp_comm *comms;
 };
 
-enum ghp_status locked_carrier_open(const struct ghp_transport_ops *base_ops,
+enum ghp_status locked_device_transport_open(const struct ghp_transport_ops *base_ops,
                                     struct ghp_transport *base, struct ghp_device device,
                                     struct ghp_transport **transport)
 {
@@ -567,7 +567,7 @@ enum ghp_status locked_carrier_open(const struct ghp_transport_ops *base_ops,
     return GHP_OK;
 }
 
-static void carrier_close(struct ghp_transport *t)
+static void device_transport_close(struct ghp_transport *t)
 {
     while (t->comms != NULL) {
         struct ghp_comm *c = t->comms;
@@ -578,7 +578,7 @@ static void carrier_close(struct ghp_transport *t)
     free(t);
 }
 
-static enum ghp_status carrier_group(struct ghp_transport *t, struct ghp_ranks ranks,
+static enum ghp_status device_transport_group(struct ghp_transport *t, struct ghp_ranks ranks,
                                      enum ghp_stream stream, struct ghp_comm **comm)
 {
     struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
@@ -590,7 +590,7 @@ static enum ghp_status carrier_group(struct ghp_transport *t, struct ghp_ranks r
     return t->ops->group(t->base, ranks, stream, &c->base);
 }
 
-static void carrier_label(struct ghp_comm *comm, const char *label)
+static void device_transport_label(struct ghp_comm *comm, const char *label)
 {
     comm->transport->ops->label(comm->base, label);
 }
@@ -603,44 +603,44 @@ static enum ghp_status carry(struct ghp_comm *c, struct collective collective)
                    (struct work){.kind = COLLECT, .collective = collective});
 }
 
-static enum ghp_status carrier_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
+static enum ghp_status device_transport_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     return carry(c, (struct collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
 }
 
-static enum ghp_status carrier_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
+static enum ghp_status device_transport_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     return carry(c, (struct collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
 }
 
-static enum ghp_status carrier_all_gather(struct ghp_comm *c, const void *mine, void *all,
+static enum ghp_status device_transport_all_gather(struct ghp_comm *c, const void *mine, void *all,
                                           int64_t bytes)
 {
     return carry(c, (struct collective){
                         .op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
 }
 
-static enum ghp_status carrier_all_to_all(struct ghp_comm *c, const void *in, void *out,
+static enum ghp_status device_transport_all_to_all(struct ghp_comm *c, const void *in, void *out,
                                           int64_t bytes)
 {
     return carry(c, (struct collective){
                         .op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
 }
 
-static enum ghp_status carrier_check(struct ghp_transport *t, double waited_s, const char *label)
+static enum ghp_status device_transport_check(struct ghp_transport *t, double waited_s, const char *label)
 {
     (void)t;
     if (waited_s < 30) return GHP_OK;
     return GHP_FAIL(GHP_ERR_COMM, "waited %.0f s in '%s'", waited_s, label);
 }
 
-const struct ghp_transport_ops locked_carrier = {.name = "locked",
-                                                 .queues = true,
-                                                 .close = carrier_close,
-                                                 .group = carrier_group,
-                                                 .label = carrier_label,
-                                                 .all_reduce = carrier_all_reduce,
-                                                 .reduce_scatter = carrier_reduce_scatter,
-                                                 .all_gather = carrier_all_gather,
-                                                 .all_to_all = carrier_all_to_all,
-                                                 .check = carrier_check};
+const struct ghp_transport_ops locked_device_transport = {.name = "locked",
+                                                 .enqueues = true,
+                                                 .close = device_transport_close,
+                                                 .group = device_transport_group,
+                                                 .label = device_transport_label,
+                                                 .all_reduce = device_transport_all_reduce,
+                                                 .reduce_scatter = device_transport_reduce_scatter,
+                                                 .all_gather = device_transport_all_gather,
+                                                 .all_to_all = device_transport_all_to_all,
+                                                 .check = device_transport_check};

@@ -39,14 +39,14 @@ static float *weight(const struct ghp_onnx_import *import, int layer, int slot)
 }
 
 static void run_pass(struct ghp_backend *backend, const struct ghp_local *local, enum ghp_pass kind,
-                     struct ghp_call *call)
+                     struct ghp_kernel_arguments *args)
 {
     struct ghp_kernel *kernel = NULL;
 
     CHECK_STATUS(ops->prepare(backend, local, kind, &kernel), GHP_OK);
-    call->at.scratch = ghp_alloc((size_t)ops->scratch_bytes(kernel) + 64, 1);
-    CHECK_STATUS(ops->run(kernel, call), GHP_OK);
-    free(call->at.scratch);
+    args->at.scratch = ghp_alloc((size_t)ops->scratch_bytes(kernel) + 64, 1);
+    CHECK_STATUS(ops->run(kernel, args), GHP_OK);
+    free(args->at.scratch);
     ops->release(kernel);
 }
 
@@ -54,33 +54,33 @@ static void run_layer(struct pass *pass, int i)
 {
     const struct ghp_model *model = &pass->of->import->model;
     const struct ghp_layer *layer = &model->layers[i];
-    struct ghp_extent extent = {1, pass->of->batch};
-    struct ghp_local local = ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, extent);
+    struct ghp_problem problem = {1, pass->of->batch};
+    struct ghp_local local = ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, problem);
     double metrics[GHP_METRIC_COUNT] = {0};
-    struct ghp_call call = {.training = pass->of->training,
+    struct ghp_kernel_arguments args = {.training = pass->of->training,
                             .stat_count = pass->of->batch * local.h * local.w,
                             .global_channels = local.c,
                             .at = {.y = pass->y[i], .metrics = metrics}};
 
     for (int k = 0; k < layer->n_inputs; k++)
-        call.at.x[k] = pass->y[layer->inputs[k]];
+        args.at.x[k] = pass->y[layer->inputs[k]];
     for (int k = 0; k < layer->n_params; k++)
-        call.at.w[k] = weight(pass->of->import, i, k);
+        args.at.w[k] = weight(pass->of->import, i, k);
     for (int k = 0; k < layer->n_states; k++)
-        call.at.state[k] = weight(pass->of->import, i, GHP_MAX_PARAMS + k);
-    call.at.saved = ghp_alloc((size_t)ghp_local_saved_bytes(&local, 4), 1);
-    call.at.stats = ghp_alloc((size_t)(2 * local.c), sizeof(double));
-    call.at.labels = ghp_alloc((size_t)local.n, sizeof(int32_t));
+        args.at.state[k] = weight(pass->of->import, i, GHP_MAX_PARAMS + k);
+    args.at.saved = ghp_alloc((size_t)ghp_local_saved_bytes(&local, 4), 1);
+    args.at.stats = ghp_alloc((size_t)(2 * local.c), sizeof(double));
+    args.at.labels = ghp_alloc((size_t)local.n, sizeof(int32_t));
     if (pass->of->training && ghp_local_has_pass(&local, GHP_PASS_STATS))
-        run_pass(pass->backend, &local, GHP_PASS_STATS, &call);
-    run_pass(pass->backend, &local, GHP_PASS_FORWARD, &call);
+        run_pass(pass->backend, &local, GHP_PASS_STATS, &args);
+    run_pass(pass->backend, &local, GHP_PASS_FORWARD, &args);
     for (int k = 0; k < GHP_MAX_PARAMS; k++)
-        free(call.at.w[k]);
+        free(args.at.w[k]);
     for (int k = 0; k < GHP_MAX_STATES; k++)
-        free(call.at.state[k]);
-    free(call.at.saved);
-    free(call.at.stats);
-    free((void *)(uintptr_t)call.at.labels);
+        free(args.at.state[k]);
+    free(args.at.saved);
+    free(args.at.stats);
+    free((void *)(uintptr_t)args.at.labels);
 }
 
 float *onnx_pass_run(const struct onnx_pass *of)

@@ -288,25 +288,25 @@ const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)
     return text;
 }
 
-int op_case_written(const struct ghp_opset *set, enum ghp_pass pass, struct op_tensor *tensors)
+int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass, struct op_tensor *tensors)
 {
     const struct ghp_local *local = &set->local;
-    const struct ghp_tensors *at = &set->call.at;
-    int n = 0, weights = ghp_opset_weights(local);
+    const struct ghp_tensors *at = &set->args.at;
+    int n = 0, weights = ghp_operand_set_weights(local);
     if (pass == GHP_PASS_FORWARD) {
         tensors[n++] = (struct op_tensor){"y", at->y, ghp_local_out_elements(local)};
         for (int i = 0; local->op == GHP_OP_BATCH_NORM && i < 2; i++)
             tensors[n++] = (struct op_tensor){"state", at->state[i], local->c};
     }
-    for (int i = 0; pass == GHP_PASS_BACKWARD_DATA && i < ghp_opset_inputs(local); i++)
-        tensors[n++] = (struct op_tensor){"dx", at->dx[i], ghp_opset_input_elements(local, i)};
+    for (int i = 0; pass == GHP_PASS_BACKWARD_DATA && i < ghp_operand_set_inputs(local); i++)
+        tensors[n++] = (struct op_tensor){"dx", at->dx[i], ghp_operand_set_input_elements(local, i)};
     for (int i = 0; pass == GHP_PASS_BACKWARD_WEIGHT && i < weights; i++)
         tensors[n++] =
             (struct op_tensor){"dw", at->dw[i], ghp_local_weight_elements(local) / weights};
     return n;
 }
 
-static void poison_outputs(struct ghp_opset *set, enum ghp_pass pass)
+static void poison_outputs(struct ghp_operand_set *set, enum ghp_pass pass)
 {
     struct op_tensor tensors[OP_MAX_TENSORS];
     int n = op_case_written(set, pass, tensors);
@@ -315,14 +315,14 @@ static void poison_outputs(struct ghp_opset *set, enum ghp_pass pass)
             memset(tensors[i].data, 0xff, (size_t)(tensors[i].elements * set->element_bytes));
 }
 
-static void must(bool ok, const struct ghp_opset *set, enum ghp_pass pass, const char *what)
+static void must(bool ok, const struct ghp_operand_set *set, enum ghp_pass pass, const char *what)
 {
     if (ok) return;
     fprintf(stderr, "%s: %s\n", op_case_text(&set->local, pass), what);
     exit(1);
 }
 
-void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+void op_case_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                  struct ghp_backend *backend, enum ghp_pass pass, char *algorithm)
 {
     enum { GUARD_BYTES = 64 };
@@ -330,21 +330,21 @@ void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
     must(ops->prepare(backend, &set->local, pass, &kernel) == GHP_OK, set, pass,
          ghp_status_message());
     size_t bytes = (size_t)ops->scratch_bytes(kernel);
-    unsigned char *scratch = ghp_opset_block((int64_t)bytes + GUARD_BYTES);
+    unsigned char *scratch = ghp_operand_set_block((int64_t)bytes + GUARD_BYTES);
     must(scratch != NULL, set, pass, "out of memory");
     memset(scratch, 0xff, bytes + GUARD_BYTES);
     poison_outputs(set, pass);
-    set->call.at.scratch = scratch;
-    must(ops->run(kernel, &set->call) == GHP_OK, set, pass, ghp_status_message());
+    set->args.at.scratch = scratch;
+    must(ops->run(kernel, &set->args) == GHP_OK, set, pass, ghp_status_message());
     for (int i = 0; i < GUARD_BYTES; i++)
         must(scratch[bytes + (size_t)i] == 0xff, set, pass, "writes behind its scratch");
     if (algorithm != NULL) snprintf(algorithm, 64, "%s", ops->algorithm(kernel));
-    set->call.at.scratch = NULL;
+    set->args.at.scratch = NULL;
     free(scratch);
     ops->release(kernel);
 }
 
-void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                      struct ghp_backend *backend)
 {
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
@@ -354,13 +354,13 @@ void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops,
             op_case_run(set, ops, backend, order[i], NULL);
 }
 
-double op_case_get(const struct ghp_opset *set, const void *tensor, int64_t i)
+double op_case_get(const struct ghp_operand_set *set, const void *tensor, int64_t i)
 {
     return set->element_bytes == 4 ? (double)((const float *)tensor)[i]
                                    : ((const double *)tensor)[i];
 }
 
-void op_case_set(const struct ghp_opset *set, void *tensor, int64_t i, double value)
+void op_case_set(const struct ghp_operand_set *set, void *tensor, int64_t i, double value)
 {
     if (set->element_bytes == 4)
         ((float *)tensor)[i] = (float)value;

@@ -24,21 +24,21 @@ struct ghp_local op_case_conv(struct ghp_local sizes);
 const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass);
 
 /* Tensors of elements (float or double) that a pass writes; returns their number. */
-int op_case_written(const struct ghp_opset *set, enum ghp_pass pass, struct op_tensor *tensors);
+int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass, struct op_tensor *tensors);
 
 /* Runs a pass with its outputs and scratch full of NaN, and checks that nothing behind the scratch was touched. The
  * kernel's algorithm goes to `algorithm` (64 bytes) unless NULL. Ends the test program on failure. */
-void op_case_run(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+void op_case_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                  struct ghp_backend *backend, enum ghp_pass pass, char *algorithm);
 
 /* All passes of an operation in the order of training. */
-void op_case_run_all(struct ghp_opset *set, const struct ghp_backend_ops *ops,
+void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                      struct ghp_backend *backend);
 
-double op_case_get(const struct ghp_opset *set, const void *tensor, int64_t i);
-void op_case_set(const struct ghp_opset *set, void *tensor, int64_t i, double value);
+double op_case_get(const struct ghp_operand_set *set, const void *tensor, int64_t i);
+void op_case_set(const struct ghp_operand_set *set, void *tensor, int64_t i, double value);
 
 /* Forward result by the definition of the operation, in double, from the set's inputs; y: ghp_local_out_elements. */
-void op_case_define(const struct ghp_opset *set, double *y);
+void op_case_define(const struct ghp_operand_set *set, double *y);
 
 #endif

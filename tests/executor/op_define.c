@@ -10,13 +10,13 @@ struct place { /* of one output element */
     int64_t n, p, q, k;
 };
 
-static double x_at(const struct ghp_opset *set, int64_t n, int64_t h, int64_t w, int64_t c)
+static double x_at(const struct ghp_operand_set *set, int64_t n, int64_t h, int64_t w, int64_t c)
 {
     const struct ghp_local *l = &set->local;
-    return op_case_get(set, set->call.at.x[0], ((n * l->h + h) * l->w + w) * l->c + c);
+    return op_case_get(set, set->args.at.x[0], ((n * l->h + h) * l->w + w) * l->c + c);
 }
 
-static double conv_at(const struct ghp_opset *set, struct place o)
+static double conv_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_window *win = &l->window;
@@ -29,22 +29,22 @@ static double conv_at(const struct ghp_opset *set, struct place o)
                 int64_t w = o.q * win->stride_w - win->pad_left + s * win->dilation_w;
                 if (h < 0 || h >= l->h || w < 0 || w >= l->w) continue;
                 sum += x_at(set, o.n, h, w, group * group_c + c) *
-                       op_case_get(set, set->call.at.w[0],
+                       op_case_get(set, set->args.at.w[0],
                                    ((o.k * group_c + c) * win->r + r) * win->s + s);
             }
     return sum;
 }
 
-static double linear_at(const struct ghp_opset *set, struct place o)
+static double linear_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
     double sum = 0.0;
     for (int64_t c = 0; c < l->c; c++)
-        sum += x_at(set, o.n, 0, 0, c) * op_case_get(set, set->call.at.w[0], o.k * l->c + c);
+        sum += x_at(set, o.n, 0, 0, c) * op_case_get(set, set->args.at.w[0], o.k * l->c + c);
     return sum;
 }
 
-static double pool_at(const struct ghp_opset *set, struct place o)
+static double pool_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_window *win = &l->window;
@@ -63,7 +63,7 @@ static double pool_at(const struct ghp_opset *set, struct place o)
     return sum / (double)(win->count_pad ? win->r * win->s : count);
 }
 
-static double mean_over(const struct ghp_opset *set, struct place o, bool all_samples, double about,
+static double mean_over(const struct ghp_operand_set *set, struct place o, bool all_samples, double about,
                         int power)
 {
     const struct ghp_local *l = &set->local;
@@ -78,12 +78,12 @@ static double mean_over(const struct ghp_opset *set, struct place o, bool all_sa
     return sum / (double)((end - first) * l->h * l->w);
 }
 
-static double norm_at(const struct ghp_opset *set, struct place o)
+static double norm_at(const struct ghp_operand_set *set, struct place o)
 {
-    const struct ghp_tensors *at = &set->call.at;
+    const struct ghp_tensors *at = &set->args.at;
     double mean = op_case_get(set, at->state[0], o.k),
            variance = op_case_get(set, at->state[1], o.k);
-    if (set->call.training) {
+    if (set->args.training) {
         mean = mean_over(set, o, true, 0.0, 1);
         variance = mean_over(set, o, true, mean, 2);
     }
@@ -92,7 +92,7 @@ static double norm_at(const struct ghp_opset *set, struct place o)
            op_case_get(set, at->w[1], o.k);
 }
 
-static double lrn_at(const struct ghp_opset *set, struct place o)
+static double lrn_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_norm *norm = &set->local.norm;
     double sum = 0.0;
@@ -102,20 +102,20 @@ static double lrn_at(const struct ghp_opset *set, struct place o)
            pow(norm->k + norm->alpha / (double)norm->size * sum, norm->beta);
 }
 
-static double dropout_at(const struct ghp_opset *set, struct place o)
+static double dropout_at(const struct ghp_operand_set *set, struct place o)
 {
-    const struct ghp_call *call = &set->call;
+    const struct ghp_kernel_arguments *args = &set->args;
     double x = x_at(set, o.n, o.p, o.q, o.k), ratio = set->local.norm.ratio;
     int64_t element =
-        (o.p * set->local.w + o.q) * call->global_channels + call->first_channel + o.k;
-    if (!call->training) return x;
+        (o.p * set->local.w + o.q) * args->global_channels + args->first_channel + o.k;
+    if (!args->training) return x;
     struct ghp_random_block block =
-        ghp_random_philox(call->seed, (uint32_t)(element / 4), (uint32_t)(call->first_sample + o.n),
-                          (uint32_t)call->step, (uint32_t)call->layer);
+        ghp_random_philox(args->seed, (uint32_t)(element / 4), (uint32_t)(args->first_sample + o.n),
+                          (uint32_t)args->step, (uint32_t)args->layer);
     return (double)block.v[element % 4] < ratio * 0x1p32 ? 0.0 : x / (1.0 - ratio);
 }
 
-static double softmax_at(const struct ghp_opset *set, struct place o)
+static double softmax_at(const struct ghp_operand_set *set, struct place o)
 {
     double sum = 0.0;
     for (int64_t c = 0; c < set->local.c; c++)
@@ -123,7 +123,7 @@ static double softmax_at(const struct ghp_opset *set, struct place o)
     return exp(x_at(set, o.n, 0, 0, o.k)) / sum;
 }
 
-static double activation_at(const struct ghp_opset *set, struct place o)
+static double activation_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_activation *a = &set->local.activation;
     double x = x_at(set, o.n, o.p, o.q, o.k);
@@ -137,7 +137,7 @@ static double activation_at(const struct ghp_opset *set, struct place o)
 }
 
 /* Counts up to the element through all sizes, the last fastest. */
-static double view_at(const struct ghp_opset *set, struct place o)
+static double view_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_view *view = &l->view;
@@ -156,7 +156,7 @@ static int64_t mirrored(int64_t at, int64_t size, bool edge)
     return at < 0 ? -at : at >= size ? 2 * size - 2 - at : at;
 }
 
-static double pad_at(const struct ghp_opset *set, struct place o)
+static double pad_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_border *b = &l->border;
@@ -168,7 +168,7 @@ static double pad_at(const struct ghp_opset *set, struct place o)
                 mirrored(c, l->c, edge));
 }
 
-static double join_at(const struct ghp_opset *set, struct place o, int64_t element)
+static double join_at(const struct ghp_operand_set *set, struct place o, int64_t element)
 {
     const struct ghp_local *l = &set->local;
     if (l->op == GHP_OP_CONCAT) {
@@ -177,25 +177,25 @@ static double join_at(const struct ghp_opset *set, struct place o, int64_t eleme
         while (channel >= l->slice[input])
             channel -= l->slice[input++];
         int64_t pixel = (o.n * l->h + o.p) * l->w + o.q;
-        return op_case_get(set, set->call.at.x[input], pixel * l->slice[input] + channel);
+        return op_case_get(set, set->args.at.x[input], pixel * l->slice[input] + channel);
     }
     if (l->op == GHP_OP_MUL)
-        return op_case_get(set, set->call.at.x[0], element) *
-               op_case_get(set, set->call.at.x[1], element);
+        return op_case_get(set, set->args.at.x[0], element) *
+               op_case_get(set, set->args.at.x[1], element);
     double sum = 0.0;
     for (int input = 0; input < l->n_inputs; input++)
-        sum += op_case_get(set, set->call.at.x[input], element);
+        sum += op_case_get(set, set->args.at.x[input], element);
     return sum;
 }
 
-static double element_at(const struct ghp_opset *set, struct place o, int64_t element)
+static double element_at(const struct ghp_operand_set *set, struct place o, int64_t element)
 {
     const struct ghp_local *l = &set->local;
     switch (l->op) {
     case GHP_OP_CONV2D: return conv_at(set, o);
     case GHP_OP_LINEAR: return linear_at(set, o);
     case GHP_OP_BIAS:
-        return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->call.at.w[0], o.k);
+        return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->args.at.w[0], o.k);
     case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
     case GHP_OP_ACTIVATION: return activation_at(set, o);
     case GHP_OP_VIEW: return view_at(set, o);
@@ -215,7 +215,7 @@ static double element_at(const struct ghp_opset *set, struct place o, int64_t el
     }
 }
 
-void op_case_define(const struct ghp_opset *set, double *y)
+void op_case_define(const struct ghp_operand_set *set, double *y)
 {
     const struct ghp_local *l = &set->local;
     int64_t element = 0;

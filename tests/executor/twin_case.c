@@ -28,8 +28,8 @@ static struct twin_tensor saved_of(const struct twin_case *c)
     bool plain = l->op == GHP_OP_MAX_POOL;
 
     return (struct twin_tensor){.name = "saved",
-                                .right = c->right.call.at.saved,
-                                .got = c->got.call.at.saved,
+                                .right = c->right.args.at.saved,
+                                .got = c->got.args.at.saved,
                                 .elements = plain ? bytes : bytes / 4,
                                 .kind = plain ? CASE_PLAIN : CASE_WIDE};
 }
@@ -37,11 +37,11 @@ static struct twin_tensor saved_of(const struct twin_case *c)
 static void list(struct twin_case *c)
 {
     const struct ghp_local *l = &c->right.local;
-    const struct ghp_tensors *r = &c->right.call.at, *g = &c->got.call.at;
-    int weights = ghp_opset_weights(l);
+    const struct ghp_tensors *r = &c->right.args.at, *g = &c->got.args.at;
+    int weights = ghp_operand_set_weights(l);
 
-    for (int i = 0; i < ghp_opset_inputs(l); i++) {
-        int64_t n = ghp_opset_input_elements(l, i);
+    for (int i = 0; i < ghp_operand_set_inputs(l); i++) {
+        int64_t n = ghp_operand_set_input_elements(l, i);
 
         add(c, (struct twin_tensor){"x", (void *)(uintptr_t)r->x[i], (void *)(uintptr_t)g->x[i], n,
                                     CASE_NARROW, false});
@@ -80,9 +80,9 @@ void twin_case_open(struct twin_case *c, struct ghp_device device, const struct 
                     int element_bytes)
 {
     memset(c, 0, sizeof(*c));
-    if (ghp_opset_init(local, 4, GHP_OPSET_ALL, &c->right) != GHP_OK ||
-        ghp_opset_init(local, element_bytes, GHP_OPSET_ALL, &c->got) != GHP_OK ||
-        ghp_opset_init_on(device, local, element_bytes, GHP_OPSET_ALL, &c->there) != GHP_OK) {
+    if (ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, &c->right) != GHP_OK ||
+        ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, &c->got) != GHP_OK ||
+        ghp_operand_set_init_on(device, local, element_bytes, GHP_OPERAND_SET_ALL, &c->there) != GHP_OK) {
         fprintf(stderr, "%s\n", ghp_status_message());
         exit(1);
     }
@@ -92,9 +92,9 @@ void twin_case_open(struct twin_case *c, struct ghp_device device, const struct 
 
 void twin_case_close(struct twin_case *c)
 {
-    ghp_opset_release(&c->there);
-    ghp_opset_release(&c->got);
-    ghp_opset_release(&c->right);
+    ghp_operand_set_release(&c->there);
+    ghp_operand_set_release(&c->got);
+    ghp_operand_set_release(&c->right);
 }
 
 static bool is_written(const struct twin_tensor *t, enum ghp_pass pass, enum ghp_op op)
@@ -131,12 +131,12 @@ enum ghp_status twin_case_send(struct twin_case *c, enum ghp_pass pass)
             memcpy(t->got, t->right, bytes_of(c, t));
         if (t->written && !adds) memset(t->got, 0xff, bytes_of(c, t));
     }
-    return ghp_opset_upload(&c->got, &c->there);
+    return ghp_operand_set_upload(&c->got, &c->there);
 }
 
 enum ghp_status twin_case_fetch(struct twin_case *c)
 {
-    return ghp_opset_fetch(&c->there, &c->got);
+    return ghp_operand_set_fetch(&c->there, &c->got);
 }
 
 enum { GUARD_BYTES = 256 };
@@ -160,12 +160,12 @@ enum ghp_status twin_case_run(struct twin_case *c, const struct ghp_backend_ops 
     memset(fill, 0xff, (size_t)whole);
     status = ghp_device_allocate(c->there.device, whole, &scratch);
     if (status == GHP_OK) status = ghp_device_write(c->there.device, scratch, fill, whole);
-    c->there.call.at.scratch = scratch;
-    if (status == GHP_OK) status = ops->run(kernel, &c->there.call);
+    c->there.args.at.scratch = scratch;
+    if (status == GHP_OK) status = ops->run(kernel, &c->there.args);
     if (status == GHP_OK) status = ghp_device_read(c->there.device, fill, scratch, whole);
     if (status == GHP_OK) status = check_guard(fill + bytes);
     ghp_device_release(c->there.device, scratch);
-    c->there.call.at.scratch = NULL;
+    c->there.args.at.scratch = NULL;
     free(fill);
     return status;
 }

@@ -16,7 +16,7 @@ struct twin_tensor {
 };
 
 struct twin_case {
-    struct ghp_opset right, got, there; /* float; as there, in host memory; there */
+    struct ghp_operand_set right, got, there; /* float; as there, in host memory; there */
     int n;
     struct twin_tensor tensors[TWIN_CASE_TENSORS];
 };

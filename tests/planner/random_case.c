@@ -205,7 +205,7 @@ static struct ghp_rate some_rate(struct random_source *s)
 {
     return (struct ghp_rate){.latency_s = sometimes_none(s, 1e-8, 1e-6),
                              .bandwidth_Bps = sometimes_none(s, 1e8, 1e11),
-                             .source = GHP_SOURCE_LAW};
+                             .source = GHP_SOURCE_ANALYTIC};
 }
 
 static enum ghp_status base_profile(int nodes, int cores, struct ghp_profile *p)
@@ -232,7 +232,7 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
     while (workers % nodes != 0 || random_below(s, 3) == 0)
         nodes = 1 + random_below(s, workers);
     GHP_TRY(base_profile(nodes, workers / nodes, p));
-    p->law = (struct ghp_law){.flops_per_s = random_between(s, 1e7, 1e11),
+    p->analytic = (struct ghp_analytic_model){.flops_per_s = random_between(s, 1e7, 1e11),
                               .memory_Bps = sometimes_none(s, 1e8, 1e11)};
     p->machine.intra =
         (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e11)};
@@ -247,28 +247,28 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
                                           .comm = random_between(s, 1, 2.5),
                                           .link = random_between(s, 1, 2.5),
                                           .comm_long = random_between(s, 1, 2.5),
-                                          .queue_s = sometimes_none(s, 1e-6, 1e-2)};
-    return ghp_profile_seal(p);
+                                          .queueing_delay_s = sometimes_none(s, 1e-6, 1e-2)};
+    return ghp_profile_finalize(p);
 }
 
 enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s,
                                  struct ghp_profile *profile)
 {
     GHP_TRY(base_profile(4096, 1, profile));
-    profile->law.flops_per_s = flops_per_s;
+    profile->analytic.flops_per_s = flops_per_s;
     profile->machine.intra = profile->machine.inter = (struct ghp_link){latency_s, bandwidth_Bps};
-    return ghp_profile_seal(profile);
+    return ghp_profile_finalize(profile);
 }
 
 /* ---- cases ---- */
 
-double random_case_combinations(const struct ghp_model *model, struct ghp_extent extent)
+double random_case_combinations(const struct ghp_model *model, struct ghp_problem problem)
 {
     struct ghp_split splits[GHP_MAX_CHOICES];
     double n = 1;
 
     for (int v = 0; v < model->n_layers; ++v)
-        n *= ghp_split_choices(&model->layers[v], extent, splits, GHP_MAX_CHOICES);
+        n *= ghp_split_choices(&model->layers[v], problem, splits, GHP_MAX_CHOICES);
     return n;
 }
 
@@ -288,17 +288,17 @@ enum ghp_status random_case_make(uint64_t seed, double most, struct random_case 
 
     memset(c, 0, sizeof *c);
     for (;;) {
-        c->extent.workers = workers[random_below(&s, (int)(sizeof workers / sizeof workers[0]))];
-        c->extent.global_batch = (int64_t)c->extent.workers * (1 + random_below(&s, 8));
+        c->problem.workers = workers[random_below(&s, (int)(sizeof workers / sizeof workers[0]))];
+        c->problem.global_batch = (int64_t)c->problem.workers * (1 + random_below(&s, 8));
         if (!write_model(&s, c->text, sizeof c->text)) continue;
         GHP_TRY(ghp_model_parse(c->text, "random", &c->model));
-        double n = random_case_combinations(&c->model, c->extent);
+        double n = random_case_combinations(&c->model, c->problem);
         if (is_graph(&c->model) == graph && n <= most && (n > 20 || random_below(&s, 10) == 0))
             break;
         ghp_model_release(&c->model);
     }
     c->slow = random_below(&s, 3) == 0;
-    return draw_profile(&s, c->extent.workers, c->slow, &c->profile);
+    return draw_profile(&s, c->problem.workers, c->slow, &c->profile);
 }
 
 void random_case_release(struct random_case *c)

@@ -1,4 +1,4 @@
-/* tests/planner/random_case.h - small random planning problems: a network, a machine, a profile by law.
+/* tests/planner/random_case.h - small random planning problems: a network, a machine, a profile by the analytic model.
  *
  * The same seed gives the same case on every machine. */
 #ifndef GHP_TESTS_PLANNER_RANDOM_CASE_H
@@ -10,8 +10,8 @@
 struct random_case {
     char text[4096]; /* the model's description */
     struct ghp_model model;
-    struct ghp_profile profile; /* sealed */
-    struct ghp_extent extent;
+    struct ghp_profile profile; /* finalized */
+    struct ghp_problem problem;
     bool slow; /* slowdowns while both streams are busy */
 };
 
@@ -30,7 +30,7 @@ enum ghp_status random_case_make(uint64_t seed, double most, struct random_case 
 void random_case_release(struct random_case *c);
 
 /* Number of combinations of splits, as ghp_split_choices offers them. */
-double random_case_combinations(const struct ghp_model *model, struct ghp_extent extent);
+double random_case_combinations(const struct ghp_model *model, struct ghp_problem problem);
 
 /* An analytic profile: N equal nodes of one core, one link. */
 enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s,

@@ -1,4 +1,4 @@
-/* executor/backend/cpu/backend_reference.c - the slow twin: ghp's own loops on one thread, in float or double.
+/* executor/backend/cpu/backend_reference.c - the slow twin: ghp's CPU kernels on one thread, in float or double.
  *
  * Every other backend is tested against it. Sums are accumulated in double whatever the precision of the tensors, so
  * that in float its error is far below that of what it judges. Not tuned: weights are used as they lie, one output
@@ -31,9 +31,9 @@ static void reference_close(struct ghp_backend *backend)
     free(backend);
 }
 
-static enum ghp_status reference_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status reference_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    ghp_loop_run(kernel, call);
+    ghp_cpu_kernel_run(kernel, args);
     return GHP_OK;
 }
 
@@ -47,11 +47,11 @@ const struct ghp_backend_ops ghp_backend_reference = {
     .has_precision = reference_has_precision,
     .open = reference_open,
     .close = reference_close,
-    .prepare = ghp_loop_prepare,
+    .prepare = ghp_cpu_kernel_prepare,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = reference_run,
     .release = reference_release,
-    .update = ghp_loop_update,
-    .accumulate = ghp_loop_accumulate,
+    .update = ghp_cpu_kernel_update,
+    .accumulate = ghp_cpu_kernel_accumulate,
 };

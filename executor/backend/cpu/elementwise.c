@@ -21,9 +21,9 @@ static int64_t rows_of(const struct ghp_local *local)
 }
 
 /* Row of `width` sums in scratch that belongs to a part. */
-static double *part_row(const struct ghp_call *call, int part, int64_t width)
+static double *part_row(const struct ghp_kernel_arguments *args, int part, int64_t width)
 {
-    char *base = call->at.scratch;
+    char *base = args->at.scratch;
     return (double *)(void *)(base + part * ghp_align(width * (int64_t)sizeof(double)));
 }
 
@@ -40,11 +40,11 @@ struct mask { /* of one sample; threshold: random numbers below it drop their el
     double scale;
 };
 
-static struct mask mask_of(const struct ghp_local *local, const struct ghp_call *call)
+static struct mask mask_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    return (struct mask){.seed = call->seed,
-                         .step = (uint32_t)call->step,
-                         .layer = (uint32_t)call->layer,
+    return (struct mask){.seed = args->seed,
+                         .step = (uint32_t)args->step,
+                         .layer = (uint32_t)args->layer,
                          .threshold = (uint32_t)(local->norm.ratio * 0x1p32),
                          .scale = 1.0 / (1.0 - local->norm.ratio)};
 }
@@ -53,13 +53,13 @@ static struct mask mask_of(const struct ghp_local *local, const struct ghp_call 
 #include "executor/backend/cpu/precisions.h"
 
 /* Metrics of all parts, in part order; precision does not enter. */
-static void softmax_after(const struct ghp_local *local, const struct ghp_call *call,
+static void softmax_after(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                           struct ghp_share share)
 {
     (void)local;
     for (int part = 0; part < share.parts; part++)
         for (int i = 0; i < GHP_METRIC_COUNT; i++)
-            call->at.metrics[i] += part_row(call, part, GHP_METRIC_COUNT)[i];
+            args->at.metrics[i] += part_row(args, part, GHP_METRIC_COUNT)[i];
 }
 
 static int64_t channel_sums(const struct ghp_local *local, int parts, int element_bytes)
@@ -75,7 +75,7 @@ static int64_t metric_sums(const struct ghp_local *local, int parts, int element
     return parts * ghp_align(GHP_METRIC_COUNT * (int64_t)sizeof(double));
 }
 
-void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
+void ghp_cpu_kernel_update_part(const struct ghp_update *update, int element_bytes,
                           struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, update->elements, GRAIN);
@@ -85,15 +85,15 @@ void ghp_loop_update_part(const struct ghp_update *update, int element_bytes,
         update_double(update, at);
 }
 
-void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range range)
+void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp_range range)
 {
-    int bytes = sum->numbers.bytes;
+    int bytes = sum->extent.bytes;
     if (sum->y != NULL && bytes == 2)
-        accumulate_gated_bf16(sum->to, sum->from, sum->y, range);
+        accumulate_masked_bf16(sum->to, sum->from, sum->y, range);
     else if (sum->y != NULL && bytes == 4)
-        accumulate_gated_float(sum->to, sum->from, sum->y, range);
+        accumulate_masked_float(sum->to, sum->from, sum->y, range);
     else if (sum->y != NULL)
-        accumulate_gated_double(sum->to, sum->from, sum->y, range);
+        accumulate_masked_double(sum->to, sum->from, sum->y, range);
     else if (bytes == 2)
         accumulate_bf16(sum->to, sum->from, range);
     else if (bytes == 4)
@@ -102,8 +102,8 @@ void ghp_loop_accumulate_part(const struct ghp_gated_sum *sum, struct ghp_range 
         accumulate_double(sum->to, sum->from, range);
 }
 
-const struct ghp_loop ghp_loops_point[] = {
-    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(bias_forward, NULL), NULL},
+const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[] = {
+    {GHP_OP_BIAS, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(bias_forward, NULL), NULL},
     {GHP_OP_BIAS,
      GHP_PASS_BACKWARD_WEIGHT,
      "loop",
@@ -111,25 +111,25 @@ const struct ghp_loop ghp_loops_point[] = {
       {NULL, bias_weight_double, bias_weight_after_double},
       {NULL, bias_weight_bf16, bias_weight_after_bf16}},
      channel_sums},
-    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(relu_forward, NULL), NULL},
-    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(relu_data, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(activation_forward, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(activation_data, NULL), NULL},
-    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(dropout_forward, NULL), NULL},
-    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(dropout_data, NULL), NULL},
-    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(add_forward, NULL), NULL},
-    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(add_data, NULL), NULL},
-    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(mul_forward, NULL), NULL},
-    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(mul_data, NULL), NULL},
-    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(concat_forward, NULL), NULL},
-    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(concat_data, NULL), NULL},
-    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(flatten_forward, NULL), NULL},
-    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(flatten_data, NULL), NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(softmax_forward, softmax_after),
+    {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(relu_forward, NULL), NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(relu_data, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(activation_forward, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(activation_data, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(dropout_forward, NULL), NULL},
+    {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(dropout_data, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(add_forward, NULL), NULL},
+    {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(add_data, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(mul_forward, NULL), NULL},
+    {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(mul_data, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(concat_forward, NULL), NULL},
+    {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(concat_data, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(flatten_forward, NULL), NULL},
+    {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(flatten_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(softmax_forward, softmax_after),
      metric_sums},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(softmax_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(softmax_data, NULL), NULL},
     {.name = NULL},
 };
 
-const struct ghp_loop ghp_loop_add_relu = {GHP_OP_ADD, GHP_PASS_FORWARD, "loop",
-                                           GHP_LOOP_EACH(add_relu, NULL), NULL};
+const struct ghp_cpu_kernel ghp_cpu_kernel_add_relu = {GHP_OP_ADD, GHP_PASS_FORWARD, "loop",
+                                           GHP_CPU_KERNEL_EACH(add_relu, NULL), NULL};

@@ -2,13 +2,13 @@
  *
  * Included by cpu/elementwise.c only, once for each precision. Tensors are [rows][c], rows = n h w, channels innermost. */
 
-static void LOOP(bias_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(bias_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const SCALAR *x = call->at.x[0];
-    const WIDE *b = call->at.w[0];
-    SCALAR *y = call->at.y;
+    const SCALAR *x = args->at.x[0];
+    const WIDE *b = args->at.w[0];
+    SCALAR *y = args->at.y;
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
 #pragma omp simd
@@ -19,13 +19,13 @@ static void LOOP(bias_forward)(const struct ghp_local *local, const struct ghp_c
 
 /* Sums over this part's rows, in double: into row `part` of scratch. Four rows at a time spare most of the traffic to
  * the sums. */
-static void LOOP(bias_weight)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(bias_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const SCALAR *dy = call->at.dy;
+    const SCALAR *dy = args->at.dy;
     int64_t c = local->c, row = rows.first;
-    double *sum = part_row(call, share.part, c);
+    double *sum = part_row(args, share.part, c);
     memset(sum, 0, (size_t)c * sizeof *sum);
     for (; row + 4 <= rows.end; row += 4) {
         const SCALAR *a = dy + row * c;
@@ -41,46 +41,46 @@ static void LOOP(bias_weight)(const struct ghp_local *local, const struct ghp_ca
     }
 }
 
-static void LOOP(bias_weight_after)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(bias_weight_after)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                     struct ghp_share share)
 {
-    WIDE *db = call->at.dw[0];
+    WIDE *db = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0.0;
         for (int part = 0; part < share.parts; part++)
-            sum += part_row(call, part, local->c)[i];
+            sum += part_row(args, part, local->c)[i];
         db[i] = (WIDE)sum;
     }
 }
 
-static void LOOP(relu_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(relu_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *x = call->at.x[0];
-    SCALAR *y = call->at.y;
+    const SCALAR *x = args->at.x[0];
+    SCALAR *y = args->at.y;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
         y[i] = GET(x[i]) > 0 ? x[i] : 0;
 }
 
-static void LOOP(relu_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(relu_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *y = call->at.y, *dy = call->at.dy;
-    SCALAR *dx = call->at.dx[0];
+    const SCALAR *y = args->at.y, *dy = args->at.dy;
+    SCALAR *dx = args->at.dx[0];
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
         dx[i] = GET(y[i]) > 0 ? dy[i] : 0;
 }
 
-static void LOOP(activation_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(activation_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                      struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *x = call->at.x[0];
-    SCALAR *y = call->at.y;
+    const SCALAR *x = args->at.x[0];
+    SCALAR *y = args->at.y;
     WIDE a = (WIDE)local->activation.alpha, b = (WIDE)local->activation.beta;
     int64_t i;
     switch (local->activation.function) {
@@ -109,12 +109,12 @@ static void LOOP(activation_forward)(const struct ghp_local *local, const struct
 }
 
 /* Each slope follows from the output alone; at a corner it is the one towards 0, as relu's. */
-static void LOOP(activation_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(activation_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                   struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *y = call->at.y, *dy = call->at.dy;
-    SCALAR *dx = call->at.dx[0];
+    const SCALAR *y = args->at.y, *dy = args->at.dy;
+    SCALAR *dx = args->at.dx[0];
     WIDE a = (WIDE)local->activation.alpha, b = (WIDE)local->activation.beta;
     WIDE least = GET(PUT(a)), most = GET(PUT(b));
     int64_t i;
@@ -144,7 +144,7 @@ static void LOOP(activation_data)(const struct ghp_local *local, const struct gh
 }
 
 /* to = from where the mask keeps, scaled; `n` consecutive elements of one sample, the first being `element`. */
-static void LOOP(mask_run)(const struct mask *mask, int64_t element, int64_t n, const SCALAR *from,
+static void KERNEL(mask_run)(const struct mask *mask, int64_t element, int64_t n, const SCALAR *from,
                            SCALAR *to)
 {
     uint32_t random[MASK_NUMBERS];
@@ -165,57 +165,57 @@ static void LOOP(mask_run)(const struct mask *mask, int64_t element, int64_t n, 
 }
 
 /* Forward and backward are the same: the mask is made anew from its key. */
-static void LOOP(dropout)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                           struct ghp_range rows, const void *from, void *to)
 {
-    struct mask mask = mask_of(local, call);
+    struct mask mask = mask_of(local, args);
     int64_t pixels = local->h * local->w, c = local->c;
     const SCALAR *in = from;
     SCALAR *out = to;
     for (int64_t row = rows.first; row < rows.end;) {
         int64_t pixel = row % pixels, count = 1;
-        if (c == call->global_channels) {
+        if (c == args->global_channels) {
             count = pixels - pixel;
             if (count > rows.end - row) count = rows.end - row;
         }
-        mask.sample = (uint32_t)(call->first_sample + row / pixels);
-        LOOP(mask_run)
-        (&mask, pixel * call->global_channels + call->first_channel, count * c, in + row * c,
+        mask.sample = (uint32_t)(args->first_sample + row / pixels);
+        KERNEL(mask_run)
+        (&mask, pixel * args->global_channels + args->first_channel, count * c, in + row * c,
          out + row * c);
         row += count;
     }
 }
 
-static void LOOP(dropout_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(dropout_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                   struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    if (call->training)
-        LOOP(dropout)(local, call, rows, call->at.x[0], call->at.y);
+    if (args->training)
+        KERNEL(dropout)(local, args, rows, args->at.x[0], args->at.y);
     else
-        copy_rows(call->at.x[0], call->at.y, rows, local->c * (int64_t)sizeof(SCALAR));
+        copy_rows(args->at.x[0], args->at.y, rows, local->c * (int64_t)sizeof(SCALAR));
 }
 
-static void LOOP(dropout_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(dropout_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_share share)
 {
-    LOOP(dropout)(local, call, ghp_share_of(share, rows_of(local), 1), call->at.dy, call->at.dx[0]);
+    KERNEL(dropout)(local, args, ghp_share_of(share, rows_of(local), 1), args->at.dy, args->at.dx[0]);
 }
 
 /* Up to ADD_BLOCK elements from `first`: all inputs are added before the sum is rounded. */
-static ALWAYS_INLINE void LOOP(add_block)(const struct ghp_local *local,
-                                          const struct ghp_call *call, int64_t first, int64_t n,
+static ALWAYS_INLINE void KERNEL(add_block)(const struct ghp_local *local,
+                                          const struct ghp_kernel_arguments *args, int64_t first, int64_t n,
                                           bool relu)
 {
-    const SCALAR *a = (const SCALAR *)call->at.x[0] + first,
-                 *b = (const SCALAR *)call->at.x[1] + first;
-    SCALAR *y = (SCALAR *)call->at.y + first;
+    const SCALAR *a = (const SCALAR *)args->at.x[0] + first,
+                 *b = (const SCALAR *)args->at.x[1] + first;
+    SCALAR *y = (SCALAR *)args->at.y + first;
     WIDE sum[ADD_BLOCK];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         sum[i] = GET(a[i]) + GET(b[i]);
     for (int input = 2; input < local->n_inputs; input++) {
-        const SCALAR *x = (const SCALAR *)call->at.x[input] + first;
+        const SCALAR *x = (const SCALAR *)args->at.x[input] + first;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             sum[i] += GET(x[i]);
@@ -225,54 +225,54 @@ static ALWAYS_INLINE void LOOP(add_block)(const struct ghp_local *local,
         y[i] = PUT(relu && !(sum[i] > 0) ? 0 : sum[i]);
 }
 
-static ALWAYS_INLINE void LOOP(add_all)(const struct ghp_local *local, const struct ghp_call *call,
+static ALWAYS_INLINE void KERNEL(add_all)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                         struct ghp_share share, bool relu)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     for (int64_t first = at.first; first < at.end; first += ADD_BLOCK)
-        LOOP(add_block)
-    (local, call, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK, relu);
+        KERNEL(add_block)
+    (local, args, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK, relu);
 }
 
-static void LOOP(add_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(add_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
-    LOOP(add_all)(local, call, share, false);
+    KERNEL(add_all)(local, args, share, false);
 }
 
-static void LOOP(add_relu)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(add_relu)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct ghp_share share)
 {
-    LOOP(add_all)(local, call, share, true);
+    KERNEL(add_all)(local, args, share, true);
 }
 
-static void LOOP(add_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(add_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     for (int input = 0; input < local->n_inputs; input++)
-        copy_rows(call->at.dy, call->at.dx[input], at, sizeof(SCALAR));
+        copy_rows(args->at.dy, args->at.dx[input], at, sizeof(SCALAR));
 }
 
-static void LOOP(mul_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(mul_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *a = call->at.x[0], *b = call->at.x[1];
-    SCALAR *y = call->at.y;
+    const SCALAR *a = args->at.x[0], *b = args->at.x[1];
+    SCALAR *y = args->at.y;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
         y[i] = PUT(GET(a[i]) * GET(b[i]));
 }
 
-static void LOOP(mul_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(mul_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *dy = call->at.dy;
+    const SCALAR *dy = args->at.dy;
     for (int input = 0; input < 2; input++) {
-        const SCALAR *other = call->at.x[1 - input];
-        SCALAR *dx = call->at.dx[input];
+        const SCALAR *other = args->at.x[1 - input];
+        SCALAR *dx = args->at.dx[input];
         if (dx == NULL) continue;
 #pragma omp simd
         for (int64_t i = at.first; i < at.end; i++)
@@ -280,32 +280,32 @@ static void LOOP(mul_data)(const struct ghp_local *local, const struct ghp_call 
     }
 }
 
-static void LOOP(concat_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(concat_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                  struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    SCALAR *y = call->at.y;
+    SCALAR *y = args->at.y;
     for (int64_t row = rows.first; row < rows.end; row++) {
         SCALAR *to = y + row * local->c;
         for (int input = 0; input < local->n_inputs; input++) {
             int64_t slice = local->slice[input];
-            const SCALAR *x = call->at.x[input];
+            const SCALAR *x = args->at.x[input];
             memcpy(to, x + row * slice, (size_t)slice * sizeof *to);
             to += slice;
         }
     }
 }
 
-static void LOOP(concat_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(concat_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const SCALAR *dy = call->at.dy;
+    const SCALAR *dy = args->at.dy;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *from = dy + row * local->c;
         for (int input = 0; input < local->n_inputs; input++) {
             int64_t slice = local->slice[input];
-            SCALAR *dx = call->at.dx[input];
+            SCALAR *dx = args->at.dx[input];
             if (dx != NULL) memcpy(dx + row * slice, from, (size_t)slice * sizeof *from);
             from += slice;
         }
@@ -314,7 +314,7 @@ static void LOOP(concat_data)(const struct ghp_local *local, const struct ghp_ca
 
 /* [h w][c] <-> [c][h w] for each sample; sixteen channels at a time, so that cache lines are used whole. `row` counts
  * samples x channels. */
-static void LOOP(flatten)(const struct ghp_local *local, struct ghp_range rows, bool backward,
+static void KERNEL(flatten)(const struct ghp_local *local, struct ghp_range rows, bool backward,
                           const SCALAR *from, SCALAR *to)
 {
     int64_t pixels = local->h * local->w, c = local->c;
@@ -335,28 +335,28 @@ static void LOOP(flatten)(const struct ghp_local *local, struct ghp_range rows, 
     }
 }
 
-static void LOOP(flatten_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(flatten_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                   struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
     if (local->h * local->w == 1)
-        copy_rows(call->at.x[0], call->at.y, rows, sizeof(SCALAR));
+        copy_rows(args->at.x[0], args->at.y, rows, sizeof(SCALAR));
     else
-        LOOP(flatten)(local, rows, false, call->at.x[0], call->at.y);
+        KERNEL(flatten)(local, rows, false, args->at.x[0], args->at.y);
 }
 
-static void LOOP(flatten_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(flatten_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
     if (local->h * local->w == 1)
-        copy_rows(call->at.dy, call->at.dx[0], rows, sizeof(SCALAR));
+        copy_rows(args->at.dy, args->at.dx[0], rows, sizeof(SCALAR));
     else
-        LOOP(flatten)(local, rows, true, call->at.dy, call->at.dx[0]);
+        KERNEL(flatten)(local, rows, true, args->at.dy, args->at.dx[0]);
 }
 
 /* Probabilities of one sample; returns -log p of the label. */
-static double LOOP(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
+static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
 {
     WIDE greatest = GET(x[0]);
     for (int64_t i = 1; i < classes; i++)
@@ -376,23 +376,23 @@ static double LOOP(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int
     return loss;
 }
 
-static void LOOP(softmax_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(softmax_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                   struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n, 1);
     int64_t classes = local->c * local->h * local->w;
-    const SCALAR *x = call->at.x[0];
-    SCALAR *y = call->at.y;
-    double *sum = part_row(call, share.part, GHP_METRIC_COUNT);
+    const SCALAR *x = args->at.x[0];
+    SCALAR *y = args->at.y;
+    double *sum = part_row(args, share.part, GHP_METRIC_COUNT);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
     for (int64_t row = rows.first; row < rows.end; row++) {
-        bool counts = row < call->valid_samples;
-        int64_t label = counts ? call->at.labels[row] : 0, best = 0;
+        bool counts = row < args->valid_samples;
+        int64_t label = counts ? args->at.labels[row] : 0, best = 0;
         const SCALAR *logits = x + row * classes;
         for (int64_t i = 1; i < classes; i++)
             best = GET(logits[i]) > GET(logits[best]) ? i : best;
-        double loss = LOOP(softmax_row)(classes, logits, y + row * classes, label);
+        double loss = KERNEL(softmax_row)(classes, logits, y + row * classes, label);
         if (!counts) continue;
         sum[GHP_METRIC_LOSS] += loss;
         sum[GHP_METRIC_CORRECT] += best == label ? 1.0 : 0.0;
@@ -401,7 +401,7 @@ static void LOOP(softmax_forward)(const struct ghp_local *local, const struct gh
 }
 
 /* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. */
-static WIDE LOOP(softmax_label)(int64_t classes, const SCALAR *y, int64_t label)
+static WIDE KERNEL(softmax_label)(int64_t classes, const SCALAR *y, int64_t label)
 {
     WIDE others = 0;
     if (!ROUNDS) return GET(y[label]) - 1;
@@ -410,24 +410,24 @@ static WIDE LOOP(softmax_label)(int64_t classes, const SCALAR *y, int64_t label)
     return -others;
 }
 
-static void LOOP(softmax_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(softmax_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n, 1);
     int64_t classes = local->c * local->h * local->w;
-    WIDE scale = (WIDE)call->loss_scale;
+    WIDE scale = (WIDE)args->loss_scale;
     for (int64_t row = rows.first; row < rows.end; row++) {
-        const SCALAR *y = (const SCALAR *)call->at.y + row * classes;
-        SCALAR *dx = (SCALAR *)call->at.dx[0] + row * classes;
-        int64_t label = call->at.labels[row];
-        WIDE own = LOOP(softmax_label)(classes, y, label);
+        const SCALAR *y = (const SCALAR *)args->at.y + row * classes;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + row * classes;
+        int64_t label = args->at.labels[row];
+        WIDE own = KERNEL(softmax_label)(classes, y, label);
         for (int64_t i = 0; i < classes; i++)
             dx[i] = PUT((i == label ? own : GET(y[i])) * scale);
     }
 }
 
 #if !ROUNDS /* weights and all that belongs to them are WIDE */
-static void LOOP(update)(const struct ghp_update *update, struct ghp_range at)
+static void KERNEL(update)(const struct ghp_update *update, struct ghp_range at)
 {
     SCALAR *w = update->w, *v = update->v;
     const SCALAR *dw = update->dw;
@@ -442,7 +442,7 @@ static void LOOP(update)(const struct ghp_update *update, struct ghp_range at)
 }
 #endif
 
-static void LOOP(accumulate)(void *to, const void *from, struct ghp_range at)
+static void KERNEL(accumulate)(void *to, const void *from, struct ghp_range at)
 {
     SCALAR *sum = to;
     const SCALAR *more = from;
@@ -452,11 +452,11 @@ static void LOOP(accumulate)(void *to, const void *from, struct ghp_range at)
 }
 
 /* The same where a ReLU let y through, else 0. */
-static void LOOP(accumulate_gated)(void *to, const void *from, const void *gate,
+static void KERNEL(accumulate_masked)(void *to, const void *from, const void *mask,
                                    struct ghp_range at)
 {
     SCALAR *sum = to;
-    const SCALAR *more = from, *y = gate;
+    const SCALAR *more = from, *y = mask;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
         sum[i] = GET(y[i]) > 0 ? PUT(GET(sum[i]) + GET(more[i])) : 0;

@@ -1,6 +1,6 @@
 /* executor/backend/cpu/index_map.c - view and pad: one table of places, made once a run, serves all samples.
  *
- * Forward takes along the table; backward adds along it, since an input element may be taken several times. */
+ * Forward fuses the table; backward adds along it, since an input element may be taken several times. */
 #include "executor/backend/backend_private.h"
 #include "core/sharding/index_table.h"
 #include "core/model/precision.h"
@@ -17,11 +17,11 @@ static int64_t sample_out(const struct ghp_local *local)
     return local->k * local->p * local->q;
 }
 
-static void make_table(const struct ghp_local *local, const struct ghp_call *call,
+static void make_table(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                        struct ghp_share share)
 {
     (void)share;
-    ghp_gather_table(local, call->at.scratch);
+    ghp_index_map_table(local, args->at.scratch);
 }
 
 static int64_t table_bytes(const struct ghp_local *local, int parts, int element_bytes)
@@ -32,10 +32,10 @@ static int64_t table_bytes(const struct ghp_local *local, int parts, int element
 }
 
 /* In bfloat16: a sample's gradient in float, behind the table. */
-static void *part_sums(const struct ghp_local *local, const struct ghp_call *call, int part)
+static void *part_sums(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
 {
     int64_t row = ghp_align(sample_in(local) * (int64_t)sizeof(float));
-    return (char *)call->at.scratch + table_bytes(local, 1, 0) + part * row;
+    return (char *)args->at.scratch + table_bytes(local, 1, 0) + part * row;
 }
 
 static int64_t table_and_sums(const struct ghp_local *local, int parts, int element_bytes)
@@ -56,7 +56,7 @@ static int64_t table_and_sums(const struct ghp_local *local, int parts, int elem
             scratch                                                                                \
     }
 
-const struct ghp_loop ghp_loops_gather[] = {
+const struct ghp_cpu_kernel ghp_cpu_kernels_gather[] = {
     TABLED(GHP_OP_VIEW, GHP_PASS_FORWARD, take, table_bytes),
     TABLED(GHP_OP_VIEW, GHP_PASS_BACKWARD_DATA, give_back, table_and_sums),
     TABLED(GHP_OP_PAD, GHP_PASS_FORWARD, take, table_bytes),

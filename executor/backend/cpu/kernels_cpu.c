@@ -1,15 +1,15 @@
-/* executor/backend/cpu/kernels_cpu.c - finds, prepares and runs ghp's own loops. */
+/* executor/backend/cpu/kernels_cpu.c - finds, prepares and runs ghp's CPU kernels. */
 #include "executor/backend/backend_private.h"
 
 #include <stdlib.h>
 
-const struct ghp_loop *ghp_loop_find(enum ghp_op op, enum ghp_pass pass)
+const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass)
 {
-    static const struct ghp_loop *const tables[] = {ghp_loops_point, ghp_loops_pool, ghp_loops_norm,
-                                                    ghp_loops_matrix, ghp_loops_gather};
+    static const struct ghp_cpu_kernel *const tables[] = {ghp_cpu_kernels_elementwise, ghp_cpu_kernels_pool, ghp_cpu_kernels_norm,
+                                                    ghp_cpu_kernels_matrix, ghp_cpu_kernels_gather};
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
-        for (const struct ghp_loop *loop = tables[t]; loop->name != NULL; loop++)
-            if (loop->op == op && loop->pass == pass) return loop;
+        for (const struct ghp_cpu_kernel *cpu_kernel = tables[t]; cpu_kernel->name != NULL; cpu_kernel++)
+            if (cpu_kernel->op == op && cpu_kernel->pass == pass) return cpu_kernel;
     return NULL;
 }
 
@@ -23,67 +23,67 @@ static int parts_for(const struct ghp_local *local, enum ghp_pass pass, int thre
     return little ? 1 : threads;
 }
 
-static int64_t scratch_of(const struct ghp_loop *loop, const struct ghp_kernel *kernel)
+static int64_t scratch_of(const struct ghp_cpu_kernel *cpu_kernel, const struct ghp_kernel *kernel)
 {
-    if (loop->scratch_bytes == NULL) return 0;
-    return loop->scratch_bytes(&kernel->local, kernel->parts,
+    if (cpu_kernel->scratch_bytes == NULL) return 0;
+    return cpu_kernel->scratch_bytes(&kernel->local, kernel->parts,
                                kernel->backend->config.element_bytes);
 }
 
-enum ghp_status ghp_loop_prepare(struct ghp_backend *backend, const struct ghp_local *local,
+enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_kernel **kernel)
 {
-    const struct ghp_loop *loop = ghp_loop_find(local->op, pass);
-    if (loop == NULL)
+    const struct ghp_cpu_kernel *cpu_kernel = ghp_cpu_kernel_find(local->op, pass);
+    if (cpu_kernel == NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
                         ghp_op_name(local->op), ghp_pass_name(pass));
-    return ghp_loop_prepare_by(backend, local, loop, kernel);
+    return ghp_cpu_kernel_prepare_by(backend, local, cpu_kernel, kernel);
 }
 
-enum ghp_status ghp_loop_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
-                                    const struct ghp_loop *loop, struct ghp_kernel **kernel)
+enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
+                                    const struct ghp_cpu_kernel *cpu_kernel, struct ghp_kernel **kernel)
 {
-    enum ghp_pass pass = loop->pass;
+    enum ghp_pass pass = cpu_kernel->pass;
     struct ghp_kernel *made = ghp_alloc(1, sizeof *made);
     if (made == NULL) return GHP_NO_MEMORY();
     *made = (struct ghp_kernel){.backend = backend,
                                 .local = *local,
                                 .pass = pass,
-                                .loop = loop,
+                                .cpu_kernel = cpu_kernel,
                                 .parts = parts_for(local, pass, backend->config.threads),
-                                .algorithm = loop->name};
-    made->scratch_bytes = scratch_of(loop, made);
+                                .algorithm = cpu_kernel->name};
+    made->scratch_bytes = scratch_of(cpu_kernel, made);
     *kernel = made;
     return GHP_OK;
 }
 
 struct job { /* what the parts of one run share */
     const struct ghp_kernel *kernel;
-    const struct ghp_call *call;
-    ghp_loop_fn *run;
+    const struct ghp_kernel_arguments *args;
+    ghp_cpu_kernel_fn *run;
 };
 
 static void run_part(void *context, struct ghp_share share)
 {
     const struct job *job = context;
-    job->run(&job->kernel->local, job->call, share);
+    job->run(&job->kernel->local, job->args, share);
 }
 
-static enum ghp_loop_precision precision_of(int element_bytes)
+static enum ghp_cpu_precision precision_of(int element_bytes)
 {
     if (element_bytes == 2) return GHP_PRECISION_BF16;
     return element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
 }
 
-void ghp_loop_run(const struct ghp_kernel *kernel, const struct ghp_call *call)
+void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    const struct ghp_loop_stages *stages =
-        &kernel->loop->stages[precision_of(kernel->backend->config.element_bytes)];
+    const struct ghp_cpu_kernel_stages *stages =
+        &kernel->cpu_kernel->stages[precision_of(kernel->backend->config.element_bytes)];
     struct ghp_share whole = {0, kernel->parts};
-    struct job job = {kernel, call, stages->run};
-    if (stages->before != NULL) stages->before(&kernel->local, call, whole);
+    struct job job = {kernel, args, stages->run};
+    if (stages->before != NULL) stages->before(&kernel->local, args, whole);
     ghp_parallel(kernel->parts, run_part, &job);
-    if (stages->after != NULL) stages->after(&kernel->local, call, whole);
+    if (stages->after != NULL) stages->after(&kernel->local, args, whole);
 }
 
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
@@ -109,10 +109,10 @@ struct update_job {
 static void update_part(void *context, struct ghp_share share)
 {
     const struct update_job *job = context;
-    ghp_loop_update_part(job->update, job->element_bytes, share);
+    ghp_cpu_kernel_update_part(job->update, job->element_bytes, share);
 }
 
-enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_update *update)
+enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
     struct update_job job = {update, backend->config.element_bytes};
     ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
@@ -122,21 +122,21 @@ enum ghp_status ghp_loop_update(struct ghp_backend *backend, const struct ghp_up
 
 static void accumulate_part(void *context, struct ghp_share share)
 {
-    const struct ghp_gated_sum *sum = context;
-    ghp_loop_accumulate_part(sum, ghp_share_of(share, sum->numbers.n, 16));
+    const struct ghp_masked_sum *sum = context;
+    ghp_cpu_kernel_accumulate_part(sum, ghp_share_of(share, sum->extent.n, 16));
 }
 
-enum ghp_status ghp_loop_accumulate_gated(struct ghp_backend *backend,
-                                          const struct ghp_gated_sum *sum)
+enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
+                                          const struct ghp_masked_sum *sum)
 {
-    struct ghp_gated_sum job = *sum;
-    ghp_parallel(sum->numbers.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part,
+    struct ghp_masked_sum job = *sum;
+    ghp_parallel(sum->extent.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part,
                  &job);
     return GHP_OK;
 }
 
-enum ghp_status ghp_loop_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                    struct ghp_numbers numbers)
+enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                    struct ghp_buffer_extent extent)
 {
-    return ghp_loop_accumulate_gated(backend, &(struct ghp_gated_sum){to, from, NULL, numbers});
+    return ghp_cpu_kernel_accumulate_masked(backend, &(struct ghp_masked_sum){to, from, NULL, extent});
 }

@@ -80,40 +80,40 @@ static struct ghp_range outputs_inside(int64_t shift, int64_t stride, int64_t si
     return (struct ghp_range){first, end > first ? end : first};
 }
 
-static void *part_scratch(const struct ghp_call *call, int part, int64_t bytes)
+static void *part_scratch(const struct ghp_kernel_arguments *args, int part, int64_t bytes)
 {
-    return (char *)call->at.scratch + part * ghp_align(bytes);
+    return (char *)args->at.scratch + part * ghp_align(bytes);
 }
 
-static int64_t turned_bytes(const struct ghp_local *local, size_t element_bytes)
+static int64_t transposed_bytes(const struct ghp_local *local, size_t element_bytes)
 {
     const struct ghp_window *w = &local->window;
     return 4 * w->r * w->s * (local->c / w->groups) * (int64_t)element_bytes;
 }
 
 /* Row of c sums of a part, behind the turned weights of the data gradient. */
-static double *after_turned(const struct ghp_call *call, const struct ghp_local *local,
+static double *after_transposed(const struct ghp_kernel_arguments *args, const struct ghp_local *local,
                             size_t element_bytes, int part)
 {
     int64_t weights = ghp_align(ghp_local_weight_elements(local) * (int64_t)element_bytes);
     int64_t row = ghp_align(local->c * (int64_t)sizeof(double));
-    return (double *)(void *)((char *)call->at.scratch + weights + part * row);
+    return (double *)(void *)((char *)args->at.scratch + weights + part * row);
 }
 
 #define SCALAR float
-#define LOOP(name) name##_float
+#define KERNEL(name) name##_float
 #include "executor/backend/cpu/matrix_body.h"
 #undef SCALAR
-#undef LOOP
+#undef KERNEL
 #define SCALAR double
-#define LOOP(name) name##_double
+#define KERNEL(name) name##_double
 #include "executor/backend/cpu/matrix_body.h"
 #undef SCALAR
-#undef LOOP
+#undef KERNEL
 
 static int64_t conv_forward_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
-    return parts * ghp_align(turned_bytes(local, (size_t)element_bytes));
+    return parts * ghp_align(transposed_bytes(local, (size_t)element_bytes));
 }
 
 static int64_t conv_data_rows(const struct ghp_local *local, int parts, int element_bytes)
@@ -156,10 +156,10 @@ static int64_t copy_bytes(const struct ghp_local *local, bool out)
 }
 
 /* The call on copies in float, which lie at the start of the scratch. */
-static struct ghp_call copies_of(const struct ghp_local *local, const struct ghp_call *call)
+static struct ghp_kernel_arguments copies_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    struct ghp_call floats = *call;
-    char *x = call->at.scratch, *y = x + copy_bytes(local, false);
+    struct ghp_kernel_arguments floats = *args;
+    char *x = args->at.scratch, *y = x + copy_bytes(local, false);
     floats.at.x[0] = floats.at.dx[0] = x;
     floats.at.y = floats.at.dy = y;
     floats.at.scratch = y + copy_bytes(local, true);
@@ -179,62 +179,62 @@ static void narrow(const float *from, int64_t n, uint16_t *to)
 }
 
 /* Copies what a pass reads. */
-static void copy_read(const struct ghp_local *local, const struct ghp_call *call,
+static void copy_read(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                       enum ghp_pass pass)
 {
-    struct ghp_call floats = copies_of(local, call);
-    if (pass != GHP_PASS_BACKWARD_DATA) widen(call->at.x[0], copied(local, false), floats.at.dx[0]);
-    if (pass != GHP_PASS_FORWARD) widen(call->at.dy, copied(local, true), floats.at.y);
+    struct ghp_kernel_arguments floats = copies_of(local, args);
+    if (pass != GHP_PASS_BACKWARD_DATA) widen(args->at.x[0], copied(local, false), floats.at.dx[0]);
+    if (pass != GHP_PASS_FORWARD) widen(args->at.dy, copied(local, true), floats.at.y);
 }
 
-static void copy_forward(const struct ghp_local *local, const struct ghp_call *call,
+static void copy_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                          struct ghp_share share)
 {
     (void)share;
-    copy_read(local, call, GHP_PASS_FORWARD);
+    copy_read(local, args, GHP_PASS_FORWARD);
 }
 
-static void copy_weight(const struct ghp_local *local, const struct ghp_call *call,
+static void copy_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                         struct ghp_share share)
 {
     (void)share;
-    copy_read(local, call, GHP_PASS_BACKWARD_WEIGHT);
+    copy_read(local, args, GHP_PASS_BACKWARD_WEIGHT);
 }
 
-static void copy_linear_data(const struct ghp_local *local, const struct ghp_call *call,
+static void copy_linear_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                              struct ghp_share share)
 {
     (void)share;
-    copy_read(local, call, GHP_PASS_BACKWARD_DATA);
+    copy_read(local, args, GHP_PASS_BACKWARD_DATA);
 }
 
-static void copy_conv_data(const struct ghp_local *local, const struct ghp_call *call,
+static void copy_conv_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct ghp_share share)
 {
-    struct ghp_call floats = copies_of(local, call);
-    copy_read(local, call, GHP_PASS_BACKWARD_DATA);
+    struct ghp_kernel_arguments floats = copies_of(local, args);
+    copy_read(local, args, GHP_PASS_BACKWARD_DATA);
     conv_data_before_float(local, &floats, share);
 }
 
-static void store_forward(const struct ghp_local *local, const struct ghp_call *call,
+static void store_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                           struct ghp_share share)
 {
     (void)share;
-    narrow(copies_of(local, call).at.y, copied(local, true), call->at.y);
+    narrow(copies_of(local, args).at.y, copied(local, true), args->at.y);
 }
 
-static void store_data(const struct ghp_local *local, const struct ghp_call *call,
+static void store_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                        struct ghp_share share)
 {
     (void)share;
-    narrow(copies_of(local, call).at.dx[0], copied(local, false), call->at.dx[0]);
+    narrow(copies_of(local, args).at.dx[0], copied(local, false), args->at.dx[0]);
 }
 
 #define ON_COPIES(name, scratch)                                                                   \
-    static void name##_bf16(const struct ghp_local *local, const struct ghp_call *call,            \
+    static void name##_bf16(const struct ghp_local *local, const struct ghp_kernel_arguments *args,            \
                             struct ghp_share share)                                                \
     {                                                                                              \
-        struct ghp_call floats = copies_of(local, call);                                           \
+        struct ghp_kernel_arguments floats = copies_of(local, args);                                           \
         name##_float(local, &floats, share);                                                       \
     }                                                                                              \
     static int64_t name##_scratch(const struct ghp_local *local, int parts, int element_bytes)     \
@@ -251,7 +251,7 @@ ON_COPIES(linear_data, feature_rows)
 ON_COPIES(linear_weight, feature_rows)
 #undef ON_COPIES
 
-const struct ghp_loop ghp_loops_matrix[] = {
+const struct ghp_cpu_kernel ghp_cpu_kernels_matrix[] = {
     {GHP_OP_CONV2D,
      GHP_PASS_FORWARD,
      "loop",

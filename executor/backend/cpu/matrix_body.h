@@ -1,11 +1,11 @@
-/* executor/backend/cpu/matrix_body.h - conv2d and linear: bodies for float or double, SCALAR; LOOP(name) names them.
+/* executor/backend/cpu/matrix_body.h - conv2d and linear: bodies for float or double, SCALAR; KERNEL(name) names them.
  *
  * Included by cpu/matrix.c only, once for each precision. x [n][h][w][c], y [n][p][q][k], w [k][c/g][r][s] or [k][c].
  * Two inner loops do all work, both along contiguous channels and with sums in double: four dot products with one
  * vector, and four scaled vectors added to one. */
 
 /* sum[j] += a_j . x, a_j = a + j stride, j < 4. */
-static void LOOP(dot4)(int64_t n, const SCALAR *a, int64_t stride, const SCALAR *x, double sum[4])
+static void KERNEL(dot4)(int64_t n, const SCALAR *a, int64_t stride, const SCALAR *x, double sum[4])
 {
     const SCALAR *b = a + stride, *c = b + stride, *d = c + stride;
     double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
@@ -23,7 +23,7 @@ static void LOOP(dot4)(int64_t n, const SCALAR *a, int64_t stride, const SCALAR 
     sum[3] += s3;
 }
 
-static void LOOP(dot1)(int64_t n, const SCALAR *a, const SCALAR *x, double *sum)
+static void KERNEL(dot1)(int64_t n, const SCALAR *a, const SCALAR *x, double *sum)
 {
     double s = 0.0;
 #pragma omp simd reduction(+ : s)
@@ -33,18 +33,18 @@ static void LOOP(dot1)(int64_t n, const SCALAR *a, const SCALAR *x, double *sum)
 }
 
 /* sum[j] += a_j . x, a_j = a + j stride, for the given rows, at most 4. */
-static void LOOP(dots)(int64_t n, struct scaled_rows rows, const SCALAR *a, const SCALAR *x,
+static void KERNEL(dots)(int64_t n, struct scaled_rows rows, const SCALAR *a, const SCALAR *x,
                        double sum[4])
 {
     if (rows.rows == 4)
-        LOOP(dot4)(n, a, rows.stride, x, sum);
+        KERNEL(dot4)(n, a, rows.stride, x, sum);
     else
         for (int64_t j = 0; j < rows.rows; j++)
-            LOOP(dot1)(n, a + j * rows.stride, x, sum + j);
+            KERNEL(dot1)(n, a + j * rows.stride, x, sum + j);
 }
 
 /* sum += factor_j x_j, x_j = x + j stride, factor_j = factor[j step], j < rows. */
-static void LOOP(scaled)(int64_t n, struct scaled_rows from, const SCALAR *factor, const SCALAR *x,
+static void KERNEL(scaled)(int64_t n, struct scaled_rows from, const SCALAR *factor, const SCALAR *x,
                          double *sum)
 {
     int64_t j = 0;
@@ -68,19 +68,19 @@ static void LOOP(scaled)(int64_t n, struct scaled_rows from, const SCALAR *facto
 }
 
 /* Up to four output channels' weights, from [c][r][s] to [r][s][c] each. */
-static void LOOP(turn_weights)(const struct shape *at, const SCALAR *w, int64_t k, int64_t rows,
-                               SCALAR *turned)
+static void KERNEL(turn_weights)(const struct shape *at, const SCALAR *w, int64_t k, int64_t rows,
+                               SCALAR *transposed)
 {
     int64_t places = at->r * at->s;
     for (int64_t j = 0; j < rows; j++)
         for (int64_t c = 0; c < at->group_c; c++)
             for (int64_t place = 0; place < places; place++)
-                turned[(j * places + place) * at->group_c + c] =
+                transposed[(j * places + place) * at->group_c + c] =
                     w[((k + j) * at->group_c + c) * places + place];
 }
 
 /* Output channels k .. k + rows - 1 (of one group) of one sample's row p. */
-static void LOOP(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR *turned,
+static void KERNEL(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR *transposed,
                            struct block block, SCALAR *y)
 {
     struct scaled_rows rows = {.rows = block.rows, .stride = at->r * at->s * at->group_c};
@@ -93,8 +93,8 @@ static void LOOP(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR
             for (int64_t s = 0; s < at->s; s++) {
                 int64_t w = q * at->stride_w - at->pad_left + s * at->dilation_w;
                 if (w < 0 || w >= at->w) continue;
-                LOOP(dots)
-                (at->group_c, rows, turned + (r * at->s + s) * at->group_c,
+                KERNEL(dots)
+                (at->group_c, rows, transposed + (r * at->s + s) * at->group_c,
                  image + (h * at->w + w) * at->c, sum);
             }
         }
@@ -103,40 +103,40 @@ static void LOOP(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR
     }
 }
 
-static void LOOP(conv_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(conv_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_share share)
 {
     struct shape at = shape_of(local);
     struct ghp_range channels = ghp_share_of(share, at.k, 1);
-    SCALAR *turned = part_scratch(call, share.part, turned_bytes(local, sizeof(SCALAR)));
+    SCALAR *transposed = part_scratch(args, share.part, transposed_bytes(local, sizeof(SCALAR)));
     struct block block = {.k = channels.first};
     for (; block.k < channels.end; block.k += block.rows) {
         block.rows = rows_left(&at, block.k, channels.end);
-        LOOP(turn_weights)(&at, call->at.w[0], block.k, block.rows, turned);
+        KERNEL(turn_weights)(&at, args->at.w[0], block.k, block.rows, transposed);
         for (block.n = 0; block.n < at.n; block.n++)
             for (block.p = 0; block.p < at.p; block.p++)
-                LOOP(conv_row)(&at, call->at.x[0], turned, block, call->at.y);
+                KERNEL(conv_row)(&at, args->at.x[0], transposed, block, args->at.y);
     }
 }
 
 /* All weights turned for the data gradient: [r][s][k][c / g]. */
-static void LOOP(conv_data_before)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(conv_data_before)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                    struct ghp_share share)
 {
     (void)share;
     struct shape at = shape_of(local);
-    const SCALAR *w = call->at.w[0];
-    SCALAR *turned = call->at.scratch;
+    const SCALAR *w = args->at.w[0];
+    SCALAR *transposed = args->at.scratch;
     int64_t places = at.r * at.s;
     for (int64_t k = 0; k < at.k; k++)
         for (int64_t c = 0; c < at.group_c; c++)
             for (int64_t place = 0; place < places; place++)
-                turned[(place * at.k + k) * at.group_c + c] =
+                transposed[(place * at.k + k) * at.group_c + c] =
                     w[(k * at.group_c + c) * places + place];
 }
 
 /* sum over the outputs that read input pixel (h, w) of one sample; sum [c]. */
-static void LOOP(conv_pixel)(const struct shape *at, const SCALAR *turned, const SCALAR *dy,
+static void KERNEL(conv_pixel)(const struct shape *at, const SCALAR *transposed, const SCALAR *dy,
                              struct pixel pixel, double *sum)
 {
     struct scaled_rows from = {.rows = at->group_k, .stride = at->group_c, .step = 1};
@@ -147,35 +147,35 @@ static void LOOP(conv_pixel)(const struct shape *at, const SCALAR *turned, const
             int64_t q = output_of(pixel.w + at->pad_left - s * at->dilation_w, at->stride_w, at->q);
             if (q < 0) continue;
             const SCALAR *gradient = dy + ((pixel.n * at->p + p) * at->q + q) * at->k;
-            const SCALAR *place = turned + (r * at->s + s) * at->k * at->group_c;
+            const SCALAR *place = transposed + (r * at->s + s) * at->k * at->group_c;
             for (int64_t g = 0; g < at->groups; g++)
-                LOOP(scaled)
+                KERNEL(scaled)
             (at->group_c, from, gradient + g * at->group_k, place + g * at->group_k * at->group_c,
              sum + g * at->group_c);
         }
     }
 }
 
-static void LOOP(conv_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(conv_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             struct ghp_share share)
 {
     struct shape at = shape_of(local);
     struct ghp_range rows = ghp_share_of(share, at.n * at.h, 1);
-    const SCALAR *turned = call->at.scratch;
-    double *sum = after_turned(call, local, sizeof(SCALAR), share.part);
+    const SCALAR *transposed = args->at.scratch;
+    double *sum = after_transposed(args, local, sizeof(SCALAR), share.part);
     for (int64_t row = rows.first; row < rows.end; row++)
         for (int64_t w = 0; w < at.w; w++) {
-            SCALAR *dx = (SCALAR *)call->at.dx[0] + (row * at.w + w) * at.c;
+            SCALAR *dx = (SCALAR *)args->at.dx[0] + (row * at.w + w) * at.c;
             memset(sum, 0, (size_t)at.c * sizeof *sum);
-            LOOP(conv_pixel)
-            (&at, turned, call->at.dy, (struct pixel){row / at.h, row % at.h, w}, sum);
+            KERNEL(conv_pixel)
+            (&at, transposed, args->at.dy, (struct pixel){row / at.h, row % at.h, w}, sum);
             for (int64_t i = 0; i < at.c; i++)
                 dx[i] = (SCALAR)sum[i];
         }
 }
 
 /* Gradient of one weight place (r, s) of output channel k; sum [c / g]. */
-static void LOOP(conv_place)(const struct shape *at, const SCALAR *x, const SCALAR *dy,
+static void KERNEL(conv_place)(const struct shape *at, const SCALAR *x, const SCALAR *dy,
                              struct place place, double *sum)
 {
     int64_t shift = place.s * at->dilation_w - at->pad_left;
@@ -186,7 +186,7 @@ static void LOOP(conv_place)(const struct shape *at, const SCALAR *x, const SCAL
         for (int64_t p = 0; p < at->p; p++) {
             int64_t h = p * at->stride_h - at->pad_top + place.r * at->dilation_h;
             if (h < 0 || h >= at->h) continue;
-            LOOP(scaled)
+            KERNEL(scaled)
             (at->group_c, from, dy + ((n * at->p + p) * at->q + q.first) * at->k + place.k,
              x + ((n * at->h + h) * at->w + q.first * at->stride_w + shift) * at->c +
                  place.k / at->group_k * at->group_c,
@@ -194,73 +194,73 @@ static void LOOP(conv_place)(const struct shape *at, const SCALAR *x, const SCAL
         }
 }
 
-static void LOOP(conv_weight)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(conv_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     struct shape at = shape_of(local);
     struct ghp_range channels = ghp_share_of(share, at.k, 1);
-    double *sum = part_scratch(call, share.part, at.group_c * (int64_t)sizeof *sum);
-    SCALAR *dw = call->at.dw[0];
+    double *sum = part_scratch(args, share.part, at.group_c * (int64_t)sizeof *sum);
+    SCALAR *dw = args->at.dw[0];
     struct place place;
     for (place.k = channels.first; place.k < channels.end; place.k++)
         for (place.r = 0; place.r < at.r; place.r++)
             for (place.s = 0; place.s < at.s; place.s++) {
                 memset(sum, 0, (size_t)at.group_c * sizeof *sum);
-                LOOP(conv_place)(&at, call->at.x[0], call->at.dy, place, sum);
+                KERNEL(conv_place)(&at, args->at.x[0], args->at.dy, place, sum);
                 for (int64_t c = 0; c < at.group_c; c++)
                     dw[((place.k * at.group_c + c) * at.r + place.r) * at.s + place.s] =
                         (SCALAR)sum[c];
             }
 }
 
-static void LOOP(linear_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(linear_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                  struct ghp_share share)
 {
     int64_t c = features_of(local), k = local->k;
     struct ghp_range outputs = ghp_share_of(share, k, 4);
-    const SCALAR *w = call->at.w[0];
+    const SCALAR *w = args->at.w[0];
     for (int64_t first = outputs.first; first < outputs.end; first += 4) {
         struct scaled_rows rows = {.stride = c};
         rows.rows = outputs.end - first < 4 ? outputs.end - first : 4;
         for (int64_t n = 0; n < local->n; n++) {
             double sum[4] = {0.0, 0.0, 0.0, 0.0};
-            LOOP(dots)(c, rows, w + first * c, (const SCALAR *)call->at.x[0] + n * c, sum);
+            KERNEL(dots)(c, rows, w + first * c, (const SCALAR *)args->at.x[0] + n * c, sum);
             for (int64_t j = 0; j < rows.rows; j++)
-                ((SCALAR *)call->at.y)[n * k + first + j] = (SCALAR)sum[j];
+                ((SCALAR *)args->at.y)[n * k + first + j] = (SCALAR)sum[j];
         }
     }
 }
 
-static void LOOP(linear_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(linear_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     int64_t c = features_of(local), k = local->k;
     struct ghp_range inputs = ghp_share_of(share, c, 16);
     int64_t width = inputs.end - inputs.first;
-    double *sum = part_scratch(call, share.part, c * (int64_t)sizeof *sum);
+    double *sum = part_scratch(args, share.part, c * (int64_t)sizeof *sum);
     struct scaled_rows from = {.rows = k, .stride = c, .step = 1};
     for (int64_t n = 0; n < local->n; n++) {
-        SCALAR *dx = (SCALAR *)call->at.dx[0] + n * c + inputs.first;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + n * c + inputs.first;
         memset(sum, 0, (size_t)width * sizeof *sum);
-        LOOP(scaled)
-        (width, from, (const SCALAR *)call->at.dy + n * k,
-         (const SCALAR *)call->at.w[0] + inputs.first, sum);
+        KERNEL(scaled)
+        (width, from, (const SCALAR *)args->at.dy + n * k,
+         (const SCALAR *)args->at.w[0] + inputs.first, sum);
         for (int64_t i = 0; i < width; i++)
             dx[i] = (SCALAR)sum[i];
     }
 }
 
-static void LOOP(linear_weight)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(linear_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                 struct ghp_share share)
 {
     int64_t c = features_of(local), k = local->k;
     struct ghp_range outputs = ghp_share_of(share, k, 1);
-    double *sum = part_scratch(call, share.part, c * (int64_t)sizeof *sum);
+    double *sum = part_scratch(args, share.part, c * (int64_t)sizeof *sum);
     struct scaled_rows from = {.rows = local->n, .stride = c, .step = k};
     for (int64_t output = outputs.first; output < outputs.end; output++) {
-        SCALAR *dw = (SCALAR *)call->at.dw[0] + output * c;
+        SCALAR *dw = (SCALAR *)args->at.dw[0] + output * c;
         memset(sum, 0, (size_t)c * sizeof *sum);
-        LOOP(scaled)(c, from, (const SCALAR *)call->at.dy + output, call->at.x[0], sum);
+        KERNEL(scaled)(c, from, (const SCALAR *)args->at.dy + output, args->at.x[0], sum);
         for (int64_t i = 0; i < c; i++)
             dw[i] = (SCALAR)sum[i];
     }

@@ -5,7 +5,7 @@
  * passes read the reduced ones. Sums are about the running mean, which all workers share, so that a large mean does not
  * eat the digits of a small variance.
  *
- * A batch norm's tensors lie plain or in blocks, and a ReLU behind it goes along or does not: *ways*, all built from one
+ * A batch norm's tensors lie plain or in blocks, and a ReLU behind it is fused or does not: *ways*, all built from one
  * body. */
 #include "executor/backend/backend_private.h"
 #include "core/model/precision.h"
@@ -19,34 +19,34 @@ static int64_t rows_of(const struct ghp_local *local)
     return local->n * local->h * local->w;
 }
 
-static void *part_scalars(const struct ghp_call *call, int part, int64_t width, size_t size)
+static void *part_scalars(const struct ghp_kernel_arguments *args, int part, int64_t width, size_t size)
 {
-    return (char *)call->at.scratch + part * ghp_align(width * (int64_t)size);
+    return (char *)args->at.scratch + part * ghp_align(width * (int64_t)size);
 }
 
-static double *part_sums(const struct ghp_call *call, int part, int64_t c)
+static double *part_sums(const struct ghp_kernel_arguments *args, int part, int64_t c)
 {
-    return part_scalars(call, part, 2 * c, sizeof(double));
+    return part_scalars(args, part, 2 * c, sizeof(double));
 }
 
 /* ---- ways ---- */
 
 enum { LANES = GHP_BLOCK_CHANNELS };
 
-struct norm_way { /* constants where a body is built */
-    bool blocked, relu;
+struct norm_variant { /* constants where a body is built */
+    bool nchw16c, relu;
 };
 
-struct rows_way { /* how rows are written; constants there */
-    bool relu, past_cache, adds;
+struct rows_variant { /* how rows are written; constants there */
+    bool relu, streaming_store, adds;
 };
 
-static struct rows_way rows_way_of(const struct ghp_local *local, struct norm_way way,
+static struct rows_variant rows_variant_of(const struct ghp_local *local, struct norm_variant variant,
                                    const void *to, size_t size)
 {
     int64_t bytes = ghp_local_in_elements(local) * (int64_t)size;
-    return (struct rows_way){.relu = way.relu,
-                             .past_cache = way.blocked && ghp_past_cache_pays(to, bytes)};
+    return (struct rows_variant){.relu = variant.relu,
+                             .streaming_store = variant.nchw16c && ghp_streaming_store_pays(to, bytes)};
 }
 
 struct stretch {   /* rows of the same channels */
@@ -58,26 +58,26 @@ struct stretch {   /* rows of the same channels */
 struct walk {
     struct ghp_range rows; /* of the plain tensor; or blocks */
     int64_t n, c, pixels;
-    bool blocked;
+    bool nchw16c;
 };
 
 static struct walk walk_of(const struct ghp_local *local, struct ghp_share share,
-                           struct norm_way way)
+                           struct norm_variant variant)
 {
-    int64_t rows = way.blocked ? local->n * (local->c / LANES) : rows_of(local);
+    int64_t rows = variant.nchw16c ? local->n * (local->c / LANES) : rows_of(local);
     struct walk walk = {.rows = ghp_share_of(share, rows, 1),
                         .n = 1,
                         .c = local->c,
                         .pixels = local->h * local->w,
-                        .blocked = way.blocked};
-    if (way.blocked) walk.n = walk.rows.end - walk.rows.first;
+                        .nchw16c = variant.nchw16c};
+    if (variant.nchw16c) walk.n = walk.rows.end - walk.rows.first;
     return walk;
 }
 
 static struct stretch stretch_of(const struct walk *walk, int64_t i)
 {
     int64_t first = walk->rows.first;
-    if (!walk->blocked)
+    if (!walk->nchw16c)
         return (struct stretch){first * walk->c, walk->rows.end - first, walk->c, 0};
     return (struct stretch){(first + i) * walk->pixels * LANES, walk->pixels, LANES,
                             (first + i) % (walk->c / LANES) * LANES};
@@ -93,18 +93,18 @@ struct column {
     int64_t first;
 };
 
-static int64_t columns_in(const struct ghp_local *local, struct norm_way way)
+static int64_t columns_in(const struct ghp_local *local, struct norm_variant variant)
 {
-    int64_t channels = way.blocked ? LANES : COLUMN_CHANNELS;
+    int64_t channels = variant.nchw16c ? LANES : COLUMN_CHANNELS;
     return (local->c + channels - 1) / channels;
 }
 
-static ALWAYS_INLINE struct column column_of(const struct ghp_local *local, struct norm_way way,
+static ALWAYS_INLINE struct column column_of(const struct ghp_local *local, struct norm_variant variant,
                                              int64_t k)
 {
-    int64_t pixels = local->h * local->w, first = k * (way.blocked ? LANES : COLUMN_CHANNELS);
+    int64_t pixels = local->h * local->w, first = k * (variant.nchw16c ? LANES : COLUMN_CHANNELS);
     int64_t end = first + COLUMN_CHANNELS < local->c ? first + COLUMN_CHANNELS : local->c;
-    if (way.blocked)
+    if (variant.nchw16c)
         return (struct column){{first, first + LANES}, local->n,      pixels, LANES,
                                local->c * pixels,      first * pixels};
     return (struct column){{first, end}, 1, rows_of(local), local->c, 0, first};
@@ -125,32 +125,32 @@ static void add_lanes(double lanes[2][LANES], double *restrict sum, double *rest
     }
 }
 
-#define ONE_WAY(name, suffix, blocked, relu)                                                       \
-    static void LOOP(name##suffix)(const struct ghp_local *local, const struct ghp_call *call,     \
+#define ONE_VARIANT(name, suffix, nchw16c, relu)                                                       \
+    static void KERNEL(name##suffix)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,     \
                                    struct ghp_share share)                                         \
     {                                                                                              \
-        LOOP(name)(local, call, share, (struct norm_way){blocked, relu});                          \
+        KERNEL(name)(local, args, share, (struct norm_variant){nchw16c, relu});                          \
     }
-#define IN_BOTH_FORMATS(name)                                                                      \
-    ONE_WAY(name, _plain, false, false)                                                            \
-    ONE_WAY(name, _blocked, true, false)
-#define IN_EACH_WAY(name)                                                                          \
-    IN_BOTH_FORMATS(name)                                                                          \
-    ONE_WAY(name, _plain_relu, false, true)                                                        \
-    ONE_WAY(name, _blocked_relu, true, true)
+#define IN_BOTH_MEMORY_FORMATS(name)                                                                      \
+    ONE_VARIANT(name, _plain, false, false)                                                            \
+    ONE_VARIANT(name, _nchw16c, true, false)
+#define IN_EACH_VARIANT(name)                                                                          \
+    IN_BOTH_MEMORY_FORMATS(name)                                                                          \
+    ONE_VARIANT(name, _plain_relu, false, true)                                                        \
+    ONE_VARIANT(name, _nchw16c_relu, true, true)
 
 #define BODY "executor/backend/cpu/norm_body.h"
 #include "executor/backend/cpu/precisions.h"
 
 /* The sums of all parts, in part order. */
-static void add_sums(const struct ghp_local *local, const struct ghp_call *call,
+static void add_sums(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                      struct ghp_share share)
 {
     for (int64_t i = 0; i < 2 * local->c; i++) {
         double sum = 0.0;
         for (int part = 0; part < share.parts; part++)
-            sum += part_sums(call, part, local->c)[i];
-        call->at.stats[i] = sum;
+            sum += part_sums(args, part, local->c)[i];
+        args->at.stats[i] = sum;
     }
 }
 
@@ -178,50 +178,50 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
             before##_bf16, run##_bf16, NULL                                                        \
         }                                                                                          \
     }
-#define NORM_PASSES(format, way)                                                                   \
-    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", GHP_LOOP_EACH(stats##format, add_sums), sum_rows}, \
-        {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", MAPS(norm_before, norm_forward##way),        \
+#define NORM_PASSES(format, variant)                                                                   \
+    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", GHP_CPU_KERNEL_EACH(stats##format, add_sums), sum_rows}, \
+        {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", MAPS(norm_before, norm_forward##variant),        \
          coefficients},                                                                            \
         {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, "loop",                                       \
-         GHP_LOOP_EACH(back_stats##way, add_sums), sum_rows},                                      \
-        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop", GHP_LOOP_EACH(norm_weight, NULL),    \
+         GHP_CPU_KERNEL_EACH(back_stats##variant, add_sums), sum_rows},                                      \
+        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop", GHP_CPU_KERNEL_EACH(norm_weight, NULL),    \
          NULL},                                                                                    \
     {                                                                                              \
-        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", MAPS(norm_data_before, norm_data##way), \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", MAPS(norm_data_before, norm_data##variant), \
             coefficients                                                                           \
     }
 
-const struct ghp_loop ghp_loops_norm[] = {
+const struct ghp_cpu_kernel ghp_cpu_kernels_norm[] = {
     NORM_PASSES(_plain, _plain),
-    {GHP_OP_LRN, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(lrn_forward, NULL), pixel_rows},
-    {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(lrn_data, NULL), pixel_rows},
+    {GHP_OP_LRN, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(lrn_forward, NULL), pixel_rows},
+    {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(lrn_data, NULL), pixel_rows},
     {.name = NULL},
 };
 
-#define OWN_PASSES(way)                                                                            \
-    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(own_forward##way, NULL), NULL},    \
+#define OWN_PASSES(variant)                                                                            \
+    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(own_forward##variant, NULL), NULL},    \
     {                                                                                              \
-        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(own_data##way, NULL),     \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(own_data##variant, NULL),     \
             NULL                                                                                   \
     }
 
-static const struct ghp_loop plain_relu[] = {NORM_PASSES(_plain, _plain_relu), {.name = NULL}},
-                             blocked[] = {NORM_PASSES(_blocked, _blocked), {.name = NULL}},
-                             blocked_relu[] = {NORM_PASSES(_blocked, _blocked_relu),
+static const struct ghp_cpu_kernel plain_relu[] = {NORM_PASSES(_plain, _plain_relu), {.name = NULL}},
+                             nchw16c[] = {NORM_PASSES(_nchw16c, _nchw16c), {.name = NULL}},
+                             nchw16c_relu[] = {NORM_PASSES(_nchw16c, _nchw16c_relu),
                                                {.name = NULL}},
                              own_plain[] = {OWN_PASSES(_plain), {.name = NULL}},
                              own_plain_relu[] = {OWN_PASSES(_plain_relu), {.name = NULL}},
-                             own_blocked[] = {OWN_PASSES(_blocked), {.name = NULL}},
-                             own_blocked_relu[] = {OWN_PASSES(_blocked_relu), {.name = NULL}};
+                             own_nchw16c[] = {OWN_PASSES(_nchw16c), {.name = NULL}},
+                             own_nchw16c_relu[] = {OWN_PASSES(_nchw16c_relu), {.name = NULL}};
 
-const struct ghp_loop *ghp_loop_norm(enum ghp_pass pass, struct ghp_formats formats)
+const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass, struct ghp_memory_format memory_formats)
 {
-    static const struct ghp_loop *const tables[2][2][2] = {
-        {{ghp_loops_norm, plain_relu}, {blocked, blocked_relu}},
-        {{own_plain, own_plain_relu}, {own_blocked, own_blocked_relu}}}; /* [stats][x][relu] */
-    const struct ghp_loop *loop = tables[formats.stats][formats.x][formats.relu];
-    if (formats.add && !formats.stats) return NULL;
-    while (loop->name != NULL && loop->pass != pass)
-        loop++;
-    return loop->name != NULL ? loop : NULL;
+    static const struct ghp_cpu_kernel *const tables[2][2][2] = {
+        {{ghp_cpu_kernels_norm, plain_relu}, {nchw16c, nchw16c_relu}},
+        {{own_plain, own_plain_relu}, {own_nchw16c, own_nchw16c_relu}}}; /* [stats][x][relu] */
+    const struct ghp_cpu_kernel *cpu_kernel = tables[memory_formats.stats][memory_formats.x][memory_formats.relu];
+    if (memory_formats.add && !memory_formats.stats) return NULL;
+    while (cpu_kernel->name != NULL && cpu_kernel->pass != pass)
+        cpu_kernel++;
+    return cpu_kernel->name != NULL ? cpu_kernel : NULL;
 }

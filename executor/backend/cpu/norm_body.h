@@ -7,13 +7,13 @@
 /* ---- batch norm ---- */
 
 /* Sums of d and of d d over rows of `width` channels, added to what is there. */
-static ALWAYS_INLINE void LOOP(stats_rows)(struct stretch at, int64_t width,
-                                           const struct ghp_call *call, double *sum, double *square)
+static ALWAYS_INLINE void KERNEL(stats_rows)(struct stretch at, int64_t width,
+                                           const struct ghp_kernel_arguments *args, double *sum, double *square)
 {
-    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first;
-    const WIDE *shift = (const WIDE *)call->at.state[0] + at.channel;
+    const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first;
+    const WIDE *shift = (const WIDE *)args->at.state[0] + at.channel;
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ghp_ahead(x + row * at.stride);
+        if (width == LANES) ghp_prefetch_line(x + row * at.stride);
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             double d = (double)GET(x[row * at.stride + i]) - (double)shift[i];
@@ -24,63 +24,63 @@ static ALWAYS_INLINE void LOOP(stats_rows)(struct stretch at, int64_t width,
 }
 
 /* Two sums a channel over this part's rows, in double, into row `part` of scratch: [2 c]. */
-static ALWAYS_INLINE void LOOP(stats)(const struct ghp_local *local, const struct ghp_call *call,
-                                      struct ghp_share share, struct norm_way way)
+static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                                      struct ghp_share share, struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, way);
-    double *sum = part_sums(call, share.part, local->c), *square = sum + local->c;
+    struct walk walk = walk_of(local, share, variant);
+    double *sum = part_sums(args, share.part, local->c), *square = sum + local->c;
     memset(sum, 0, (size_t)(2 * local->c) * sizeof *sum);
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
-        if (!way.blocked) {
-            LOOP(stats_rows)(at, local->c, call, sum, square);
+        if (!variant.nchw16c) {
+            KERNEL(stats_rows)(at, local->c, args, sum, square);
             continue;
         }
         double lanes[2][LANES] = {{0}};
-        LOOP(stats_rows)(at, LANES, call, lanes[0], lanes[1]);
+        KERNEL(stats_rows)(at, LANES, args, lanes[0], lanes[1]);
         add_lanes(lanes, sum + at.channel, square + at.channel);
     }
 }
 
 /* The running statistics move by the mix; or, where other samples of the batch have statistics of their own, this part of
  * the way is noted beside them. */
-static void LOOP(move)(const struct ghp_call *call, int which, int64_t i, double by)
+static void KERNEL(move)(const struct ghp_kernel_arguments *args, int which, int64_t i, double by)
 {
-    WIDE *running = call->at.state[which], *drift = call->at.drift[which];
-    if (drift == NULL)
+    WIDE *running = args->at.state[which], *stats_delta = args->at.stats_delta[which];
+    if (stats_delta == NULL)
         running[i] = (WIDE)((double)running[i] + by);
     else
-        drift[i] = (WIDE)((call->drift_adds ? (double)drift[i] : 0.0) + call->drift_share * by);
+        stats_delta[i] = (WIDE)((args->stats_delta_adds ? (double)stats_delta[i] : 0.0) + args->stats_delta_share * by);
 }
 
 /* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
  * Then, of each of these channels, y = (x - to[0]) to[1] + to[2]. Sums and coefficients are of these channels alone. */
-static void LOOP(coefficients)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(coefficients)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                struct ghp_range channels, const double *const sums[2],
                                WIDE *const to[3])
 {
     int64_t c = local->c;
-    const WIDE *gamma = call->at.w[0], *beta = call->at.w[1];
-    const WIDE *running_mean = call->at.state[0];
-    WIDE *running_variance = call->at.state[1], *saved = call->at.saved;
-    double count = (double)call->stat_count, mix = local->norm.momentum;
+    const WIDE *gamma = args->at.w[0], *beta = args->at.w[1];
+    const WIDE *running_mean = args->at.state[0];
+    WIDE *running_variance = args->at.state[1], *saved = args->at.saved;
+    double count = (double)args->stat_count, mix = local->norm.momentum;
     for (int64_t i = channels.first, j = 0; i < channels.end; i++, j++) {
         double mean = (double)running_mean[i], variance = (double)running_variance[i];
-        if (call->training) {
+        if (args->training) {
             double offset = sums[0][j] / count;
             variance = sums[1][j] / count - offset * offset;
             if (variance < 0.0) variance = 0.0;
             mean += offset;
             double unbiased = count > 1.0 ? variance * count / (count - 1.0) : variance;
-            LOOP(move)(call, 0, i, mix * offset);
-            if (call->at.drift[1] == NULL)
+            KERNEL(move)(args, 0, i, mix * offset);
+            if (args->at.stats_delta[1] == NULL)
                 running_variance[i] =
                     (WIDE)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
             else
-                LOOP(move)(call, 1, i, mix * (unbiased - (double)running_variance[i]));
+                KERNEL(move)(args, 1, i, mix * (unbiased - (double)running_variance[i]));
         }
         WIDE inverse = (WIDE)(1.0 / sqrt(variance + local->norm.epsilon));
-        if (call->training) {
+        if (args->training) {
             saved[i] = (WIDE)mean;
             saved[c + i] = inverse;
         }
@@ -90,146 +90,146 @@ static void LOOP(coefficients)(const struct ghp_local *local, const struct ghp_c
     }
 }
 
-static void LOOP(norm_before)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(norm_before)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     (void)share;
     int64_t c = local->c;
-    WIDE *scratch = call->at.scratch;
-    LOOP(coefficients)
-    (local, call, (struct ghp_range){0, c},
-     (const double *const[2]){call->at.stats, call->at.stats + (call->training ? c : 0)},
+    WIDE *scratch = args->at.scratch;
+    KERNEL(coefficients)
+    (local, args, (struct ghp_range){0, c},
+     (const double *const[2]){args->at.stats, args->at.stats + (args->training ? c : 0)},
      (WIDE *const[3]){scratch, scratch + c, scratch + 2 * c});
 }
 
-static ALWAYS_INLINE WIDE LOOP(normed)(SCALAR x, WIDE mean, WIDE scale, WIDE beta)
+static ALWAYS_INLINE WIDE KERNEL(normed)(SCALAR x, WIDE mean, WIDE scale, WIDE beta)
 {
     return (GET(x) - mean) * scale + beta;
 }
 
 /* Where it adds, x[1], before the ReLU. */
-static ALWAYS_INLINE void LOOP(forward_rows)(struct stretch at, int64_t width,
-                                             const struct ghp_call *call, const WIDE *const by[3],
-                                             struct rows_way how)
+static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
+                                             const struct ghp_kernel_arguments *args, const WIDE *const by[3],
+                                             struct rows_variant how)
 {
     const WIDE *mean = by[0], *scale = by[1], *beta = by[2];
-    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first,
-                 *other = how.adds ? (const SCALAR *)call->at.x[1] + at.first : x;
-    SCALAR *y = (SCALAR *)call->at.y + at.first, line[LANES];
+    const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
+                 *other = how.adds ? (const SCALAR *)args->at.x[1] + at.first : x;
+    SCALAR *y = (SCALAR *)args->at.y + at.first, line[LANES];
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ghp_ahead(x + row * at.stride);
-        if (width == LANES && how.adds) ghp_ahead(other + row * at.stride);
-        SCALAR *to = how.past_cache ? line : y + row * at.stride;
+        if (width == LANES) ghp_prefetch_line(x + row * at.stride);
+        if (width == LANES && how.adds) ghp_prefetch_line(other + row * at.stride);
+        SCALAR *to = how.streaming_store ? line : y + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
-            WIDE v = LOOP(normed)(x[row * at.stride + i], mean[i], scale[i], beta[i]);
+            WIDE v = KERNEL(normed)(x[row * at.stride + i], mean[i], scale[i], beta[i]);
             if (how.adds) v = GET(PUT(v)) + GET(other[row * at.stride + i]);
             to[i] = PUT(how.relu && !(v > 0) ? 0 : v);
         }
-        if (how.past_cache) ghp_past_cache(y + row * at.stride, line, sizeof line);
+        if (how.streaming_store) ghp_streaming_store(y + row * at.stride, line, sizeof line);
     }
 }
 
-static ALWAYS_INLINE void LOOP(forward_stretch)(struct stretch at, int64_t width,
-                                                const struct ghp_call *call,
-                                                const WIDE *const by[3], struct rows_way how)
+static ALWAYS_INLINE void KERNEL(forward_stretch)(struct stretch at, int64_t width,
+                                                const struct ghp_kernel_arguments *args,
+                                                const WIDE *const by[3], struct rows_variant how)
 {
-    how.adds = call->at.x[1] != NULL;
-    if (how.past_cache && how.adds)
-        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, true, true});
-    else if (how.past_cache)
-        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, true, false});
+    how.adds = args->at.x[1] != NULL;
+    if (how.streaming_store && how.adds)
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, true, true});
+    else if (how.streaming_store)
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, true, false});
     else if (how.adds)
-        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, false, true});
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, false, true});
     else
-        LOOP(forward_rows)(at, width, call, by, (struct rows_way){how.relu, false, false});
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, false, false});
 }
 
-static ALWAYS_INLINE void LOOP(norm_forward)(const struct ghp_local *local,
-                                             const struct ghp_call *call, struct ghp_share share,
-                                             struct norm_way way)
+static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
+                                             const struct ghp_kernel_arguments *args, struct ghp_share share,
+                                             struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, way);
+    struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
-    struct rows_way how = rows_way_of(local, way, call->at.y, sizeof(SCALAR));
+    struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
-        const WIDE *scratch = (const WIDE *)call->at.scratch + at.channel;
+        const WIDE *scratch = (const WIDE *)args->at.scratch + at.channel;
         const WIDE *const by[3] = {scratch, scratch + c, scratch + 2 * c};
-        LOOP(forward_stretch)(at, way.blocked ? LANES : c, call, by, how);
+        KERNEL(forward_stretch)(at, variant.nchw16c ? LANES : c, args, by, how);
     }
-    if (how.past_cache) ghp_past_cache_end();
+    if (how.streaming_store) ghp_streaming_store_end();
 }
 
-/* What a ReLU behind the batch norm lets through of dy, where it goes along: what the forward pass made of x is made again,
+/* What a ReLU behind the batch norm lets through of dy, where it is fused: what the forward pass made of x is made again,
  * for no place in memory holds it any more. */
-static ALWAYS_INLINE WIDE LOOP(let_through)(SCALAR dy, WIDE y, bool relu)
+static ALWAYS_INLINE WIDE KERNEL(let_through)(SCALAR dy, WIDE y, bool relu)
 {
     return relu && !(GET(PUT(y)) > 0) ? 0 : GET(dy);
 }
 
 /* Sums of dy and of dy xhat, as `stats_rows`. */
-static ALWAYS_INLINE void LOOP(back_stats_rows)(struct stretch at, int64_t width,
-                                                const struct ghp_call *call, int64_t c, bool relu,
+static ALWAYS_INLINE void KERNEL(back_stats_rows)(struct stretch at, int64_t width,
+                                                const struct ghp_kernel_arguments *args, int64_t c, bool relu,
                                                 double *sum, double *product)
 {
-    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first,
-                 *dy = (const SCALAR *)call->at.dy + at.first;
-    const WIDE *mean = (const WIDE *)call->at.saved + at.channel, *inverse = mean + c;
-    const WIDE *gamma = relu ? (const WIDE *)call->at.w[0] + at.channel : mean,
-               *beta = relu ? (const WIDE *)call->at.w[1] + at.channel : mean;
+    const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
+                 *dy = (const SCALAR *)args->at.dy + at.first;
+    const WIDE *mean = (const WIDE *)args->at.saved + at.channel, *inverse = mean + c;
+    const WIDE *gamma = relu ? (const WIDE *)args->at.w[0] + at.channel : mean,
+               *beta = relu ? (const WIDE *)args->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ghp_ahead(x + row * at.stride);
-        if (width == LANES) ghp_ahead(dy + row * at.stride);
+        if (width == LANES) ghp_prefetch_line(x + row * at.stride);
+        if (width == LANES) ghp_prefetch_line(dy + row * at.stride);
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             SCALAR here = x[row * at.stride + i];
-            WIDE y = LOOP(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
-            double d = (double)LOOP(let_through)(dy[row * at.stride + i], y, relu);
+            WIDE y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
+            double d = (double)KERNEL(let_through)(dy[row * at.stride + i], y, relu);
             sum[i] += d;
             product[i] += d * (double)((GET(here) - mean[i]) * inverse[i]);
         }
     }
 }
 
-static ALWAYS_INLINE void LOOP(back_stats)(const struct ghp_local *local,
-                                           const struct ghp_call *call, struct ghp_share share,
-                                           struct norm_way way)
+static ALWAYS_INLINE void KERNEL(back_stats)(const struct ghp_local *local,
+                                           const struct ghp_kernel_arguments *args, struct ghp_share share,
+                                           struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, way);
+    struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
-    double *sum = part_sums(call, share.part, c), *product = sum + c;
+    double *sum = part_sums(args, share.part, c), *product = sum + c;
     memset(sum, 0, (size_t)(2 * c) * sizeof *sum);
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
-        if (!way.blocked) {
-            LOOP(back_stats_rows)(at, c, call, c, way.relu, sum, product);
+        if (!variant.nchw16c) {
+            KERNEL(back_stats_rows)(at, c, args, c, variant.relu, sum, product);
             continue;
         }
         double lanes[2][LANES] = {{0}};
-        LOOP(back_stats_rows)(at, LANES, call, c, way.relu, lanes[0], lanes[1]);
+        KERNEL(back_stats_rows)(at, LANES, args, c, variant.relu, lanes[0], lanes[1]);
         add_lanes(lanes, sum + at.channel, product + at.channel);
     }
 }
 
-static void LOOP(norm_weight)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(norm_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     struct ghp_range channels = ghp_share_of(share, local->c, 16);
-    WIDE *dgamma = call->at.dw[0], *dbeta = call->at.dw[1];
+    WIDE *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
     for (int64_t i = channels.first; i < channels.end; i++) {
-        dgamma[i] = (WIDE)call->at.stats[local->c + i];
-        dbeta[i] = (WIDE)call->at.stats[i];
+        dgamma[i] = (WIDE)args->at.stats[local->c + i];
+        dbeta[i] = (WIDE)args->at.stats[i];
     }
 }
 
 /* dx = gamma inverse (dy - mean(dy) - xhat mean(dy xhat)) = a dy - b - (x - mean) e: a, b, e of these channels. */
-static void LOOP(data_coefficients)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(data_coefficients)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                     struct ghp_range channels, const double *const sums[2],
                                     WIDE *const to[3])
 {
-    const WIDE *gamma = call->at.w[0], *inverse = (const WIDE *)call->at.saved + local->c;
-    double count = (double)call->stat_count;
+    const WIDE *gamma = args->at.w[0], *inverse = (const WIDE *)args->at.saved + local->c;
+    double count = (double)args->stat_count;
     for (int64_t i = channels.first, j = 0; i < channels.end; i++, j++) {
         double a = (double)gamma[i] * (double)inverse[i];
         to[0][j] = (WIDE)a;
@@ -238,135 +238,135 @@ static void LOOP(data_coefficients)(const struct ghp_local *local, const struct 
     }
 }
 
-static void LOOP(norm_data_before)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(norm_data_before)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                                    struct ghp_share share)
 {
     (void)share;
     int64_t c = local->c;
-    WIDE *scratch = call->at.scratch;
-    LOOP(data_coefficients)
-    (local, call, (struct ghp_range){0, c},
-     (const double *const[2]){call->at.stats, call->at.stats + c},
+    WIDE *scratch = args->at.scratch;
+    KERNEL(data_coefficients)
+    (local, args, (struct ghp_range){0, c},
+     (const double *const[2]){args->at.stats, args->at.stats + c},
      (WIDE *const[3]){scratch, scratch + c, scratch + 2 * c});
 }
 
-static ALWAYS_INLINE void LOOP(data_rows)(struct stretch at, int64_t width,
-                                          const struct ghp_call *call, int64_t c,
-                                          const WIDE *const by[3], struct rows_way how)
+static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
+                                          const struct ghp_kernel_arguments *args, int64_t c,
+                                          const WIDE *const by[3], struct rows_variant how)
 {
-    const SCALAR *x = (const SCALAR *)call->at.x[0] + at.first,
-                 *dy = (const SCALAR *)call->at.dy + at.first;
-    SCALAR *dx = (SCALAR *)call->at.dx[0] + at.first, line[LANES];
-    const WIDE *mean = (const WIDE *)call->at.saved + at.channel, *inverse = mean + c;
+    const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
+                 *dy = (const SCALAR *)args->at.dy + at.first;
+    SCALAR *dx = (SCALAR *)args->at.dx[0] + at.first, line[LANES];
+    const WIDE *mean = (const WIDE *)args->at.saved + at.channel, *inverse = mean + c;
     const WIDE *a = by[0], *b = by[1], *e = by[2];
-    const WIDE *gamma = (const WIDE *)call->at.w[0] + at.channel,
-               *beta = how.relu ? (const WIDE *)call->at.w[1] + at.channel : mean;
+    const WIDE *gamma = (const WIDE *)args->at.w[0] + at.channel,
+               *beta = how.relu ? (const WIDE *)args->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
-        if (width == LANES) ghp_ahead(x + row * at.stride);
-        if (width == LANES) ghp_ahead(dy + row * at.stride);
-        SCALAR *to = how.past_cache ? line : dx + row * at.stride;
+        if (width == LANES) ghp_prefetch_line(x + row * at.stride);
+        if (width == LANES) ghp_prefetch_line(dy + row * at.stride);
+        SCALAR *to = how.streaming_store ? line : dx + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             SCALAR here = x[row * at.stride + i];
-            WIDE y = LOOP(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
-            WIDE d = LOOP(let_through)(dy[row * at.stride + i], y, how.relu);
+            WIDE y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
+            WIDE d = KERNEL(let_through)(dy[row * at.stride + i], y, how.relu);
             to[i] = PUT(a[i] * d - b[i] - (GET(here) - mean[i]) * e[i]);
         }
-        if (how.past_cache) ghp_past_cache(dx + row * at.stride, line, sizeof line);
+        if (how.streaming_store) ghp_streaming_store(dx + row * at.stride, line, sizeof line);
     }
 }
 
-static ALWAYS_INLINE void LOOP(data_stretch)(struct stretch at, int64_t width,
-                                             const struct ghp_call *call, int64_t c,
-                                             const WIDE *const by[3], struct rows_way how)
+static ALWAYS_INLINE void KERNEL(data_stretch)(struct stretch at, int64_t width,
+                                             const struct ghp_kernel_arguments *args, int64_t c,
+                                             const WIDE *const by[3], struct rows_variant how)
 {
-    if (how.past_cache)
-        LOOP(data_rows)(at, width, call, c, by, (struct rows_way){how.relu, true, false});
+    if (how.streaming_store)
+        KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){how.relu, true, false});
     else
-        LOOP(data_rows)(at, width, call, c, by, (struct rows_way){how.relu, false, false});
+        KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){how.relu, false, false});
 }
 
-static ALWAYS_INLINE void LOOP(norm_data)(const struct ghp_local *local,
-                                          const struct ghp_call *call, struct ghp_share share,
-                                          struct norm_way way)
+static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
+                                          const struct ghp_kernel_arguments *args, struct ghp_share share,
+                                          struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, way);
+    struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
-    struct rows_way how = rows_way_of(local, way, call->at.dx[0], sizeof(SCALAR));
+    struct rows_variant how = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
-        const WIDE *scratch = (const WIDE *)call->at.scratch + at.channel;
+        const WIDE *scratch = (const WIDE *)args->at.scratch + at.channel;
         const WIDE *const by[3] = {scratch, scratch + c, scratch + 2 * c};
-        LOOP(data_stretch)(at, way.blocked ? LANES : c, call, c, by, how);
+        KERNEL(data_stretch)(at, variant.nchw16c ? LANES : c, args, c, by, how);
     }
-    if (how.past_cache) ghp_past_cache_end();
+    if (how.streaming_store) ghp_streaming_store_end();
 }
 
 /* ---- batch norm with statistics of its own ---- */
 
 /* A few channels after the other, all their samples' sums and then y, or dx, while the tensors are in cache: backwards, for
  * what was read last is there for sure. */
-static ALWAYS_INLINE void LOOP(own_forward)(const struct ghp_local *local,
-                                            const struct ghp_call *call, struct ghp_share share,
-                                            struct norm_way way)
+static ALWAYS_INLINE void KERNEL(own_forward)(const struct ghp_local *local,
+                                            const struct ghp_kernel_arguments *args, struct ghp_share share,
+                                            struct norm_variant variant)
 {
-    struct ghp_range columns = ghp_share_of(share, columns_in(local, way), 1);
-    struct rows_way how = rows_way_of(local, way, call->at.y, sizeof(SCALAR));
+    struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
+    struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t k = columns.first; k < columns.end; k++) {
-        const struct column column = column_of(local, way, k);
-        int64_t width = way.blocked ? LANES : column.channels.end - column.channels.first;
+        const struct column column = column_of(local, variant, k);
+        int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
         double sums[2][COLUMN_CHANNELS] = {{0}};
         WIDE by[3][COLUMN_CHANNELS];
         for (int64_t s = 0; s < column.n; s++)
-            LOOP(stats_rows)(column_stretch(&column, s), width, call, sums[0], sums[1]);
-        LOOP(coefficients)
-        (local, call, column.channels, (const double *const[2]){sums[0], sums[1]},
+            KERNEL(stats_rows)(column_stretch(&column, s), width, args, sums[0], sums[1]);
+        KERNEL(coefficients)
+        (local, args, column.channels, (const double *const[2]){sums[0], sums[1]},
          (WIDE *const[3]){by[0], by[1], by[2]});
         for (int64_t s = column.n - 1; s >= 0; s--)
-            LOOP(forward_stretch)
-        (column_stretch(&column, s), width, call, (const WIDE *const[3]){by[0], by[1], by[2]}, how);
+            KERNEL(forward_stretch)
+        (column_stretch(&column, s), width, args, (const WIDE *const[3]){by[0], by[1], by[2]}, how);
     }
-    if (how.past_cache) ghp_past_cache_end();
+    if (how.streaming_store) ghp_streaming_store_end();
 }
 
-static ALWAYS_INLINE void LOOP(own_data)(const struct ghp_local *local, const struct ghp_call *call,
-                                         struct ghp_share share, struct norm_way way)
+static ALWAYS_INLINE void KERNEL(own_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                                         struct ghp_share share, struct norm_variant variant)
 {
-    struct ghp_range columns = ghp_share_of(share, columns_in(local, way), 1);
+    struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
     int64_t c = local->c;
-    struct rows_way how = rows_way_of(local, way, call->at.dx[0], sizeof(SCALAR));
+    struct rows_variant how = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t k = columns.first; k < columns.end; k++) {
-        const struct column column = column_of(local, way, k);
-        int64_t width = way.blocked ? LANES : column.channels.end - column.channels.first;
+        const struct column column = column_of(local, variant, k);
+        int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
         double sums[2][COLUMN_CHANNELS] = {{0}};
         WIDE by[3][COLUMN_CHANNELS];
         for (int64_t s = 0; s < column.n; s++)
-            LOOP(back_stats_rows)
-        (column_stretch(&column, s), width, call, c, way.relu, sums[0], sums[1]);
-        memcpy(call->at.stats + column.channels.first, sums[0], (size_t)width * sizeof(double));
-        memcpy(call->at.stats + c + column.channels.first, sums[1], (size_t)width * sizeof(double));
-        LOOP(data_coefficients)
-        (local, call, column.channels, (const double *const[2]){sums[0], sums[1]},
+            KERNEL(back_stats_rows)
+        (column_stretch(&column, s), width, args, c, variant.relu, sums[0], sums[1]);
+        memcpy(args->at.stats + column.channels.first, sums[0], (size_t)width * sizeof(double));
+        memcpy(args->at.stats + c + column.channels.first, sums[1], (size_t)width * sizeof(double));
+        KERNEL(data_coefficients)
+        (local, args, column.channels, (const double *const[2]){sums[0], sums[1]},
          (WIDE *const[3]){by[0], by[1], by[2]});
         for (int64_t s = column.n - 1; s >= 0; s--)
-            LOOP(data_stretch)
-        (column_stretch(&column, s), width, call, c, (const WIDE *const[3]){by[0], by[1], by[2]},
+            KERNEL(data_stretch)
+        (column_stretch(&column, s), width, args, c, (const WIDE *const[3]){by[0], by[1], by[2]},
          how);
     }
-    if (how.past_cache) ghp_past_cache_end();
+    if (how.streaming_store) ghp_streaming_store_end();
 }
 
-IN_BOTH_FORMATS(stats)
-IN_EACH_WAY(norm_forward)
-IN_EACH_WAY(back_stats)
-IN_EACH_WAY(norm_data)
-IN_EACH_WAY(own_forward)
-IN_EACH_WAY(own_data)
+IN_BOTH_MEMORY_FORMATS(stats)
+IN_EACH_VARIANT(norm_forward)
+IN_EACH_VARIANT(back_stats)
+IN_EACH_VARIANT(norm_data)
+IN_EACH_VARIANT(own_forward)
+IN_EACH_VARIANT(own_data)
 
 /* ---- local response norm ---- */
 
 /* to[i] = sum of from[j], |i - j| <= reach, 0 <= j < c. */
-static void LOOP(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE *to)
+static void KERNEL(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE *to)
 {
     memcpy(to, from, (size_t)c * sizeof *to);
     for (int64_t offset = 1; offset <= reach && offset < c; offset++) {
@@ -380,7 +380,7 @@ static void LOOP(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE *t
 }
 
 /* to[i] = scale[i] ^ -beta; the usual beta = 3/4 without pow. */
-static void LOOP(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
+static void KERNEL(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
 {
     if (beta == 0.75) {
 #pragma omp simd
@@ -394,54 +394,54 @@ static void LOOP(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
         to[i] = (WIDE)pow((double)scale[i], -beta);
 }
 
-static void LOOP(lrn_forward)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(lrn_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                               struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    WIDE *square = part_scalars(call, share.part, 3 * c, sizeof(WIDE));
+    WIDE *square = part_scalars(args, share.part, 3 * c, sizeof(WIDE));
     WIDE *sum = square + c, *power = square + 2 * c;
     WIDE alpha = (WIDE)(norm->alpha / (double)norm->size), k = (WIDE)norm->k;
     for (int64_t row = rows.first; row < rows.end; row++) {
-        const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
-        SCALAR *y = (SCALAR *)call->at.y + row * c;
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
+        SCALAR *y = (SCALAR *)args->at.y + row * c;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             square[i] = GET(x[i]) * GET(x[i]);
-        LOOP(window_sum)(c, norm->size / 2, square, sum);
+        KERNEL(window_sum)(c, norm->size / 2, square, sum);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             sum[i] = k + alpha * sum[i];
-        LOOP(power)(c, norm->beta, sum, power);
+        KERNEL(power)(c, norm->beta, sum, power);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             y[i] = PUT(GET(x[i]) * power[i]);
-        if (call->at.saved != NULL)
-            memcpy((WIDE *)call->at.saved + row * c, sum, (size_t)c * sizeof *sum);
+        if (args->at.saved != NULL)
+            memcpy((WIDE *)args->at.saved + row * c, sum, (size_t)c * sizeof *sum);
     }
 }
 
 /* dx[i] = dy[i] s[i]^-beta - 2 alpha beta / size x[i] sum over the window of dy[j] x[j] s[j]^(-beta - 1). */
-static void LOOP(lrn_data)(const struct ghp_local *local, const struct ghp_call *call,
+static void KERNEL(lrn_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    WIDE *term = part_scalars(call, share.part, 3 * c, sizeof(WIDE));
+    WIDE *term = part_scalars(args, share.part, 3 * c, sizeof(WIDE));
     WIDE *sum = term + c, *power = term + 2 * c;
     WIDE factor = (WIDE)(2.0 * norm->alpha * norm->beta / (double)norm->size);
     for (int64_t row = rows.first; row < rows.end; row++) {
-        const SCALAR *x = (const SCALAR *)call->at.x[0] + row * c;
-        const SCALAR *dy = (const SCALAR *)call->at.dy + row * c;
-        const WIDE *scale = (const WIDE *)call->at.saved + row * c;
-        SCALAR *dx = (SCALAR *)call->at.dx[0] + row * c;
-        LOOP(power)(c, norm->beta, scale, power);
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
+        const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
+        const WIDE *scale = (const WIDE *)args->at.saved + row * c;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + row * c;
+        KERNEL(power)(c, norm->beta, scale, power);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             term[i] = GET(dy[i]) * GET(x[i]) * power[i] / scale[i];
-        LOOP(window_sum)(c, norm->size / 2, term, sum);
+        KERNEL(window_sum)(c, norm->size / 2, term, sum);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             dx[i] = PUT(GET(dy[i]) * power[i] - factor * GET(x[i]) * sum[i]);

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    NO_PLACE = -1,
-    NO_PLACE_BYTE = 255,
+    NO_ARGMAX = -1,
+    NO_ARGMAX_BYTE = 255,
     LANES = 16 /* neighbouring channels that are computed at once */
 };
 
@@ -27,7 +27,7 @@ struct box {
 };
 
 /* The first place at or behind `bound`, counted from `corner` in steps. */
-static int64_t place_from(int64_t bound, int64_t corner, int64_t step)
+static int64_t argmax_from(int64_t bound, int64_t corner, int64_t step)
 {
     return bound <= corner ? 0 : (bound - corner + step - 1) / step;
 }
@@ -39,9 +39,9 @@ static struct box box_of(const struct ghp_local *local, int64_t p, int64_t q)
                       .w = q * window->stride_w - window->pad_left,
                       .dh = window->dilation_h,
                       .dw = window->dilation_w};
-    int64_t r1 = place_from(local->h, box.h, box.dh), s1 = place_from(local->w, box.w, box.dw);
-    box.r0 = place_from(0, box.h, box.dh);
-    box.s0 = place_from(0, box.w, box.dw);
+    int64_t r1 = argmax_from(local->h, box.h, box.dh), s1 = argmax_from(local->w, box.w, box.dw);
+    box.r0 = argmax_from(0, box.h, box.dh);
+    box.s0 = argmax_from(0, box.w, box.dw);
     box.r1 = r1 < window->r ? r1 : window->r;
     box.s1 = s1 < window->s ? s1 : window->s;
     return box;
@@ -69,19 +69,19 @@ static double mean_scale(const struct ghp_local *local, struct box box)
 
 static bool saves_bytes(const struct ghp_local *local)
 {
-    return local->window.r * local->window.s <= NO_PLACE_BYTE;
+    return local->window.r * local->window.s <= NO_ARGMAX_BYTE;
 }
 
-static void save_place(const struct ghp_local *local, int32_t place, int64_t at, void *saved)
+static void save_argmax(const struct ghp_local *local, int32_t argmax, int64_t at, void *saved)
 {
     if (saves_bytes(local))
-        ((uint8_t *)saved)[at] = (uint8_t)(place & NO_PLACE_BYTE);
+        ((uint8_t *)saved)[at] = (uint8_t)(argmax & NO_ARGMAX_BYTE);
     else
-        ((int32_t *)saved)[at] = place;
+        ((int32_t *)saved)[at] = argmax;
 }
 
 /* As saved: no place of the window, either way, where it held nothing but padding. */
-static int32_t load_place(const struct ghp_local *local, const void *saved, int64_t at)
+static int32_t load_argmax(const struct ghp_local *local, const void *saved, int64_t at)
 {
     return saves_bytes(local) ? ((const uint8_t *)saved)[at] : ((const int32_t *)saved)[at];
 }
@@ -109,7 +109,7 @@ static bool is_tiled(const struct ghp_local *local)
 struct tap {
     int64_t row, column;
     int64_t at; /* its element of channel 0 */
-    int32_t place;
+    int32_t argmax;
 };
 
 /* All that outputs take, in the order of their places. */
@@ -148,9 +148,9 @@ static int64_t input_taps(const struct ghp_local *local, int64_t down, int64_t r
     return count;
 }
 
-static bool inside(int64_t at, int64_t extent)
+static bool inside(int64_t at, int64_t problem)
 {
-    return (uint64_t)at < (uint64_t)extent;
+    return (uint64_t)at < (uint64_t)problem;
 }
 
 /* Taps from first to end - 1. */
@@ -180,14 +180,14 @@ static int64_t part_bytes(const struct ghp_local *local)
     return taps_bytes(local) + ghp_align((rests + 1) * (int64_t)sizeof(int64_t));
 }
 
-static struct tap *part_taps(const struct ghp_local *local, const struct ghp_call *call, int part)
+static struct tap *part_taps(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
 {
-    return (struct tap *)(void *)((char *)call->at.scratch + part * part_bytes(local));
+    return (struct tap *)(void *)((char *)args->at.scratch + part * part_bytes(local));
 }
 
-static int64_t *part_rests(const struct ghp_local *local, const struct ghp_call *call, int part)
+static int64_t *part_rests(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
 {
-    return (int64_t *)(void *)((char *)part_taps(local, call, part) + taps_bytes(local));
+    return (int64_t *)(void *)((char *)part_taps(local, args, part) + taps_bytes(local));
 }
 
 #define BODY "executor/backend/cpu/pool_body.h"
@@ -211,17 +211,17 @@ static int64_t image_sums(const struct ghp_local *local, int parts, int element_
     return element_bytes == 2 ? parts * ghp_align(image * (int64_t)sizeof(float)) : 0;
 }
 
-const struct ghp_loop ghp_loop_max_relu = {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop",
-                                           GHP_LOOP_EACH(max_forward_relu, NULL), tap_rows};
+const struct ghp_cpu_kernel ghp_cpu_kernel_max_relu = {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop",
+                                           GHP_CPU_KERNEL_EACH(max_forward_relu, NULL), tap_rows};
 
-const struct ghp_loop ghp_loops_pool[] = {
-    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(max_forward, NULL), tap_rows},
-    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(max_data, NULL), tap_rows},
-    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(avg_forward, NULL), pixel_sums},
-    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(avg_data, NULL), image_sums},
-    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_LOOP_EACH(global_forward, NULL),
+const struct ghp_cpu_kernel ghp_cpu_kernels_pool[] = {
+    {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(max_forward, NULL), tap_rows},
+    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(max_data, NULL), tap_rows},
+    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(avg_forward, NULL), pixel_sums},
+    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(avg_data, NULL), image_sums},
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(global_forward, NULL),
      pixel_sums},
-    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_LOOP_EACH(global_data, NULL),
+    {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(global_data, NULL),
      NULL},
     {.name = NULL},
 };

@@ -6,7 +6,7 @@
  *     GET, PUT    a SCALAR's value; a value as a SCALAR, rounded to the nearest
  *     ROUNDS      whether PUT rounds, so that sums must not be kept in a tensor
  *     SQRT        the root of a WIDE
- *     LOOP(name)  the name of this precision's function
+ *     KERNEL(name)  the name of this precision's function
  *
  * Of float and double, GET and PUT do nothing. */
 #define SCALAR float
@@ -16,18 +16,18 @@
 #define PUT(value) (value)
 #define ROUNDS 0
 #define SQRT sqrtf
-#define LOOP(name) name##_float
+#define KERNEL(name) name##_float
 #include BODY
 #undef SCALAR
 #undef WIDE
 #undef TRUTH
-#undef LOOP
+#undef KERNEL
 #undef SQRT
 #define SCALAR double
 #define WIDE double
 #define TRUTH int64_t
 #define SQRT sqrt
-#define LOOP(name) name##_double
+#define KERNEL(name) name##_double
 #include BODY
 #undef SCALAR
 #undef WIDE
@@ -36,7 +36,7 @@
 #undef PUT
 #undef ROUNDS
 #undef SQRT
-#undef LOOP
+#undef KERNEL
 #define SCALAR uint16_t
 #define WIDE float
 #define TRUTH int32_t
@@ -44,7 +44,7 @@
 #define PUT(value) ghp_bf16_of(value)
 #define ROUNDS 1
 #define SQRT sqrtf
-#define LOOP(name) name##_bf16
+#define KERNEL(name) name##_bf16
 #include BODY
 #undef SCALAR
 #undef WIDE
@@ -53,5 +53,5 @@
 #undef PUT
 #undef ROUNDS
 #undef SQRT
-#undef LOOP
+#undef KERNEL
 #undef BODY

@@ -71,7 +71,7 @@ static ALWAYS_INLINE void dots(struct rows w, struct rows x, struct rows y, int6
     for (; c + LANES <= n; c += LANES) {
         lanes a[FORWARD_ROWS], b;
         UNROLLED (r, tile.rows) {
-            ghp_ahead(w.at + r * w.stride + c);
+            ghp_prefetch_line(w.at + r * w.stride + c);
             memcpy(&a[r], w.at + r * w.stride + c, sizeof a[r]);
         }
         UNROLLED (s, tile.samples) {
@@ -103,13 +103,13 @@ static void dots_tile(struct rows w, struct rows x, struct rows y, int64_t n, bo
             dots(w, rows_at(x, s, 0), rows_at(y, s, 0), n, adds, (struct tile){1, 1});
 }
 
-static void thin_forward(const struct ghp_local *local, const struct ghp_call *call,
+static void small_batch_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                          struct ghp_share share)
 {
     int64_t columns = local->c * local->h * local->w, samples = local->n;
     struct ghp_range range = ghp_share_of(share, local->k, FORWARD_ROWS);
-    struct rows w = {call->at.w[0], columns}, x = {(float *)(uintptr_t)call->at.x[0], columns},
-                y = {call->at.y, local->k};
+    struct rows w = {args->at.w[0], columns}, x = {(float *)(uintptr_t)args->at.x[0], columns},
+                y = {args->at.y, local->k};
     struct tile tile;
     for (int64_t k = range.first; k < range.end; k += tile.rows) {
         tile.rows = tile_of(range.end - k, FORWARD_ROWS);
@@ -160,13 +160,13 @@ static void spread_tile(struct rows w, struct rows dy, struct rows dx, int64_t n
             spread(w, rows_at(dy, s, 0), rows_at(dx, s, 0), n, (struct tile){1, 1});
 }
 
-static void thin_data(const struct ghp_local *local, const struct ghp_call *call,
+static void small_batch_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                       struct ghp_share share)
 {
     int64_t columns = local->c * local->h * local->w, samples = local->n, rows = local->k;
     struct ghp_range range = ghp_share_of(share, columns, LANES);
-    struct rows w = {call->at.w[0], columns}, dy = {call->at.dy, rows},
-                dx = {call->at.dx[0], columns};
+    struct rows w = {args->at.w[0], columns}, dy = {args->at.dy, rows},
+                dx = {args->at.dx[0], columns};
     struct tile tile;
     for (int64_t c = range.first; c < range.end; c += CHUNK) {
         int64_t n = chunk_of(c, range.end);
@@ -187,7 +187,7 @@ static void thin_data(const struct ghp_local *local, const struct ghp_call *call
 enum { WIDE = 2 }; /* lanes at once */
 
 static ALWAYS_INLINE void outer(struct rows dy, struct rows x, struct rows dw, int64_t samples,
-                                bool past_cache)
+                                bool streaming_store)
 {
     lanes sum[TILE][WIDE], b[WIDE];
     UNROLLED (r, TILE)
@@ -203,8 +203,8 @@ static ALWAYS_INLINE void outer(struct rows dy, struct rows x, struct rows dw, i
     UNROLLED (r, TILE)
         UNROLLED (v, WIDE) {
             float *to = dw.at + r * dw.stride + v * LANES;
-            if (past_cache)
-                ghp_past_cache(to, &sum[r][v], sizeof sum[r][v]);
+            if (streaming_store)
+                ghp_streaming_store(to, &sum[r][v], sizeof sum[r][v]);
             else
                 memcpy(to, &sum[r][v], sizeof sum[r][v]);
         }
@@ -221,21 +221,21 @@ static void outer_rest(struct rows dy, struct rows x, struct rows dw, int64_t sa
     }
 }
 
-static void thin_weight(const struct ghp_local *local, const struct ghp_call *call,
+static void small_batch_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                         struct ghp_share share)
 {
     int64_t columns = local->c * local->h * local->w, samples = local->n;
     struct ghp_range range = ghp_share_of(share, local->k, TILE);
-    struct rows dy = {call->at.dy, local->k}, x = {(float *)(uintptr_t)call->at.x[0], columns},
-                dw = {call->at.dw[0], columns};
-    bool past_cache = columns % LANES == 0 &&
-                      ghp_past_cache_pays(dw.at, local->k * columns * (int64_t)sizeof(float));
+    struct rows dy = {args->at.dy, local->k}, x = {(float *)(uintptr_t)args->at.x[0], columns},
+                dw = {args->at.dw[0], columns};
+    bool streaming_store = columns % LANES == 0 &&
+                      ghp_streaming_store_pays(dw.at, local->k * columns * (int64_t)sizeof(float));
     for (int64_t k = range.first; k < range.end;) {
         bool whole = k + TILE <= range.end;
         int64_t c = 0;
         for (; whole && c + WIDE * LANES <= columns; c += WIDE * LANES) {
             struct rows yk = rows_at(dy, 0, k), xc = rows_at(x, 0, c), wk = rows_at(dw, k, c);
-            if (past_cache)
+            if (streaming_store)
                 outer(yk, xc, wk, samples, true);
             else
                 outer(yk, xc, wk, samples, false);
@@ -245,31 +245,31 @@ static void thin_weight(const struct ghp_local *local, const struct ghp_call *ca
                        columns - c);
         k += whole ? TILE : 1;
     }
-    if (past_cache) ghp_past_cache_end();
+    if (streaming_store) ghp_streaming_store_end();
 }
 
 /* ---- the table ---- */
 
 enum { MOST_SAMPLES = 32 }; /* from there on reading weights is not what takes the time */
 
-bool ghp_loop_is_thin(const struct ghp_backend *backend, const struct ghp_local *local)
+bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend, const struct ghp_local *local)
 {
     return !backend->config.exact && backend->config.element_bytes == sizeof(float) &&
            local->op == GHP_OP_LINEAR && local->n <= MOST_SAMPLES;
 }
 
-const struct ghp_loop *ghp_loop_thin(enum ghp_pass pass)
+const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass)
 {
-    static const struct ghp_loop loops[] = {
-        {GHP_OP_LINEAR, GHP_PASS_FORWARD, GHP_LOOP_THIN, {{NULL, thin_forward, NULL}}, NULL},
-        {GHP_OP_LINEAR, GHP_PASS_BACKWARD_DATA, GHP_LOOP_THIN, {{NULL, thin_data, NULL}}, NULL},
+    static const struct ghp_cpu_kernel cpu_kernels[] = {
+        {GHP_OP_LINEAR, GHP_PASS_FORWARD, GHP_CPU_KERNEL_SMALL_BATCH, {{NULL, small_batch_forward, NULL}}, NULL},
+        {GHP_OP_LINEAR, GHP_PASS_BACKWARD_DATA, GHP_CPU_KERNEL_SMALL_BATCH, {{NULL, small_batch_data, NULL}}, NULL},
         {GHP_OP_LINEAR,
          GHP_PASS_BACKWARD_WEIGHT,
-         GHP_LOOP_THIN,
-         {{NULL, thin_weight, NULL}},
+         GHP_CPU_KERNEL_SMALL_BATCH,
+         {{NULL, small_batch_weight, NULL}},
          NULL}};
-    const struct ghp_loop *loop = loops;
-    while (loop->pass != pass)
-        loop++;
-    return loop;
+    const struct ghp_cpu_kernel *cpu_kernel = cpu_kernels;
+    while (cpu_kernel->pass != pass)
+        cpu_kernel++;
+    return cpu_kernel;
 }

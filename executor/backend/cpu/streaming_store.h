@@ -16,21 +16,21 @@
 #endif
 
 enum {
-    GHP_PAST_CACHE_ALIGN = 32,
-    GHP_PAST_CACHE_BYTES = 1 << 20, /* of a tensor, from which on it is better */
-    GHP_AHEAD_BYTES = 4096          /* a page */
+    GHP_STREAMING_STORE_ALIGN = 32,
+    GHP_STREAMING_STORE_BYTES = 1 << 20, /* of a tensor, from which on it is better */
+    GHP_PREFETCH_BYTES = 4096          /* a page */
 };
 
-static inline bool ghp_past_cache_pays(const void *tensor, int64_t bytes)
+static inline bool ghp_streaming_store_pays(const void *tensor, int64_t bytes)
 {
-    return bytes >= GHP_PAST_CACHE_BYTES && (uintptr_t)tensor % GHP_PAST_CACHE_ALIGN == 0;
+    return bytes >= GHP_STREAMING_STORE_BYTES && (uintptr_t)tensor % GHP_STREAMING_STORE_ALIGN == 0;
 }
 
-/* bytes: a multiple of GHP_PAST_CACHE_ALIGN, and constant where this is called; `to` aligned so. */
-static inline void ghp_past_cache(void *to, const void *from, size_t bytes)
+/* bytes: a multiple of GHP_STREAMING_STORE_ALIGN, and constant where this is called; `to` aligned so. */
+static inline void ghp_streaming_store(void *to, const void *from, size_t bytes)
 {
 #ifdef __AVX__
-    for (size_t i = 0; i < bytes; i += GHP_PAST_CACHE_ALIGN)
+    for (size_t i = 0; i < bytes; i += GHP_STREAMING_STORE_ALIGN)
         _mm256_stream_si256((__m256i *)((char *)to + i),
                             _mm256_loadu_si256((const __m256i *)((const char *)from + i)));
 #else
@@ -39,13 +39,13 @@ static inline void ghp_past_cache(void *to, const void *from, size_t bytes)
 }
 
 /* Asks for the line a page behind that address. */
-static inline void ghp_ahead(const void *at)
+static inline void ghp_prefetch_line(const void *at)
 {
-    __builtin_prefetch((const char *)at + GHP_AHEAD_BYTES, 0, 2);
+    __builtin_prefetch((const char *)at + GHP_PREFETCH_BYTES, 0, 2);
 }
 
 /* Before other threads read what was stored so. */
-static inline void ghp_past_cache_end(void)
+static inline void ghp_streaming_store_end(void)
 {
 #ifdef __AVX__
     _mm_sfence();

@@ -175,29 +175,29 @@ struct conv {
 
 struct winograd {
     struct ghp_kernel base;
-    struct ghp_formats formats;
+    struct ghp_memory_format memory_formats;
 };
 
-static struct image image_of(void *at, int64_t channels, int64_t h, int64_t w, bool blocked)
+static struct image image_of(void *at, int64_t channels, int64_t h, int64_t w, bool nchw16c)
 {
     return (struct image){.at = at,
                           .channels = channels,
                           .h = h,
                           .w = w,
-                          .pixel = blocked ? LANES : channels,
-                          .block = blocked ? h * w * LANES : LANES,
+                          .pixel = nchw16c ? LANES : channels,
+                          .block = nchw16c ? h * w * LANES : LANES,
                           .sample = h * w * channels};
 }
 
-static struct conv conv_of(const struct winograd *kernel, const struct ghp_call *call)
+static struct conv conv_of(const struct winograd *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
-    const struct ghp_tensors *at = &call->at;
+    const struct ghp_tensors *at = &args->at;
     bool back = kernel->base.pass == GHP_PASS_BACKWARD_DATA;
     bool forward = kernel->base.pass == GHP_PASS_FORWARD;
     struct image x = image_of(back ? at->dx[0] : (void *)(uintptr_t)at->x[0], l->c, l->h, l->w,
-                              kernel->formats.x);
-    struct image y = image_of(forward ? at->y : at->dy, l->k, l->p, l->q, kernel->formats.y);
+                              kernel->memory_formats.x);
+    struct image y = image_of(forward ? at->y : at->dy, l->k, l->p, l->q, kernel->memory_formats.y);
     struct conv c = {.in = back ? y : x, .out = back ? x : y, .r = (int)l->window.r};
     c.m = SIDE + 1 - c.r;
     c.pad_h = back ? c.r - 1 - l->window.pad_top : l->window.pad_top;
@@ -269,7 +269,7 @@ static struct ghp_range tiles_at(int64_t first, int64_t end)
 
 struct job {
     const struct winograd *kernel;
-    const struct ghp_call *call;
+    const struct ghp_kernel_arguments *args;
     struct conv conv;
     float *weights; /* transformed: [point][chunk of out][in][channel of the chunk] */
     float *own;     /* parts' */
@@ -291,7 +291,7 @@ static struct weights weights_of(const struct winograd *kernel, float *at)
 {
     const struct ghp_local *l = &kernel->base.local;
     int64_t places = l->window.r * l->window.s, block = places * LANES * LANES;
-    if (kernel->formats.w)
+    if (kernel->memory_formats.w)
         return (struct weights){at, {l->c / LANES * block, 1}, {block, LANES}, LANES * LANES};
     return (struct weights){
         at, {LANES * l->c * places, l->c * places}, {LANES * places, places}, 1};
@@ -304,13 +304,13 @@ static int64_t along(struct axis axis, int64_t channel)
 }
 
 /* Of 16 outputs, `lane` numbers from one to the next, from those of one input. */
-static ALWAYS_INLINE void put_weights(const float *w, int64_t lane, int64_t place, bool turned,
+static ALWAYS_INLINE void put_weights(const float *w, int64_t lane, int64_t place, bool transposed,
                                       int r, float *to, int64_t plane)
 {
     lanes g[MOST_R][MOST_R];
     for (int i = 0; i < r * r; i++)
         for (int k = 0; k < LANES; k++)
-            g[i / r][i % r][k] = w[(turned ? r * r - 1 - i : i) * place + k * lane];
+            g[i / r][i % r][k] = w[(transposed ? r * r - 1 - i : i) * place + k * lane];
     put_slid(g, r, to, plane);
 }
 
@@ -318,7 +318,7 @@ static void weights_part(void *context, struct ghp_share share)
 {
     const struct job *job = context;
     const struct conv *c = &job->conv;
-    const struct weights w = weights_of(job->kernel, job->call->at.w[0]);
+    const struct weights w = weights_of(job->kernel, job->args->at.w[0]);
     bool back = job->kernel->base.pass == GHP_PASS_BACKWARD_DATA;
     const struct axis in_axis = back ? w.k : w.c, out_axis = back ? w.c : w.k;
     int64_t ins = c->in.channels, outs = c->out.channels, plane = ins * outs;
@@ -412,8 +412,8 @@ static ALWAYS_INLINE void output_tile(const struct conv *c, struct corner at, in
 static ALWAYS_INLINE void output_tiles(const struct job *job, struct ghp_range tiles,
                                        struct ghp_range channels, const float *from, int m)
 {
-    struct epilogue epilogue = {.bias = job->kernel->formats.bias ? job->call->at.w[1] : NULL,
-                                .relu = job->kernel->formats.relu};
+    struct epilogue epilogue = {.bias = job->kernel->memory_formats.bias ? job->args->at.w[1] : NULL,
+                                .relu = job->kernel->memory_formats.relu};
     for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
         struct corner at = corner_of(&job->conv, tile);
         for (int64_t k = channels.first; k < channels.end; k += LANES)
@@ -538,7 +538,7 @@ static ALWAYS_INLINE void take_gradient(const float *from, int64_t lane, int64_t
 static void take_gradients(const struct job *job, const float *sums, struct ghp_range k,
                            struct ghp_range c)
 {
-    const struct weights dw = weights_of(job->kernel, job->call->at.dw[0]);
+    const struct weights dw = weights_of(job->kernel, job->args->at.dw[0]);
     for (int64_t in = c.first; in < c.end; in++)
         for (int64_t out = k.first; out < k.end; out += LANES) {
             const float *from = sums + (in - c.first) * CHUNK + out - k.first;
@@ -585,10 +585,10 @@ static int64_t weights_numbers(const struct ghp_kernel *kernel)
     return weight ? 0 : POINTS * kernel->local.c * kernel->local.k;
 }
 
-static void run(const struct ghp_kernel *kernel, const struct ghp_call *call)
+static void run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct winograd *mine = (const struct winograd *)kernel;
-    struct job job = {mine, call, conv_of(mine, call), call->at.scratch, call->at.scratch};
+    struct job job = {mine, args, conv_of(mine, args), args->at.scratch, args->at.scratch};
     job.own += weights_numbers(kernel);
     if (kernel->pass == GHP_PASS_BACKWARD_WEIGHT) {
         ghp_parallel(kernel->parts, gradient_part, &job);
@@ -627,7 +627,7 @@ bool ghp_winograd_pays(const struct ghp_local *l, enum ghp_pass pass)
 }
 
 enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                     enum ghp_pass pass, struct ghp_formats formats,
+                                     enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                      struct ghp_kernel **kernel)
 {
     struct winograd *made = ghp_alloc(1, sizeof *made);
@@ -639,7 +639,7 @@ enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct g
                                      .run = run,
                                      .parts = backend->config.threads,
                                      .algorithm = GHP_WINOGRAD};
-    made->formats = formats;
+    made->memory_formats = memory_formats;
     made->base.scratch_bytes =
         (int64_t)sizeof(float) *
         (weights_numbers(&made->base) +

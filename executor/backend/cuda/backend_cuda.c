@@ -9,12 +9,12 @@
 
 enum { UPDATES = 64 };
 
-_Static_assert(offsetof(struct ghp_step_numbers, momentum) -
-                           offsetof(struct ghp_step_numbers, learning_rate) ==
-                       offsetof(struct ghp_rates, momentum) &&
-                   offsetof(struct ghp_step_numbers, weight_decay) -
-                           offsetof(struct ghp_step_numbers, learning_rate) ==
-                       offsetof(struct ghp_rates, weight_decay),
+_Static_assert(offsetof(struct ghp_step_hyperparameters, momentum) -
+                           offsetof(struct ghp_step_hyperparameters, learning_rate) ==
+                       offsetof(struct ghp_hyperparameters, momentum) &&
+                   offsetof(struct ghp_step_hyperparameters, weight_decay) -
+                           offsetof(struct ghp_step_hyperparameters, learning_rate) ==
+                       offsetof(struct ghp_hyperparameters, weight_decay),
                "kernels read rates where a step's numbers have them");
 
 enum ghp_status ghp_cuda_enter(struct ghp_backend *backend)
@@ -37,7 +37,7 @@ enum ghp_status ghp_cuda_need_cudnn(struct ghp_backend *backend)
     GHP_TRY(ghp_cudnn_load(&cudnn));
     GHP_TRY(GHP_CUDNN(cudnn, cudnnCreate(&cuda->cudnn_handle)));
     cuda->cudnn = cudnn;
-    return GHP_CUDNN(cudnn, cudnnSetStream(cuda->cudnn_handle, cuda->streams[GHP_QUEUE_COMPUTE]));
+    return GHP_CUDNN(cudnn, cudnnSetStream(cuda->cudnn_handle, cuda->streams[GHP_DEVICE_STREAM_COMPUTE]));
 }
 
 enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
@@ -74,7 +74,7 @@ static void cuda_close(struct ghp_backend *backend)
         cudaDeviceSynchronize();
         if (cuda->cudnn_handle != NULL) cuda->cudnn->cudnnDestroy(cuda->cudnn_handle);
         if (cuda->cublaslt_handle != NULL) cuda->cublaslt->cublasLtDestroy(cuda->cublaslt_handle);
-        for (int i = 0; i < GHP_QUEUE_COUNT; i++)
+        for (int i = 0; i < GHP_DEVICE_STREAM_COUNT; i++)
             if (cuda->streams[i] != NULL) cudaStreamDestroy(cuda->streams[i]);
         cudaGetLastError();
         ghp_choices_release(&cuda->choices);
@@ -89,9 +89,9 @@ static enum ghp_status open_streams(struct ghp_cuda *cuda)
     int least = 0, greatest = 0;
 
     GHP_TRY(GHP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest)));
-    for (int i = 0; i < GHP_QUEUE_COUNT; i++)
+    for (int i = 0; i < GHP_DEVICE_STREAM_COUNT; i++)
         GHP_TRY(GHP_CUDA(cudaStreamCreateWithPriority(&cuda->streams[i], cudaStreamNonBlocking,
-                                                      i == GHP_QUEUE_COMM ? greatest : least)));
+                                                      i == GHP_DEVICE_STREAM_COMM ? greatest : least)));
     return GHP_OK;
 }
 
@@ -113,7 +113,7 @@ static enum ghp_status cuda_open(const struct ghp_backend_config *config,
     opened->config = *config;
     opened->library = ghp_alloc(1, sizeof(struct ghp_cuda));
     if (opened->library == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    ghp_cuda_of(opened)->device = config->seat % count;
+    ghp_cuda_of(opened)->device = config->local_rank % count;
     GHP_TRY_GOTO(status, ghp_cuda_enter(opened), fail);
     GHP_TRY_GOTO(status, open_streams(ghp_cuda_of(opened)), fail);
     *backend = opened;
@@ -142,22 +142,22 @@ static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wante
     switch (kernel->base.local.op) {
     case GHP_OP_CONV2D: return ghp_cuda_conv_prepare(kernel, wanted);
     case GHP_OP_LINEAR: return ghp_cuda_linear_prepare(kernel, wanted);
-    default: return ghp_cuda_own_prepare(kernel);
+    default: return ghp_cuda_native_prepare(kernel);
     }
 }
 
 /* Whether a pass can take so much along. */
-static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along)
+static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused)
 {
-    if (!ghp_formats_fused(along)) return true;
+    if (!ghp_memory_format_fused(fused)) return true;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
-        return pass == GHP_PASS_FORWARD && !along.stats && !along.add;
-    return ghp_cuda_own_takes(op, pass, along);
+        return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add;
+    return ghp_cuda_native_takes(op, pass, fused);
 }
 
 static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const struct ghp_local *local,
                                          enum ghp_pass pass, const char *algorithm,
-                                         struct ghp_formats along, struct ghp_kernel **kernel)
+                                         struct ghp_memory_format fused, struct ghp_kernel **kernel)
 {
     struct ghp_cuda_kernel *made;
     enum ghp_status status;
@@ -166,7 +166,7 @@ static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const stru
     if (!ghp_local_has_pass(local, pass))
         return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
                         ghp_op_name(local->op), ghp_pass_name(pass));
-    if (!takes(local->op, pass, along)) return GHP_OK;
+    if (!takes(local->op, pass, fused)) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
     made = ghp_alloc(1, sizeof(*made));
     if (made == NULL) return GHP_NO_MEMORY();
@@ -175,7 +175,7 @@ static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const stru
                                      .pass = pass,
                                      .parts = 1,
                                      .algorithm = made->algorithm};
-    made->along = along;
+    made->fused = fused;
     status = fill_in(made, algorithm);
     if (status == GHP_OK)
         *kernel = &made->base;
@@ -188,7 +188,7 @@ static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_kernel **kernel)
 {
-    const struct ghp_formats nothing = {0};
+    const struct ghp_memory_format nothing = {0};
 
     return cuda_prepare_with(backend, local, pass, algorithm, nothing, kernel);
 }
@@ -202,7 +202,7 @@ static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct gh
 /* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
 static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
 {
-    const struct ghp_formats relu = {.relu = true};
+    const struct ghp_memory_format relu = {.relu = true};
 
     if (backend->config.exact) return false;
     if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
@@ -211,29 +211,29 @@ static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum g
 
 /* Bias and ReLU behind a convolution or linear layer, in place. */
 static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
-                                    const struct ghp_call *call)
+                                    const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     struct ghp_bias_job job = {.rows = l->n * l->p * l->q,
                                .c = l->k,
-                               .x = call->at.y,
-                               .b = kernel->along.bias ? call->at.w[1] : NULL,
-                               .relu = kernel->along.relu,
-                               .y = call->at.y};
+                               .x = args->at.y,
+                               .b = kernel->fused.bias ? args->at.w[1] : NULL,
+                               .relu = kernel->fused.relu,
+                               .y = args->at.y};
 
     return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
 }
 
-enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    GHP_TRY(kernel->run(kernel, call));
-    return kernel->epilogue ? run_epilogue(kernel, call) : GHP_OK;
+    GHP_TRY(kernel->run(kernel, args));
+    return kernel->epilogue ? run_epilogue(kernel, args) : GHP_OK;
 }
 
-static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     GHP_TRY(ghp_cuda_enter(kernel->backend));
-    return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, call);
+    return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, args);
 }
 
 /* ---- updates ---- */
@@ -241,13 +241,13 @@ static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_call
 static enum ghp_status cuda_update_all(struct ghp_backend *backend,
                                        const struct ghp_update *updates, int n)
 {
-    cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_QUEUE_COMPUTE];
+    cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_DEVICE_STREAM_COMPUTE];
 
     GHP_TRY(ghp_cuda_enter(backend));
     for (int done = 0; done < n; done += UPDATES) {
         const struct ghp_update *first = &updates[done];
-        struct ghp_rates rates = {first->learning_rate, first->momentum, first->weight_decay};
-        const double *at = first->numbers != NULL ? &first->numbers->learning_rate : NULL;
+        struct ghp_hyperparameters hyperparameters = {first->learning_rate, first->momentum, first->weight_decay};
+        const double *at = first->hyperparameters != NULL ? &first->hyperparameters->learning_rate : NULL;
         struct ghp_update_tensor tensors[UPDATES];
         int count = n - done < UPDATES ? n - done : UPDATES;
 
@@ -255,7 +255,7 @@ static enum ghp_status cuda_update_all(struct ghp_backend *backend,
             tensors[i] =
                 (struct ghp_update_tensor){first[i].w, first[i].v, first[i].dw, first[i].elements};
         GHP_TRY(ghp_cuda_status(
-            ghp_launch_update(stream, tensors, count, rates, (const struct ghp_rates *)at),
+            ghp_launch_update(stream, tensors, count, hyperparameters, (const struct ghp_hyperparameters *)at),
             "update"));
     }
     return GHP_OK;
@@ -267,27 +267,27 @@ static enum ghp_status cuda_update(struct ghp_backend *backend, const struct ghp
 }
 
 static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                       struct ghp_numbers numbers)
+                                       struct ghp_buffer_extent extent)
 {
-    struct ghp_point_job job = {
-        .what = GHP_POINT_ADD, .n = numbers.n, .a = to, .b = from, .out = to};
+    struct ghp_elementwise_job job = {
+        .what = GHP_ELEMENTWISE_ADD, .n = extent.n, .a = to, .b = from, .out = to};
     struct ghp_launch launch = ghp_cuda_launch(backend);
 
     GHP_TRY(ghp_cuda_enter(backend));
-    if (numbers.bytes == 8)
-        return ghp_cuda_status(ghp_launch_add_doubles(launch.stream, numbers.n, from, to), "sum");
-    launch.bf16 = numbers.bytes == 2;
-    return ghp_cuda_status(ghp_launch_point(launch, &job), "accumulate");
+    if (extent.bytes == 8)
+        return ghp_cuda_status(ghp_launch_add_doubles(launch.stream, extent.n, from, to), "sum");
+    launch.bf16 = extent.bytes == 2;
+    return ghp_cuda_status(ghp_launch_elementwise(launch, &job), "accumulate");
 }
 
-static enum ghp_status cuda_accumulate_gated(struct ghp_backend *backend,
-                                             const struct ghp_gated_sum *sum)
+static enum ghp_status cuda_accumulate_masked(struct ghp_backend *backend,
+                                             const struct ghp_masked_sum *sum)
 {
     struct ghp_launch launch = ghp_cuda_launch(backend);
 
     GHP_TRY(ghp_cuda_enter(backend));
-    launch.bf16 = sum->numbers.bytes == 2;
-    return ghp_cuda_status(ghp_launch_gated_sum(launch, sum->numbers.n, sum->to, sum->from, sum->y),
+    launch.bf16 = sum->extent.bytes == 2;
+    return ghp_cuda_status(ghp_launch_masked_sum(launch, sum->extent.n, sum->to, sum->from, sum->y),
                            "gated sum");
 }
 
@@ -302,7 +302,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .prepare = cuda_prepare,
     .prepare_as = cuda_prepare_as,
     .fuses = cuda_fuses,
-    .prepare_blocked = cuda_prepare_with,
+    .prepare_nchw16c = cuda_prepare_with,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = cuda_run,
@@ -310,5 +310,5 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .update = cuda_update,
     .update_all = cuda_update_all,
     .accumulate = cuda_accumulate,
-    .accumulate_gated = cuda_accumulate_gated,
+    .accumulate_masked = cuda_accumulate_masked,
 };

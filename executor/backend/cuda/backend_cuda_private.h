@@ -20,7 +20,7 @@ enum { GHP_CUDA_ALIGN_BYTES = 256, GHP_CUDA_CANDIDATES = 8 };
 
 struct ghp_cuda { /* ghp_backend.library */
     int device;
-    cudaStream_t streams[GHP_QUEUE_COUNT];
+    cudaStream_t streams[GHP_DEVICE_STREAM_COUNT];
     const struct ghp_cudnn *cudnn; /* NULL until a convolution needs it */
     cudnnHandle_t cudnn_handle;
     const struct ghp_cublaslt *cublaslt; /* NULL until a linear layer needs it */
@@ -43,7 +43,7 @@ enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend);
 
 static inline struct ghp_launch ghp_cuda_launch(struct ghp_backend *backend)
 {
-    return (struct ghp_launch){.stream = ghp_cuda_of(backend)->streams[GHP_QUEUE_COMPUTE],
+    return (struct ghp_launch){.stream = ghp_cuda_of(backend)->streams[GHP_DEVICE_STREAM_COMPUTE],
                                .bf16 = backend->config.element_bytes == 2};
 }
 
@@ -52,10 +52,10 @@ extern const struct ghp_device_ops ghp_cuda_device;
 struct ghp_cuda_kernel {
     struct ghp_kernel base;
     char algorithm[GHP_CHOICE_NAME_BYTES];
-    struct ghp_formats along; /* what the pass takes along; of tensors' formats there is one */
+    struct ghp_memory_format fused; /* what the pass fuses; of tensors' formats there is one */
     /* of a convolution or linear layer, whether `run` leaves its bias and ReLU to a kernel behind it */
     bool epilogue;
-    enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_call *call);
+    enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
     void *data;                                      /* owned; the file's that made the kernel */
     int64_t workspace_at;                            /* in scratch */
@@ -84,21 +84,21 @@ static inline struct ghp_chosen ghp_cuda_chosen(const struct ghp_cuda_kernel *ke
 {
     return (struct ghp_chosen){.local = &kernel->base.local,
                                .pass = kernel->base.pass,
-                               .bias = kernel->along.bias,
-                               .relu = kernel->along.relu};
+                               .bias = kernel->fused.bias,
+                               .relu = kernel->fused.relu};
 }
 
-/* Runs the pass, with what it takes along. */
-enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_call *call);
+/* Runs the pass, with what it fuses. */
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
 
 /* Fills in run, release, data, algorithm and base.scratch_bytes of a kernel whose base says what is asked for.
  *
  * wanted   name of the algorithm of an earlier kernel, or NULL */
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
-enum ghp_status ghp_cuda_own_prepare(struct ghp_cuda_kernel *kernel);
+enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel);
 /* Whether ghp's own kernels take so much along in a pass. */
-bool ghp_cuda_own_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_formats along);
+bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused);
 
 #define GHP_CUDA_DIRECT "direct"
 /* The plain kernels, which take every convolution and linear layer; under this name. */
@@ -108,7 +108,7 @@ void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel);
 int ghp_cuda_candidates(const char *wanted);
 
 /* Several ways to run a conv2d or linear kernel, best first by the library's own opinion. */
-struct ghp_cuda_contest {
+struct ghp_cuda_candidate_list {
     int n;
     int64_t workspace_bytes[GHP_CUDA_CANDIDATES];
     void (*take)(struct ghp_cuda_kernel *kernel,
@@ -119,6 +119,6 @@ struct ghp_cuda_contest {
  *
  * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_BACKEND */
 enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
-                                const struct ghp_cuda_contest *contest, int *winner);
+                                const struct ghp_cuda_candidate_list *candidates, int *winner);
 
 #endif

@@ -28,7 +28,7 @@ struct ghp_choices { /* of a backend; zeroed: none */
 struct ghp_chosen { /* what is chosen for */
     const struct ghp_local *local;
     enum ghp_pass pass;
-    bool bias, relu; /* taken along */
+    bool bias, relu; /* fused */
 };
 
 /* The name kept for it; NULL: none. */
@@ -44,7 +44,7 @@ const char *ghp_choice_rest(const char *text, const char *library, int64_t versi
 void ghp_choice_text(char text[GHP_CHOICE_NAME_BYTES], const char *library, int64_t version,
                      const char *rest);
 
-/* What runs an operation alone, and what runs it with all that it takes along: "alone" or "alone & fused". One name serves
+/* What runs an operation alone, and what runs it with all that it fuses: "alone" or "alone & fused". One name serves
  * both kernels, for a profile has one name for a pass. Cuts the text; *fused is NULL where there is none. */
 void ghp_choice_split(char *text, char **fused);
 

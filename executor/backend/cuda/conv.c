@@ -1,6 +1,6 @@
 /* executor/backend/cuda/conv.c - convolutions by cuDNN: one graph a pass (cuda/graph.h), run by the engine that won.
  *
- * A bias and a ReLU that a forward pass takes along are part of a second graph, or left to ghp's own kernel behind the first,
+ * A bias and a ReLU that a forward pass fuses are part of a second graph, or left to ghp's own kernel behind the first,
  * whichever was faster.
  *
  * Scratch: in bf16 the weights, or their gradient, in that precision; then the engine's workspace. */
@@ -13,13 +13,13 @@
 
 static const int64_t MOST_WORKSPACE_BYTES = INT64_C(1) << 30;
 
-_Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES, "a contest holds a list");
+_Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES, "a list of candidates is long enough");
 
 enum { ALONE, FUSED, GRAPHS };
 enum { FUSED_CANDIDATES = 3 }; /* cuDNN compiles them when they are asked for, which takes long */
 
 struct conv {
-    struct ghp_graph *graphs[GRAPHS]; /* of the convolution alone; with what it takes along */
+    struct ghp_graph *graphs[GRAPHS]; /* of the convolution alone; with what it fuses */
     /* taken; FUSED, where there is one, runs. Owned, also while it is one of `plans` */
     struct ghp_graph_plan plan[GRAPHS];
     struct ghp_graph_plans plans; /* owned, but for those taken; empty but while choosing */
@@ -35,20 +35,20 @@ static const struct ghp_cudnn *cudnn_of(const struct ghp_cuda_kernel *kernel)
     return ghp_cuda_of(kernel->base.backend)->cudnn;
 }
 
-static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct conv *conv = kernel->data;
     int which = conv->plan[FUSED].plan != NULL ? FUSED : ALONE;
     cudaStream_t stream = ghp_cuda_launch(kernel->base.backend).stream;
     int64_t weights = ghp_local_weight_elements(&kernel->base.local);
     enum ghp_pass pass = kernel->base.pass;
-    char *scratch = ghp_cuda_aligned(call->at.scratch);
-    void *w = pass == GHP_PASS_BACKWARD_WEIGHT ? call->at.dw[0] : call->at.w[0];
-    struct ghp_graph_tensors at = {.x = pass == GHP_PASS_BACKWARD_DATA ? call->at.dx[0]
-                                                                       : call->at.x[0],
+    char *scratch = ghp_cuda_aligned(args->at.scratch);
+    void *w = pass == GHP_PASS_BACKWARD_WEIGHT ? args->at.dw[0] : args->at.w[0];
+    struct ghp_graph_tensors at = {.x = pass == GHP_PASS_BACKWARD_DATA ? args->at.dx[0]
+                                                                       : args->at.x[0],
                                    .w = is_bf16(kernel) ? scratch : w,
-                                   .y = pass == GHP_PASS_FORWARD ? call->at.y : call->at.dy,
-                                   .bias = call->at.w[1],
+                                   .y = pass == GHP_PASS_FORWARD ? args->at.y : args->at.dy,
+                                   .bias = args->at.w[1],
                                    .workspace = scratch + kernel->workspace_at};
 
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT)
@@ -98,7 +98,7 @@ static void settle(struct ghp_cuda_kernel *kernel)
     bool fuses = fused->plan != NULL;
     char name[2 * GHP_GRAPH_NAME_BYTES + 4];
 
-    kernel->epilogue = ghp_formats_fused(kernel->along) && !fuses;
+    kernel->epilogue = ghp_memory_format_fused(kernel->fused) && !fuses;
     kernel->base.scratch_bytes = ghp_cuda_scratch(
         kernel->workspace_at + (fuses ? fused->workspace_bytes : alone->workspace_bytes));
     snprintf(name, sizeof name, fuses ? "%s & %s" : "%s", alone->name, fused->name);
@@ -128,8 +128,8 @@ static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel, int which)
     struct ghp_graph_request request = {.local = kernel->base.local,
                                         .pass = kernel->base.pass,
                                         .bf16 = is_bf16(kernel),
-                                        .bias = which == FUSED && kernel->along.bias,
-                                        .relu = which == FUSED && kernel->along.relu};
+                                        .bias = which == FUSED && kernel->fused.bias,
+                                        .relu = which == FUSED && kernel->fused.relu};
     struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
     struct conv *conv = kernel->data;
 
@@ -157,9 +157,9 @@ static bool take_named(struct ghp_cuda_kernel *kernel, int which, const char *na
     return true;
 }
 
-/* The heuristics' first `most`, with their workspaces after the first `others` of the contest. */
+/* The heuristics' first `most`, with their workspaces after the first `others` of the candidates. */
 static enum ghp_status list(struct ghp_cuda_kernel *kernel, int which, int most, int others,
-                            struct ghp_cuda_contest *contest)
+                            struct ghp_cuda_candidate_list *candidates)
 {
     const struct ghp_backend_config *config = &kernel->base.backend->config;
     struct ghp_graph_rules rules = {.tensor_cores = config->tf32,
@@ -169,8 +169,8 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, int which, int most,
 
     GHP_TRY(ghp_graph_list(conv->graphs[which], &rules, most, &conv->plans));
     for (int i = 0; i < conv->plans.n; i++)
-        contest->workspace_bytes[others + i] = conv->plans.items[i].workspace_bytes;
-    contest->n = others + conv->plans.n;
+        candidates->workspace_bytes[others + i] = conv->plans.items[i].workspace_bytes;
+    candidates->n = others + conv->plans.n;
     return GHP_OK;
 }
 
@@ -178,12 +178,12 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, int which, int most,
 static enum ghp_status choose_alone(struct ghp_cuda_kernel *kernel, int most, bool *taken)
 {
     struct conv *conv = kernel->data;
-    struct ghp_cuda_contest contest = {.take = take_alone};
+    struct ghp_cuda_candidate_list candidates = {.take = take_alone};
     enum ghp_status status;
     int winner = -1;
 
-    GHP_TRY(list(kernel, ALONE, kernel->base.backend->config.exact ? 1 : most, 0, &contest));
-    status = ghp_cuda_choose(kernel, &contest, &winner);
+    GHP_TRY(list(kernel, ALONE, kernel->base.backend->config.exact ? 1 : most, 0, &candidates));
+    status = ghp_cuda_choose(kernel, &candidates, &winner);
     if (status != GHP_OK || winner < 0)
         conv->plan[ALONE].plan = NULL; /* all are still among `plans` */
     drop_plans(kernel);
@@ -191,18 +191,18 @@ static enum ghp_status choose_alone(struct ghp_cuda_kernel *kernel, int most, bo
     return status;
 }
 
-/* Whether what goes along is better off in the convolution's graph. */
+/* Whether what is fused is better off in the convolution's graph. */
 static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
 {
     struct conv *conv = kernel->data;
-    struct ghp_cuda_contest contest = {.take = take_fused,
+    struct ghp_cuda_candidate_list candidates = {.take = take_fused,
                                        .workspace_bytes = {conv->plan[ALONE].workspace_bytes}};
     enum ghp_status status;
     int winner = -1;
 
     if (open_graph(kernel, FUSED) != GHP_OK) return GHP_OK;
-    GHP_TRY(list(kernel, FUSED, FUSED_CANDIDATES, 1, &contest));
-    status = ghp_cuda_choose(kernel, &contest, &winner);
+    GHP_TRY(list(kernel, FUSED, FUSED_CANDIDATES, 1, &candidates));
+    status = ghp_cuda_choose(kernel, &candidates, &winner);
     if (status != GHP_OK || winner < 0) take_fused(kernel, 0);
     drop_plans(kernel);
     return status;
@@ -223,13 +223,13 @@ static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, 
         *taken = take_named(kernel, ALONE, alone);
     }
     if (*taken) {
-        if (fused != NULL && ghp_formats_fused(kernel->along) &&
+        if (fused != NULL && ghp_memory_format_fused(kernel->fused) &&
             open_graph(kernel, FUSED) == GHP_OK)
             take_named(kernel, FUSED, fused);
         return GHP_OK;
     }
     GHP_TRY(choose_alone(kernel, most, taken));
-    return *taken && ghp_formats_fused(kernel->along) && most > 1 ? choose_fused(kernel) : GHP_OK;
+    return *taken && ghp_memory_format_fused(kernel->fused) && most > 1 ? choose_fused(kernel) : GHP_OK;
 }
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

@@ -1,27 +1,27 @@
-/* executor/backend/cuda/device.c - a GPU's memory, queues, marks and tapes: executor/backend/device.h by CUDA's run-time.
+/* executor/backend/cuda/device.c - a GPU's memory, streams, events and graphs: executor/backend/device.h by CUDA's run-time.
  *
- * Queues are streams, marks are events, a tape is a graph. While a step is recorded, a timed mark becomes a node that
- * records its event each time the graph runs; other marks only order what is recorded, and mean nothing outside: what
- * follows the tape in the compute queue follows them all. */
+ * Streams, events and graphs are those of CUDA. While a step is recorded, a timed event becomes a node that
+ * records its event each time the graph runs; other events only order what is recorded, and mean nothing outside: what
+ * follows the graph in the compute stream follows them all. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct ghp_mark {
+struct ghp_device_event {
     cudaEvent_t event;
     bool timed;
-    bool taped; /* last set on a tape, not timed */
+    bool captured; /* last set on a graph, not timed */
 };
 
-struct ghp_tape {
-    cudaGraphExec_t graph;
+struct ghp_device_graph {
+    cudaGraphExec_t cuda_graph;
 };
 
-static cudaStream_t stream_of(struct ghp_backend *backend, enum ghp_queue queue)
+static cudaStream_t stream_of(struct ghp_backend *backend, enum ghp_device_stream stream)
 {
-    return ghp_cuda_of(backend)->streams[queue];
+    return ghp_cuda_of(backend)->streams[stream];
 }
 
 static bool recording(struct ghp_backend *backend)
@@ -35,7 +35,7 @@ static bool recording(struct ghp_backend *backend)
 
 static enum ghp_status device_allocate(struct ghp_backend *backend, int64_t bytes, void **base)
 {
-    cudaStream_t stream = stream_of(backend, GHP_QUEUE_COPY);
+    cudaStream_t stream = stream_of(backend, GHP_DEVICE_STREAM_COPY);
     size_t whole = (size_t)(bytes > 0 ? bytes : 1), free_bytes = 0, total = 0;
 
     *base = NULL;
@@ -86,29 +86,29 @@ static enum ghp_status device_memory(struct ghp_backend *backend, struct ghp_dev
 
 /* ---- copies ---- */
 
-static enum ghp_status device_copy(struct ghp_backend *backend, enum ghp_queue queue,
+static enum ghp_status device_copy(struct ghp_backend *backend, enum ghp_device_stream stream,
                                    const struct ghp_copy *copy)
 {
-    static const enum cudaMemcpyKind kinds[] = {[GHP_WAY_IN] = cudaMemcpyHostToDevice,
-                                                [GHP_WAY_OUT] = cudaMemcpyDeviceToHost,
-                                                [GHP_WAY_WITHIN] = cudaMemcpyDeviceToDevice};
+    static const enum cudaMemcpyKind kinds[] = {[GHP_COPY_TO_DEVICE] = cudaMemcpyHostToDevice,
+                                                [GHP_COPY_TO_HOST] = cudaMemcpyDeviceToHost,
+                                                [GHP_COPY_ON_DEVICE] = cudaMemcpyDeviceToDevice};
 
     if (copy->bytes == 0 || copy->to == copy->from) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)copy->bytes, kinds[copy->way],
-                                    stream_of(backend, queue)));
+    return GHP_CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)copy->bytes, kinds[copy->direction],
+                                    stream_of(backend, stream)));
 }
 
-static enum ghp_status device_clear(struct ghp_backend *backend, enum ghp_queue queue, void *to,
+static enum ghp_status device_clear(struct ghp_backend *backend, enum ghp_device_stream stream, void *to,
                                     int64_t bytes)
 {
     if (bytes == 0) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaMemsetAsync(to, 0, (size_t)bytes, stream_of(backend, queue)));
+    return GHP_CUDA(cudaMemsetAsync(to, 0, (size_t)bytes, stream_of(backend, stream)));
 }
 
 /* Slice `index` of every row, to or from memory of its own. */
-static enum ghp_status move_slice(struct ghp_backend *backend, enum ghp_queue queue,
+static enum ghp_status move_slice(struct ghp_backend *backend, enum ghp_device_stream stream,
                                   const struct ghp_pack *how, const void *from, void *to,
                                   bool taken)
 {
@@ -119,10 +119,10 @@ static enum ghp_status move_slice(struct ghp_backend *backend, enum ghp_queue qu
                                 .from = from,
                                 .to = to};
 
-    return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, queue), &blocks), "blocks");
+    return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, stream), &blocks), "blocks");
 }
 
-static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_queue queue,
+static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_device_stream stream,
                                    const struct ghp_move *m)
 {
     const struct ghp_pack *how = &m->how;
@@ -132,14 +132,14 @@ static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_queue q
 
     GHP_TRY(ghp_cuda_enter(backend));
     if (m->kind == GHP_MOVE_TAKE)
-        return move_slice(backend, queue, how, from + m->index * block, to, true);
+        return move_slice(backend, stream, how, from + m->index * block, to, true);
     if (m->kind == GHP_MOVE_PUT)
-        return move_slice(backend, queue, how, from, to + m->index * block, false);
+        return move_slice(backend, stream, how, from, to + m->index * block, false);
     for (int i = 0; i < how->parts; i++) {
         if (m->kind == GHP_MOVE_SPLIT)
-            GHP_TRY(move_slice(backend, queue, how, from + i * block, to + i * part, true));
+            GHP_TRY(move_slice(backend, stream, how, from + i * block, to + i * part, true));
         else
-            GHP_TRY(move_slice(backend, queue, how, from + i * part, to + i * block, false));
+            GHP_TRY(move_slice(backend, stream, how, from + i * part, to + i * block, false));
     }
     return GHP_OK;
 }
@@ -147,11 +147,11 @@ static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_queue q
 /* ---- parameters ---- */
 
 /* [k][c][places] -> [k][places][c], or back. */
-static void reorder(const struct ghp_form *form, bool to_device, const char *from, char *to)
+static void reorder(const struct ghp_param_descriptor *descriptor, bool to_device, const char *from, char *to)
 {
-    int64_t k = form->dims[0], c = form->dims[1], places = form->dims[2] * form->dims[3];
+    int64_t k = descriptor->dims[0], c = descriptor->dims[1], places = descriptor->dims[2] * descriptor->dims[3];
     int64_t rows = to_device ? c : places, columns = to_device ? places : c;
-    size_t size = (size_t)form->element_bytes;
+    size_t size = (size_t)descriptor->element_bytes;
 
     for (int64_t image = 0; image < k; image++)
         for (int64_t row = 0; row < rows; row++)
@@ -160,58 +160,58 @@ static void reorder(const struct ghp_form *form, bool to_device, const char *fro
                        from + ((image * rows + row) * columns + column) * (int64_t)size, size);
 }
 
-static bool is_reordered(const struct ghp_form *form)
+static bool is_reordered(const struct ghp_param_descriptor *descriptor)
 {
-    return form->n_dims == 4 && form->dims[1] > 1 && form->dims[2] * form->dims[3] > 1;
+    return descriptor->n_dims == 4 && descriptor->dims[1] > 1 && descriptor->dims[2] * descriptor->dims[3] > 1;
 }
 
 static enum ghp_status carry(struct ghp_backend *backend, void *to, const void *from, int64_t bytes,
-                             enum ghp_way way)
+                             enum ghp_copy_direction direction)
 {
-    struct ghp_copy copy = {to, from, bytes, way};
+    struct ghp_copy copy = {to, from, bytes, direction};
 
-    GHP_TRY(device_copy(backend, GHP_QUEUE_COMPUTE, &copy));
-    return GHP_CUDA(cudaStreamSynchronize(stream_of(backend, GHP_QUEUE_COMPUTE)));
+    GHP_TRY(device_copy(backend, GHP_DEVICE_STREAM_COMPUTE, &copy));
+    return GHP_CUDA(cudaStreamSynchronize(stream_of(backend, GHP_DEVICE_STREAM_COMPUTE)));
 }
 
-static enum ghp_status device_put(struct ghp_backend *backend, const struct ghp_form *form,
+static enum ghp_status device_put(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
                                   const void *host, void *device)
 {
-    int64_t bytes = form->elements * form->element_bytes;
+    int64_t bytes = descriptor->elements * descriptor->element_bytes;
     char *ordered;
     enum ghp_status status;
 
-    if (!is_reordered(form)) return carry(backend, device, host, bytes, GHP_WAY_IN);
-    ordered = ghp_alloc((size_t)form->elements, (size_t)form->element_bytes);
+    if (!is_reordered(descriptor)) return carry(backend, device, host, bytes, GHP_COPY_TO_DEVICE);
+    ordered = ghp_alloc((size_t)descriptor->elements, (size_t)descriptor->element_bytes);
     if (ordered == NULL) return GHP_NO_MEMORY();
-    reorder(form, true, host, ordered);
-    status = carry(backend, device, ordered, bytes, GHP_WAY_IN);
+    reorder(descriptor, true, host, ordered);
+    status = carry(backend, device, ordered, bytes, GHP_COPY_TO_DEVICE);
     free(ordered);
     return status;
 }
 
-static enum ghp_status device_get(struct ghp_backend *backend, const struct ghp_form *form,
+static enum ghp_status device_get(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
                                   const void *device, void *host)
 {
-    int64_t bytes = form->elements * form->element_bytes;
+    int64_t bytes = descriptor->elements * descriptor->element_bytes;
     char *ordered;
     enum ghp_status status;
 
-    if (!is_reordered(form)) return carry(backend, host, device, bytes, GHP_WAY_OUT);
-    ordered = ghp_alloc((size_t)form->elements, (size_t)form->element_bytes);
+    if (!is_reordered(descriptor)) return carry(backend, host, device, bytes, GHP_COPY_TO_HOST);
+    ordered = ghp_alloc((size_t)descriptor->elements, (size_t)descriptor->element_bytes);
     if (ordered == NULL) return GHP_NO_MEMORY();
-    status = carry(backend, ordered, device, bytes, GHP_WAY_OUT);
-    if (status == GHP_OK) reorder(form, false, ordered, host);
+    status = carry(backend, ordered, device, bytes, GHP_COPY_TO_HOST);
+    if (status == GHP_OK) reorder(descriptor, false, ordered, host);
     free(ordered);
     return status;
 }
 
-/* ---- marks ---- */
+/* ---- events ---- */
 
-static enum ghp_status device_mark_open(struct ghp_backend *backend, bool timed,
-                                        struct ghp_mark **mark)
+static enum ghp_status device_event_open(struct ghp_backend *backend, bool timed,
+                                        struct ghp_device_event **event)
 {
-    struct ghp_mark *made;
+    struct ghp_device_event *made;
     enum ghp_status status;
 
     GHP_TRY(ghp_cuda_enter(backend));
@@ -221,47 +221,47 @@ static enum ghp_status device_mark_open(struct ghp_backend *backend, bool timed,
     status = GHP_CUDA(
         cudaEventCreateWithFlags(&made->event, timed ? cudaEventDefault : cudaEventDisableTiming));
     if (status != GHP_OK) free(made);
-    *mark = status == GHP_OK ? made : NULL;
+    *event = status == GHP_OK ? made : NULL;
     return status;
 }
 
-static void device_mark_close(struct ghp_backend *backend, struct ghp_mark *mark)
+static void device_event_close(struct ghp_backend *backend, struct ghp_device_event *event)
 {
-    if (mark == NULL) return;
-    if (ghp_cuda_enter(backend) == GHP_OK) cudaEventDestroy(mark->event);
-    free(mark);
+    if (event == NULL) return;
+    if (ghp_cuda_enter(backend) == GHP_OK) cudaEventDestroy(event->event);
+    free(event);
 }
 
-static enum ghp_status device_set(struct ghp_backend *backend, enum ghp_queue queue,
-                                  struct ghp_mark *mark)
+static enum ghp_status device_record_event(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                  struct ghp_device_event *event)
 {
-    bool onto_tape = recording(backend);
+    bool into_graph = recording(backend);
 
     GHP_TRY(ghp_cuda_enter(backend));
-    mark->taped = onto_tape && !mark->timed;
-    if (onto_tape && mark->timed)
-        return GHP_CUDA(cudaEventRecordWithFlags(mark->event, stream_of(backend, queue),
+    event->captured = into_graph && !event->timed;
+    if (into_graph && event->timed)
+        return GHP_CUDA(cudaEventRecordWithFlags(event->event, stream_of(backend, stream),
                                                  cudaEventRecordExternal));
-    return GHP_CUDA(cudaEventRecord(mark->event, stream_of(backend, queue)));
+    return GHP_CUDA(cudaEventRecord(event->event, stream_of(backend, stream)));
 }
 
-static enum ghp_status device_follow(struct ghp_backend *backend, enum ghp_queue queue,
-                                     struct ghp_mark *mark)
+static enum ghp_status device_wait_event(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                     struct ghp_device_event *event)
 {
-    if (mark->taped && !recording(backend)) return GHP_OK;
+    if (event->captured && !recording(backend)) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaStreamWaitEvent(stream_of(backend, queue), mark->event, 0));
+    return GHP_CUDA(cudaStreamWaitEvent(stream_of(backend, stream), event->event, 0));
 }
 
-static enum ghp_status device_passed(struct ghp_backend *backend, struct ghp_mark *mark,
+static enum ghp_status device_query_event(struct ghp_backend *backend, struct ghp_device_event *event,
                                      bool *passed)
 {
     cudaError_t status;
 
     *passed = true;
-    if (mark->taped) return GHP_OK;
+    if (event->captured) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
-    status = cudaEventQuery(mark->event);
+    status = cudaEventQuery(event->event);
     *passed = status == cudaSuccess;
     if (status == cudaErrorNotReady) {
         cudaGetLastError();
@@ -270,8 +270,8 @@ static enum ghp_status device_passed(struct ghp_backend *backend, struct ghp_mar
     return ghp_cuda_status(status, "cudaEventQuery");
 }
 
-static enum ghp_status device_between(struct ghp_backend *backend, struct ghp_mark *first,
-                                      struct ghp_mark *last, double *seconds)
+static enum ghp_status device_elapsed(struct ghp_backend *backend, struct ghp_device_event *first,
+                                      struct ghp_device_event *last, double *seconds)
 {
     float milliseconds = 0;
 
@@ -281,56 +281,56 @@ static enum ghp_status device_between(struct ghp_backend *backend, struct ghp_ma
     return GHP_OK;
 }
 
-static enum ghp_status device_finish(struct ghp_backend *backend, enum ghp_queue queue)
+static enum ghp_status device_finish(struct ghp_backend *backend, enum ghp_device_stream stream)
 {
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaStreamSynchronize(stream_of(backend, queue)));
+    return GHP_CUDA(cudaStreamSynchronize(stream_of(backend, stream)));
 }
 
-/* ---- tapes ---- */
+/* ---- graphs ---- */
 
-static enum ghp_status device_record(struct ghp_backend *backend)
+static enum ghp_status device_begin_capture(struct ghp_backend *backend)
 {
     struct ghp_cuda *cuda = ghp_cuda_of(backend);
 
     GHP_TRY(ghp_cuda_enter(backend));
-    GHP_TRY(GHP_CUDA(cudaStreamBeginCapture(cuda->streams[GHP_QUEUE_COMPUTE],
+    GHP_TRY(GHP_CUDA(cudaStreamBeginCapture(cuda->streams[GHP_DEVICE_STREAM_COMPUTE],
                                             cudaStreamCaptureModeThreadLocal)));
     cuda->recorder = pthread_self();
     cuda->recording = true;
     return GHP_OK;
 }
 
-static enum ghp_status device_recorded(struct ghp_backend *backend, struct ghp_tape **tape)
+static enum ghp_status device_end_capture(struct ghp_backend *backend, struct ghp_device_graph **graph)
 {
     struct ghp_cuda *cuda = ghp_cuda_of(backend);
-    cudaGraph_t graph = NULL;
-    struct ghp_tape *made;
+    cudaGraph_t cuda_graph = NULL;
+    struct ghp_device_graph *made;
     enum ghp_status status;
 
-    *tape = NULL;
+    *graph = NULL;
     cuda->recording = false;
-    GHP_TRY(GHP_CUDA(cudaStreamEndCapture(cuda->streams[GHP_QUEUE_COMPUTE], &graph)));
+    GHP_TRY(GHP_CUDA(cudaStreamEndCapture(cuda->streams[GHP_DEVICE_STREAM_COMPUTE], &cuda_graph)));
     made = ghp_alloc(1, sizeof(*made));
     status =
-        made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->graph, graph, 0)) : GHP_NO_MEMORY();
-    cudaGraphDestroy(graph);
+        made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->cuda_graph, cuda_graph, 0)) : GHP_NO_MEMORY();
+    cudaGraphDestroy(cuda_graph);
     if (status != GHP_OK) free(made);
-    if (status == GHP_OK) *tape = made;
+    if (status == GHP_OK) *graph = made;
     return status;
 }
 
-static enum ghp_status device_play(struct ghp_backend *backend, struct ghp_tape *tape)
+static enum ghp_status device_launch_graph(struct ghp_backend *backend, struct ghp_device_graph *graph)
 {
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaGraphLaunch(tape->graph, stream_of(backend, GHP_QUEUE_COMPUTE)));
+    return GHP_CUDA(cudaGraphLaunch(graph->cuda_graph, stream_of(backend, GHP_DEVICE_STREAM_COMPUTE)));
 }
 
-static void device_tape_close(struct ghp_backend *backend, struct ghp_tape *tape)
+static void device_graph_close(struct ghp_backend *backend, struct ghp_device_graph *graph)
 {
-    if (tape == NULL) return;
-    if (ghp_cuda_enter(backend) == GHP_OK) cudaGraphExecDestroy(tape->graph);
-    free(tape);
+    if (graph == NULL) return;
+    if (ghp_cuda_enter(backend) == GHP_OK) cudaGraphExecDestroy(graph->cuda_graph);
+    free(graph);
 }
 
 /* ---- others ---- */
@@ -338,7 +338,7 @@ static void device_tape_close(struct ghp_backend *backend, struct ghp_tape *tape
 static enum ghp_status device_delay(struct ghp_backend *backend, double seconds)
 {
     GHP_TRY(ghp_cuda_enter(backend));
-    return ghp_cuda_status(ghp_launch_delay(stream_of(backend, GHP_QUEUE_COMPUTE), seconds),
+    return ghp_cuda_status(ghp_launch_delay(stream_of(backend, GHP_DEVICE_STREAM_COMPUTE), seconds),
                            "delay");
 }
 
@@ -371,16 +371,16 @@ const struct ghp_device_ops ghp_cuda_device = {.allocate = device_allocate,
                                                .move = device_move,
                                                .put = device_put,
                                                .get = device_get,
-                                               .mark_open = device_mark_open,
-                                               .mark_close = device_mark_close,
-                                               .set = device_set,
-                                               .follow = device_follow,
-                                               .passed = device_passed,
-                                               .between = device_between,
+                                               .event_open = device_event_open,
+                                               .event_close = device_event_close,
+                                               .record_event = device_record_event,
+                                               .wait_event = device_wait_event,
+                                               .query_event = device_query_event,
+                                               .elapsed = device_elapsed,
                                                .finish = device_finish,
-                                               .record = device_record,
-                                               .recorded = device_recorded,
-                                               .play = device_play,
-                                               .tape_close = device_tape_close,
+                                               .begin_capture = device_begin_capture,
+                                               .end_capture = device_end_capture,
+                                               .launch_graph = device_launch_graph,
+                                               .graph_close = device_graph_close,
                                                .delay = device_delay,
                                                .about = device_about};

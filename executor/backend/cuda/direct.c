@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static struct ghp_direct_job job_of(const struct ghp_local *l, const struct ghp_call *call)
+static struct ghp_direct_job job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
 {
     const struct ghp_window *w = &l->window;
     struct ghp_direct_job job = {.n = l->n,
@@ -25,12 +25,12 @@ static struct ghp_direct_job job_of(const struct ghp_local *l, const struct ghp_
                                  .pad_left = w->pad_left,
                                  .dilation_h = w->dilation_h,
                                  .dilation_w = w->dilation_w,
-                                 .x = call->at.x[0],
-                                 .dy = call->at.dy,
-                                 .y = call->at.y,
-                                 .dx = call->at.dx[0],
-                                 .weights = call->at.w[0],
-                                 .dweights = call->at.dw[0]};
+                                 .x = args->at.x[0],
+                                 .dy = args->at.dy,
+                                 .y = args->at.y,
+                                 .dx = args->at.dx[0],
+                                 .weights = args->at.w[0],
+                                 .dweights = args->at.dw[0]};
 
     if (l->op == GHP_OP_CONV2D) return job;
     job.c = l->c * l->h * l->w; /* one pixel of so many channels */
@@ -40,10 +40,10 @@ static struct ghp_direct_job job_of(const struct ghp_local *l, const struct ghp_
     return job;
 }
 
-static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     struct ghp_launch launch = ghp_cuda_launch(kernel->base.backend);
-    struct ghp_direct_job job = job_of(&kernel->base.local, call);
+    struct ghp_direct_job job = job_of(&kernel->base.local, args);
     cudaError_t error = cudaErrorInvalidValue;
 
     if (kernel->base.pass == GHP_PASS_FORWARD) error = ghp_launch_direct_forward(launch, &job);
@@ -56,7 +56,7 @@ static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel, const struct g
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel)
 {
     kernel->run = run_direct;
-    kernel->epilogue = ghp_formats_fused(kernel->along);
+    kernel->epilogue = ghp_memory_format_fused(kernel->fused);
     kernel->base.scratch_bytes = 0;
     memcpy(kernel->algorithm, GHP_CUDA_DIRECT, sizeof(GHP_CUDA_DIRECT));
 }

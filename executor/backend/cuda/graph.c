@@ -152,23 +152,23 @@ static enum ghp_status make_output(struct ghp_graph *g, int64_t id, cudnnBackend
 }
 
 /* y = mode(x, b); b NULL: of x alone. */
-static enum ghp_status make_point(struct ghp_graph *g, cudnnPointwiseMode_t mode,
+static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t mode,
                                   cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
                                   cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *operation)
 {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    cudnnBackendDescriptor_t point;
+    cudnnBackendDescriptor_t pointwise;
     const struct ghp_cudnn_attribute how[] = {
         {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
     const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &point},
+        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &pointwise},
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};
 
-    GHP_TRY(make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &point));
-    GHP_TRY(ghp_cudnn_fill(g->cudnn, point, how, GHP_COUNT_OF(how)));
+    GHP_TRY(make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise));
+    GHP_TRY(ghp_cudnn_fill(g->cudnn, pointwise, how, GHP_COUNT_OF(how)));
     GHP_TRY(make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
     return ghp_cudnn_fill(g->cudnn, *operation, attributes, b != NULL ? 4 : 3);
 }
@@ -191,11 +191,11 @@ static enum ghp_status make_operations(struct ghp_graph *g, struct operations *o
     if (r->bias) {
         if (r->relu) GHP_TRY(make_output(g, GHP_GRAPH_SUM, &sum));
         GHP_TRY(make_tensor(g, &bias_of, &bias));
-        GHP_TRY(make_point(g, CUDNN_POINTWISE_ADD, product, bias, sum, &o->items[o->n++]));
+        GHP_TRY(make_pointwise(g, CUDNN_POINTWISE_ADD, product, bias, sum, &o->items[o->n++]));
         product = sum;
     }
     if (!r->relu) return GHP_OK;
-    return make_point(g, CUDNN_POINTWISE_RELU_FWD, product, NULL, y, &o->items[o->n++]);
+    return make_pointwise(g, CUDNN_POINTWISE_RELU_FWD, product, NULL, y, &o->items[o->n++]);
 }
 
 static enum ghp_status build(struct ghp_graph *g)

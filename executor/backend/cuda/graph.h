@@ -1,4 +1,4 @@
-/* executor/backend/cuda/graph.h - a convolution's pass, and what it takes along, as a graph of cuDNN's operations, and the engines that
+/* executor/backend/cuda/graph.h - a convolution's pass, and what it fuses, as a graph of cuDNN's operations, and the engines that
  * can run it.
  *
  * Tensors are described by sizes and strides alone: activations N,H,W,C in memory, weights K,R,S,C. An *engine

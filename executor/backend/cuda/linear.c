@@ -2,7 +2,7 @@
  *
  * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt, which counts columns first, x c x n, w c x k, y k x n:
  * y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead of the workspace; their gradient is
- * made in float. A bias and a ReLU that the forward pass takes along are cuBLASLt's in float; in bf16, where it would want the
+ * made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in float; in bf16, where it would want the
  * bias rounded, ghp's own kernel adds it. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
@@ -15,7 +15,7 @@ static const int64_t MOST_WORKSPACE_BYTES = INT64_C(64) << 20;
 struct operand {
     int64_t rows, columns; /* as it lies, columns first */
     cudaDataType_t type;
-    bool turned;
+    bool transposed;
 };
 
 struct product { /* d = a b */
@@ -55,8 +55,8 @@ static struct product product_of(const struct ghp_cuda_kernel *kernel)
     case GHP_PASS_BACKWARD_DATA: p = (struct product){w, y, x}; break;
     default: p = (struct product){x, y, w}; break;
     }
-    p.a.turned = kernel->base.pass == GHP_PASS_FORWARD;
-    p.b.turned = kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT;
+    p.a.transposed = kernel->base.pass == GHP_PASS_FORWARD;
+    p.b.transposed = kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT;
     if (kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT) p.d.type = CUDA_R_32F;
     return p;
 }
@@ -84,10 +84,10 @@ static enum ghp_status make_layout(const struct ghp_cublaslt *lt, const struct o
                                                        (uint64_t)o->columns, o->rows));
 }
 
-static enum ghp_status set_turned(const struct ghp_cublaslt *lt, cublasLtMatmulDesc_t how,
-                                  cublasLtMatmulDescAttributes_t which, bool turned)
+static enum ghp_status set_transposed(const struct ghp_cublaslt *lt, cublasLtMatmulDesc_t how,
+                                  cublasLtMatmulDescAttributes_t which, bool transposed)
 {
-    cublasOperation_t operation = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 
     return GHP_CUBLASLT(lt,
                         cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof(operation)));
@@ -97,14 +97,14 @@ static enum ghp_status set_turned(const struct ghp_cublaslt *lt, cublasLtMatmulD
 static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
 {
     struct linear *linear = kernel->data;
-    bool bias = kernel->along.bias, relu = kernel->along.relu;
+    bool bias = kernel->fused.bias, relu = kernel->fused.relu;
     cublasLtEpilogue_t epilogue = !fuses         ? CUBLASLT_EPILOGUE_DEFAULT
                                   : bias && relu ? CUBLASLT_EPILOGUE_RELU_BIAS
                                   : bias         ? CUBLASLT_EPILOGUE_BIAS
                                                  : CUBLASLT_EPILOGUE_RELU;
 
     linear->fuses = fuses;
-    kernel->epilogue = ghp_formats_fused(kernel->along) && !fuses;
+    kernel->epilogue = ghp_memory_format_fused(kernel->fused) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmulDescSetAttribute(linear->how, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof(epilogue)));
@@ -122,8 +122,8 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
     kernel->data = linear;
     kernel->release = release_linear;
     GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulDescCreate(&linear->how, compute, CUDA_R_32F)));
-    GHP_TRY(set_turned(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSA, p.a.turned));
-    GHP_TRY(set_turned(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSB, p.b.turned));
+    GHP_TRY(set_transposed(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed));
+    GHP_TRY(set_transposed(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed));
     GHP_TRY(make_layout(lt, &p.a, &linear->a));
     GHP_TRY(make_layout(lt, &p.b, &linear->b));
     return make_layout(lt, &p.d, &linear->d);
@@ -131,10 +131,10 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 
 /* ---- running ---- */
 
-static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct linear *linear = kernel->data;
-    const struct ghp_tensors *at = &call->at;
+    const struct ghp_tensors *at = &args->at;
     struct ghp_backend *backend = kernel->base.backend;
     cudaStream_t stream = ghp_cuda_launch(backend).stream;
     enum ghp_pass pass = kernel->base.pass;
@@ -143,7 +143,7 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct g
     void *d;
     float one = 1, zero = 0;
 
-    if (linear->fuses && kernel->along.bias)
+    if (linear->fuses && kernel->fused.bias)
         GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
                                                 linear->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                 &at->w[1], sizeof(at->w[1]))));
@@ -261,7 +261,7 @@ static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
 }
 
 /* The heuristics' candidates; n is 0 where they have none for such a product. */
-static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_contest *contest)
+static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_candidate_list *candidates)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
     struct linear *linear = kernel->data;
@@ -277,11 +277,11 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_cont
                                 GHP_CUDA_CANDIDATES, linear->found, &n) != CUBLAS_STATUS_SUCCESS)
         n = 0;
     lt->cublasLtMatmulPreferenceDestroy(rules);
-    contest->n = 0;
+    candidates->n = 0;
     for (int i = 0; i < n; i++) {
         if (linear->found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-        linear->found[contest->n] = linear->found[i];
-        contest->workspace_bytes[contest->n++] = (int64_t)linear->found[i].workspaceSize;
+        linear->found[candidates->n] = linear->found[i];
+        candidates->workspace_bytes[candidates->n++] = (int64_t)linear->found[i].workspaceSize;
     }
     return status;
 }
@@ -289,17 +289,17 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_cont
 /* Of the heuristics' first `most`. */
 static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bool *taken)
 {
-    struct ghp_cuda_contest contest = {.take = take_candidate};
+    struct ghp_cuda_candidate_list candidates = {.take = take_candidate};
     int winner = -1;
 
-    GHP_TRY(list(kernel, &contest));
-    if (contest.n > most) contest.n = most;
-    GHP_TRY(ghp_cuda_choose(kernel, &contest, &winner));
+    GHP_TRY(list(kernel, &candidates));
+    if (candidates.n > most) candidates.n = most;
+    GHP_TRY(ghp_cuda_choose(kernel, &candidates, &winner));
     *taken = winner >= 0;
     return GHP_OK;
 }
 
-/* The algorithm of this name; where it cannot be had so, with or without what goes along, cuBLASLt's first suggestion, which
+/* The algorithm of this name; where it cannot be had so, with or without what is fused, cuBLASLt's first suggestion, which
  * is the same in a run as it was for the profile; without such a name the fastest. */
 static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
 {
@@ -324,7 +324,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     kernel->run = run_linear;
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
         kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
-    if (ghp_formats_fused(kernel->along) && !is_bf16(kernel)) {
+    if (ghp_memory_format_fused(kernel->fused) && !is_bf16(kernel)) {
         GHP_TRY(set_epilogue(kernel, true));
         GHP_TRY(choose(kernel, name, &taken));
     }

@@ -1,5 +1,5 @@
 /* executor/backend/cuda/move.c - copies in another order on a GPU: concat, flatten; view and pad by tables. */
-#include "executor/backend/cuda/own.h"
+#include "executor/backend/cuda/native.h"
 
 #include "core/sharding/index_table.h"
 
@@ -8,42 +8,42 @@
 
 /* Each input's channels to or from their place in the rows of the whole. */
 static enum ghp_status blocks_of_inputs(const struct ghp_cuda_kernel *kernel,
-                                        const struct ghp_call *call, bool forward)
+                                        const struct ghp_kernel_arguments *args, bool forward)
 {
     const struct ghp_local *l = &kernel->base.local;
     int64_t size = kernel->base.backend->config.element_bytes, whole = l->c * size, at = 0;
 
     for (int i = 0; i < l->n_inputs; i++) {
         int64_t mine = l->slice[i] * size;
-        struct ghp_blocks blocks = {.rows = ghp_cuda_own_rows(l), .bytes = mine};
+        struct ghp_blocks blocks = {.rows = ghp_cuda_native_rows(l), .bytes = mine};
 
         if (forward) {
-            blocks.from = call->at.x[i];
+            blocks.from = args->at.x[i];
             blocks.from_stride = mine;
-            blocks.to = (char *)call->at.y + at;
+            blocks.to = (char *)args->at.y + at;
             blocks.to_stride = whole;
         } else {
-            blocks.from = (const char *)call->at.dy + at;
+            blocks.from = (const char *)args->at.dy + at;
             blocks.from_stride = whole;
-            blocks.to = call->at.dx[i];
+            blocks.to = args->at.dx[i];
             blocks.to_stride = mine;
         }
         at += mine;
         if (blocks.to == NULL) continue;
         GHP_TRY(
-            ghp_cuda_own_status(ghp_launch_blocks(ghp_cuda_own_stream(kernel), &blocks), kernel));
+            ghp_cuda_native_status(ghp_launch_blocks(ghp_cuda_native_stream(kernel), &blocks), kernel));
     }
     return GHP_OK;
 }
 
-static enum ghp_status run_concat(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_concat(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return blocks_of_inputs(kernel, call, true);
+    return blocks_of_inputs(kernel, args, true);
 }
 
-static enum ghp_status run_concat_data(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_concat_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return blocks_of_inputs(kernel, call, false);
+    return blocks_of_inputs(kernel, args, false);
 }
 
 /* [n][a][b] -> [n][b][a] */
@@ -52,25 +52,25 @@ static enum ghp_status transpose(const struct ghp_cuda_kernel *kernel, int64_t a
 {
     const struct ghp_local *l = &kernel->base.local;
 
-    if (a == 1 || b == 1) return ghp_cuda_own_copy(kernel, from, to, l->n * a * b);
-    return ghp_cuda_own_status(ghp_launch_transpose(ghp_cuda_own_stream(kernel),
+    if (a == 1 || b == 1) return ghp_cuda_native_copy(kernel, from, to, l->n * a * b);
+    return ghp_cuda_native_status(ghp_launch_transpose(ghp_cuda_native_stream(kernel),
                                                     kernel->base.backend->config.element_bytes,
                                                     l->n, a, b, from, to),
                                kernel);
 }
 
-static enum ghp_status run_flatten(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_flatten(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
-    return transpose(kernel, l->h * l->w, l->c, call->at.x[0], call->at.y);
+    return transpose(kernel, l->h * l->w, l->c, args->at.x[0], args->at.y);
 }
 
-static enum ghp_status run_flatten_data(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_flatten_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
-    return transpose(kernel, l->c, l->h * l->w, call->at.dy, call->at.dx[0]);
+    return transpose(kernel, l->c, l->h * l->w, args->at.dy, args->at.dx[0]);
 }
 
 /* ---- tables: view and pad ---- */
@@ -95,15 +95,15 @@ static void invert(const int32_t *table, int64_t in, int64_t out, int32_t *start
 {
     memset(starts, 0, (size_t)(in + 1) * sizeof(*starts));
     for (int64_t i = 0; i < out; i++)
-        if (table[i] != GHP_GATHER_NOTHING) starts[table[i] + 1]++;
+        if (table[i] != GHP_INDEX_MAP_NOTHING) starts[table[i] + 1]++;
     for (int64_t i = 0; i < in; i++)
         starts[i + 1] += starts[i];
     for (int64_t i = out - 1; i >= 0; i--) /* from the end: starts become ends, and starts again */
-        if (table[i] != GHP_GATHER_NOTHING) list[--starts[table[i] + 1]] = (int32_t)i;
+        if (table[i] != GHP_INDEX_MAP_NOTHING) list[--starts[table[i] + 1]] = (int32_t)i;
     memmove(starts, starts + 1, (size_t)in * sizeof(*starts));
     starts[in] = 0;
     for (int64_t i = 0; i < out; i++)
-        if (table[i] != GHP_GATHER_NOTHING) starts[in]++;
+        if (table[i] != GHP_INDEX_MAP_NOTHING) starts[in]++;
 }
 
 static void release_tables(struct ghp_cuda_kernel *kernel)
@@ -130,7 +130,7 @@ static enum ghp_status make_tables(struct ghp_cuda_kernel *kernel)
     kernel->data = t;
     kernel->release = release_tables;
     if (status == GHP_OK) {
-        ghp_gather_table(l, host + (forward ? 0 : n));
+        ghp_index_map_table(l, host + (forward ? 0 : n));
         if (!forward) invert(host + n, in, out, host, host + in + 1);
         status = ghp_device_allocate(device, n * (int64_t)sizeof(*host), &memory);
     }
@@ -143,39 +143,39 @@ static enum ghp_status make_tables(struct ghp_cuda_kernel *kernel)
     return status;
 }
 
-static enum ghp_status run_take(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_gather(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct tables *t = kernel->data;
     float nothing = l->op == GHP_OP_PAD ? (float)l->border.value : 0;
 
-    return ghp_cuda_own_status(ghp_launch_take(ghp_cuda_launch(kernel->base.backend), l->n,
+    return ghp_cuda_native_status(ghp_launch_gather(ghp_cuda_launch(kernel->base.backend), l->n,
                                                sample_in(l), sample_out(l), t->table, nothing,
-                                               call->at.x[0], call->at.y),
+                                               args->at.x[0], args->at.y),
                                kernel);
 }
 
-static enum ghp_status run_give_back(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_scatter_add(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct tables *t = kernel->data;
 
-    return ghp_cuda_own_status(ghp_launch_give_back(ghp_cuda_launch(kernel->base.backend), l->n,
+    return ghp_cuda_native_status(ghp_launch_scatter_add(ghp_cuda_launch(kernel->base.backend), l->n,
                                                     sample_in(l), sample_out(l), t->starts, t->list,
-                                                    call->at.dy, call->at.dx[0]),
+                                                    args->at.dy, args->at.dx[0]),
                                kernel);
 }
 
 /* ---- the table ---- */
 
-const struct ghp_cuda_own ghp_cuda_own_move[] = {
+const struct ghp_cuda_native ghp_cuda_native_move[] = {
     {GHP_OP_CONCAT, GHP_PASS_FORWARD, run_concat, NULL, NULL},
     {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, run_concat_data, NULL, NULL},
     {GHP_OP_FLATTEN, GHP_PASS_FORWARD, run_flatten, NULL, NULL},
     {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, run_flatten_data, NULL, NULL},
-    {GHP_OP_VIEW, GHP_PASS_FORWARD, run_take, NULL, make_tables},
-    {GHP_OP_VIEW, GHP_PASS_BACKWARD_DATA, run_give_back, NULL, make_tables},
-    {GHP_OP_PAD, GHP_PASS_FORWARD, run_take, NULL, make_tables},
-    {GHP_OP_PAD, GHP_PASS_BACKWARD_DATA, run_give_back, NULL, make_tables},
+    {GHP_OP_VIEW, GHP_PASS_FORWARD, run_gather, NULL, make_tables},
+    {GHP_OP_VIEW, GHP_PASS_BACKWARD_DATA, run_scatter_add, NULL, make_tables},
+    {GHP_OP_PAD, GHP_PASS_FORWARD, run_gather, NULL, make_tables},
+    {GHP_OP_PAD, GHP_PASS_BACKWARD_DATA, run_scatter_add, NULL, make_tables},
     {.run = NULL},
 };

@@ -1,8 +1,8 @@
 /* executor/backend/cuda/pool.c - pools on a GPU. */
-#include "executor/backend/cuda/own.h"
+#include "executor/backend/cuda/native.h"
 
 static struct ghp_pool_job pool_job(const struct ghp_cuda_kernel *kernel,
-                                    const struct ghp_call *call)
+                                    const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct ghp_window *w = &l->window;
@@ -21,12 +21,12 @@ static struct ghp_pool_job pool_job(const struct ghp_cuda_kernel *kernel,
                                .dilation_h = w->dilation_h,
                                .dilation_w = w->dilation_w,
                                .count_pad = w->count_pad,
-                               .x = call->at.x[0],
-                               .dy = call->at.dy,
-                               .y = call->at.y,
-                               .dx = call->at.dx[0],
-                               .places = call->at.saved,
-                               .gated = kernel->along.relu};
+                               .x = args->at.x[0],
+                               .dy = args->at.dy,
+                               .y = args->at.y,
+                               .dx = args->at.dx[0],
+                               .argmax = args->at.saved,
+                               .masked = kernel->fused.relu};
 
     if (l->op != GHP_OP_GLOBAL_AVG_POOL) return job;
     job.r = l->h; /* one window over the image */
@@ -39,35 +39,35 @@ static struct ghp_pool_job pool_job(const struct ghp_cuda_kernel *kernel,
 
 typedef cudaError_t pool_fn(struct ghp_launch launch, const struct ghp_pool_job *job);
 
-static enum ghp_status pool(const struct ghp_cuda_kernel *kernel, const struct ghp_call *call,
+static enum ghp_status pool(const struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args,
                             pool_fn *run)
 {
-    struct ghp_pool_job job = pool_job(kernel, call);
+    struct ghp_pool_job job = pool_job(kernel, args);
 
-    return ghp_cuda_own_status(run(ghp_cuda_launch(kernel->base.backend), &job), kernel);
+    return ghp_cuda_native_status(run(ghp_cuda_launch(kernel->base.backend), &job), kernel);
 }
 
-static enum ghp_status run_max(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_max(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return pool(kernel, call, ghp_launch_max_pool);
+    return pool(kernel, args, ghp_launch_max_pool);
 }
 
-static enum ghp_status run_max_data(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_max_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return pool(kernel, call, ghp_launch_max_pool_back);
+    return pool(kernel, args, ghp_launch_max_pool_back);
 }
 
-static enum ghp_status run_avg(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_avg(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return pool(kernel, call, ghp_launch_avg_pool);
+    return pool(kernel, args, ghp_launch_avg_pool);
 }
 
-static enum ghp_status run_avg_data(struct ghp_cuda_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status run_avg_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    return pool(kernel, call, ghp_launch_avg_pool_back);
+    return pool(kernel, args, ghp_launch_avg_pool_back);
 }
 
-const struct ghp_cuda_own ghp_cuda_own_pool[] = {
+const struct ghp_cuda_native ghp_cuda_native_pool[] = {
     {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, run_max, NULL, NULL},
     {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, run_max_data, NULL, NULL},
     {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, run_avg, NULL, NULL},

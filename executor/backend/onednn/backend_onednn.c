@@ -1,4 +1,4 @@
-/* executor/backend/onednn/backend_onednn.c - the CPU backend: convolutions and linear layers by oneDNN, the rest by ghp's own loops.
+/* executor/backend/onednn/backend_onednn.c - the CPU backend: convolutions and linear layers by oneDNN, the rest by ghp's CPU kernels.
  *
  * Operations bound by memory gain nothing from a library, and a batch norm whose statistics cross workers is in none.
  * bf16 is refused where the library would only imitate it.
@@ -119,34 +119,34 @@ static struct ghp_local as_blocks(const struct ghp_local *local)
     return blocks;
 }
 
-/* The loop that computes a pass on plain tensors, or with what goes along; NULL: there is none. */
-static const struct ghp_loop *loop_of(enum ghp_op op, enum ghp_pass pass,
-                                      struct ghp_formats formats)
+/* The loop that computes a pass on plain tensors, or with what is fused; NULL: there is none. */
+static const struct ghp_cpu_kernel *cpu_kernel_of(enum ghp_op op, enum ghp_pass pass,
+                                      struct ghp_memory_format memory_formats)
 {
-    if (formats.bias) return NULL;
-    if (op == GHP_OP_BATCH_NORM) return ghp_loop_norm(pass, formats);
-    if (!formats.relu) return ghp_loop_find(op, pass);
+    if (memory_formats.bias) return NULL;
+    if (op == GHP_OP_BATCH_NORM) return ghp_cpu_kernel_norm(pass, memory_formats);
+    if (!memory_formats.relu) return ghp_cpu_kernel_find(op, pass);
     if (pass != GHP_PASS_FORWARD) return NULL;
-    return op == GHP_OP_ADD        ? &ghp_loop_add_relu
-           : op == GHP_OP_MAX_POOL ? &ghp_loop_max_relu
+    return op == GHP_OP_ADD        ? &ghp_cpu_kernel_add_relu
+           : op == GHP_OP_MAX_POOL ? &ghp_cpu_kernel_max_relu
                                    : NULL;
 }
 
 /* What the library has no part in. */
-static enum ghp_status prepare_loop(struct ghp_backend *backend, const struct ghp_local *local,
-                                    enum ghp_pass pass, struct ghp_formats formats,
+static enum ghp_status prepare_cpu_kernel(struct ghp_backend *backend, const struct ghp_local *local,
+                                    enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                     struct ghp_kernel **kernel)
 {
-    bool blocked = formats.x || formats.y || formats.w;
-    const struct ghp_loop *loop = loop_of(local->op, pass, formats);
-    if (loop == NULL && (formats.bias || formats.relu || formats.stats || formats.add))
+    bool nchw16c = memory_formats.x || memory_formats.y || memory_formats.w;
+    const struct ghp_cpu_kernel *cpu_kernel = cpu_kernel_of(local->op, pass, memory_formats);
+    if (cpu_kernel == NULL && (memory_formats.bias || memory_formats.relu || memory_formats.stats || memory_formats.add))
         return GHP_OK;
-    if (loop == NULL) return ghp_loop_prepare(backend, local, pass, kernel); /* says so */
-    if (!blocked || local->op == GHP_OP_BATCH_NORM)
-        return ghp_loop_prepare_by(backend, local, loop, kernel);
-    if (!is_apart(local->op)) return ghp_onednn_blocked_prepare(backend, local, pass, kernel);
+    if (cpu_kernel == NULL) return ghp_cpu_kernel_prepare(backend, local, pass, kernel); /* says so */
+    if (!nchw16c || local->op == GHP_OP_BATCH_NORM)
+        return ghp_cpu_kernel_prepare_by(backend, local, cpu_kernel, kernel);
+    if (!is_apart(local->op)) return ghp_onednn_nchw16c_prepare(backend, local, pass, kernel);
     const struct ghp_local blocks = as_blocks(local);
-    return ghp_loop_prepare_by(backend, &blocks, loop, kernel);
+    return ghp_cpu_kernel_prepare_by(backend, &blocks, cpu_kernel, kernel);
 }
 
 /* Of two Winograds the library's comes first, until they are timed. */
@@ -157,12 +157,12 @@ static bool is_winograd_first(const struct ghp_backend *backend, const struct gh
            !ghp_onednn_conv_has_winograd(backend, local);
 }
 
-static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
+static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
                                               const struct ghp_local *local, enum ghp_pass pass,
-                                              const char *algorithm, struct ghp_formats formats,
+                                              const char *algorithm, struct ghp_memory_format memory_formats,
                                               struct ghp_kernel **kernel)
 {
-    const struct ghp_onednn_wish wish = {algorithm, formats};
+    const struct ghp_onednn_wish wish = {algorithm, memory_formats};
     struct ghp_onednn_kernel *made = NULL;
     *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
@@ -170,30 +170,30 @@ static enum ghp_status onednn_prepare_blocked(struct ghp_backend *backend,
         if (algorithm != NULL
                 ? strcmp(algorithm, GHP_WINOGRAD) == 0 && ghp_winograd_can(backend, local)
                 : is_winograd_first(backend, local, pass))
-            return ghp_winograd_prepare(backend, local, pass, formats, kernel);
+            return ghp_winograd_prepare(backend, local, pass, memory_formats, kernel);
         if (local->op == GHP_OP_CONV2D)
             GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
-        if (algorithm != NULL && strcmp(algorithm, GHP_LOOP_THIN) == 0 &&
-            ghp_loop_is_thin(backend, local))
-            return ghp_loop_prepare_by(backend, local, ghp_loop_thin(pass), kernel);
+        if (algorithm != NULL && strcmp(algorithm, GHP_CPU_KERNEL_SMALL_BATCH) == 0 &&
+            ghp_cpu_kernel_is_small_batch(backend, local))
+            return ghp_cpu_kernel_prepare_by(backend, local, ghp_cpu_kernel_small_batch(pass), kernel);
         if (local->op == GHP_OP_LINEAR)
             GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
     if (made == NULL && algorithm != NULL)
-        return onednn_prepare_blocked(backend, local, pass, NULL, formats, kernel);
+        return onednn_prepare_nchw16c(backend, local, pass, NULL, memory_formats, kernel);
     if (made != NULL) {
         *kernel = &made->base;
         return GHP_OK;
     }
-    return prepare_loop(backend, local, pass, formats, kernel);
+    return prepare_cpu_kernel(backend, local, pass, memory_formats, kernel);
 }
 
 static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
                                          enum ghp_pass pass, const char *algorithm,
                                          struct ghp_kernel **kernel)
 {
-    const struct ghp_formats plain = {0};
-    return onednn_prepare_blocked(backend, local, pass, algorithm, plain, kernel);
+    const struct ghp_memory_format plain = {0};
+    return onednn_prepare_nchw16c(backend, local, pass, algorithm, plain, kernel);
 }
 
 static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct ghp_local *local,
@@ -203,7 +203,7 @@ static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct 
 }
 
 static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const struct ghp_local *local,
-                                         enum ghp_pass pass, struct ghp_formats formats,
+                                         enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                          struct ghp_algorithms *names)
 {
     names->n = 0;
@@ -211,17 +211,17 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
     if (!ghp_local_has_pass(local, pass)) return GHP_OK;
     if (is_winograd_first(backend, local, pass)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_CONV2D)
-        GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, formats, names));
+        GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, memory_formats, names));
     if (ghp_winograd_can(backend, local)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_LINEAR)
         GHP_TRY(ghp_onednn_linear_algorithms(backend, local, pass, names));
-    if (ghp_loop_is_thin(backend, local)) ghp_onednn_add_name(names, GHP_LOOP_THIN);
+    if (ghp_cpu_kernel_is_small_batch(backend, local)) ghp_onednn_add_name(names, GHP_CPU_KERNEL_SMALL_BATCH);
     return GHP_OK;
 }
 
-static void *address_of(const struct ghp_call *call, const struct ghp_onednn_memory *memory)
+static void *address_of(const struct ghp_kernel_arguments *args, const struct ghp_onednn_memory *memory)
 {
-    const struct ghp_tensors *at = &call->at;
+    const struct ghp_tensors *at = &args->at;
     switch (memory->where) {
     case GHP_ONEDNN_X: return (void *)(uintptr_t)at->x[0];
     case GHP_ONEDNN_DX: return at->dx[0];
@@ -235,10 +235,10 @@ static void *address_of(const struct ghp_call *call, const struct ghp_onednn_mem
     return NULL;
 }
 
-static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
-    if (kernel->loop != NULL || kernel->run != NULL) {
-        (kernel->loop != NULL ? ghp_loop_run : kernel->run)(kernel, call);
+    if (kernel->cpu_kernel != NULL || kernel->run != NULL) {
+        (kernel->cpu_kernel != NULL ? ghp_cpu_kernel_run : kernel->run)(kernel, args);
         return GHP_OK;
     }
     struct ghp_onednn_kernel *mine = (struct ghp_onednn_kernel *)kernel;
@@ -246,12 +246,12 @@ static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_ca
     ghp_parallel_threads(kernel->backend->config.threads);
     for (int i = 0; i < mine->n_memories; i++) {
         struct ghp_onednn_memory *memory = &mine->memories[i];
-        void *address = address_of(call, memory);
+        void *address = address_of(args, memory);
         if (address == memory->bound) continue;
         GHP_TRY(GHP_ONEDNN(dnnl_memory_set_data_handle(memory->memory, address)));
         memory->bound = address;
     }
-    if (mine->unfold) ghp_onednn_unfold(mine, call->at.x[0], mine->memories[0].bound);
+    if (mine->im2col) ghp_onednn_im2col(mine, args->at.x[0], mine->memories[0].bound);
     for (int i = 0; i < mine->n_steps; i++) {
         const struct ghp_onednn_step *step = &mine->steps[i];
         GHP_TRY(GHP_ONEDNN(
@@ -263,7 +263,7 @@ static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_ca
 static void onednn_release(struct ghp_kernel *kernel)
 {
     if (kernel == NULL) return;
-    if (kernel->loop != NULL || kernel->run != NULL)
+    if (kernel->cpu_kernel != NULL || kernel->run != NULL)
         free(kernel);
     else
         ghp_onednn_kernel_close((struct ghp_onednn_kernel *)kernel);
@@ -280,13 +280,13 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .can_block = onednn_can_block,
     .blocks_weights = onednn_blocks_weights,
     .fuses = onednn_fuses,
-    .prepare_blocked = onednn_prepare_blocked,
+    .prepare_nchw16c = onednn_prepare_nchw16c,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .reorders = ghp_kernel_reorders,
     .run = onednn_run,
     .release = onednn_release,
-    .update = ghp_loop_update,
-    .accumulate = ghp_loop_accumulate,
-    .accumulate_gated = ghp_loop_accumulate_gated,
+    .update = ghp_cpu_kernel_update,
+    .accumulate = ghp_cpu_kernel_accumulate,
+    .accumulate_masked = ghp_cpu_kernel_accumulate_masked,
 };

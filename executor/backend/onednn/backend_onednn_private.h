@@ -4,7 +4,7 @@
  * tensor of the call or to a place in the call's scratch, so that a run allocates no tensor of its
  * own; what the library itself takes for a moment is small change, and in its plain matrix product
  * (x64:gemm:jit) up to 5 MiB a thread. Tensors lie plain (N,H,W,C; weights K,C,R,S) or blocked
- * (backend.h: struct ghp_formats); where a primitive wants another layout, reorders into and out of
+ * (backend.h: struct ghp_memory_format); where a primitive wants another layout, reorders into and out of
  * scratch stand around it.
  *
  * In bfloat16 x, y and their gradients have two bytes, weights and their gradients stay floats: the reorder that a
@@ -58,8 +58,8 @@ struct ghp_onednn_kernel {
     struct ghp_onednn_step steps[GHP_ONEDNN_STEPS];
     struct ghp_onednn_memory memories[GHP_ONEDNN_MEMORIES];
     bool
-        unfold; /* memories[0], in scratch, is filled from x by ghp_onednn_unfold before the steps */
-    bool unfold_blocks; /* its columns lie [c / 16][r s][16 of c] */
+        im2col; /* memories[0], in scratch, is filled from x by ghp_onednn_im2col before the steps */
+    bool im2col_blocks; /* its columns lie [c / 16][r s][16 of c] */
     int64_t
         pad_bytes; /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
     char name[GHP_ALGORITHM_BYTES];
@@ -99,7 +99,7 @@ void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
  * loops. */
 struct ghp_onednn_wish {
     const char *algorithm;
-    struct ghp_formats formats;
+    struct ghp_memory_format memory_formats;
 };
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                         enum ghp_pass pass, struct ghp_onednn_wish wish,
@@ -111,7 +111,7 @@ enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
 /* The names of all algorithms of the pass, the likeliest first. */
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_formats formats,
+                                           struct ghp_memory_format memory_formats,
                                            struct ghp_algorithms *names);
 enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
                                              const struct ghp_local *local, enum ghp_pass pass,
@@ -121,26 +121,26 @@ enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
 bool ghp_onednn_conv_has_winograd(const struct ghp_backend *backend, const struct ghp_local *local);
 
 /* A kernel of the pass of a bias on blocked tensors. */
-enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
+enum ghp_status ghp_onednn_nchw16c_prepare(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
                                            struct ghp_kernel **kernel);
 
-/* A convolution's weight gradient as one matrix product over the unfolded input: for small images and no groups. Its
- * name begins with GHP_ONEDNN_UNFOLD. blocked: the gradient is. */
-#define GHP_ONEDNN_UNFOLD "unfold+"
-enum ghp_status ghp_onednn_unfold_prepare(struct ghp_backend *backend,
-                                          const struct ghp_local *local, bool blocked,
+/* A convolution's weight gradient as one matrix product over the im2col matrix of the input: for small images and no groups. Its
+ * name begins with GHP_ONEDNN_IM2COL. blocked: the gradient is. */
+#define GHP_ONEDNN_IM2COL "unfold+"
+enum ghp_status ghp_onednn_im2col_prepare(struct ghp_backend *backend,
+                                          const struct ghp_local *local, bool nchw16c,
                                           struct ghp_onednn_kernel **kernel);
 
 /* unfolded [n p q][c r s] = for each output pixel what its window sees, 0 in the padding. */
-void ghp_onednn_unfold(const struct ghp_onednn_kernel *kernel, const void *x, void *unfolded);
+void ghp_onednn_im2col(const struct ghp_onednn_kernel *kernel, const void *x, void *unfolded);
 
 /* A pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. In scratch: the kernel's first memory,
  * and inner products only. */
 struct ghp_onednn_product {
     int64_t n, c, k;
     enum ghp_onednn_where x_where;
-    bool blocked;                 /* x in scratch: dw lies [k / 16][c / 16][16 of c][16 of k] */
+    bool nchw16c;                 /* x in scratch: dw lies [k / 16][c / 16][16 of c][16 of k] */
     const char *wanted;           /* the way of this name; NULL: the likeliest */
     struct ghp_algorithms *names; /* not NULL: nothing is filled, each way's name is added */
 };

@@ -3,7 +3,7 @@
  * Other operations that keep channels apart need no loops of their own: a blocked tensor is a plain one of 16 channels and
  * c / 16 times as many samples. A bias differs from block to block.
  *
- * Tested  tests/executor/backend/test_formats.c, against the plain loops */
+ * Tested  tests/executor/backend/test_memory_formats.c, against the plain loops */
 #include "executor/backend/onednn/backend_onednn_private.h"
 #include "executor/backend/cpu/streaming_store.h"
 
@@ -11,15 +11,15 @@
 
 enum { LANES = GHP_BLOCK_CHANNELS };
 
-static void forward(const struct ghp_local *local, const struct ghp_call *call,
+static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                     struct ghp_share share)
 {
     int64_t pixels = local->h * local->w, blocks = local->c / LANES;
     struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
-    const float *w = call->at.w[0];
+    const float *w = args->at.w[0];
     for (int64_t block = range.first; block < range.end; block++) {
-        const float *x = (const float *)call->at.x[0] + block * pixels * LANES;
-        float *y = (float *)call->at.y + block * pixels * LANES;
+        const float *x = (const float *)args->at.x[0] + block * pixels * LANES;
+        float *y = (float *)args->at.y + block * pixels * LANES;
         const float *b = w + block % blocks * LANES;
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
 #pragma omp simd
@@ -29,25 +29,25 @@ static void forward(const struct ghp_local *local, const struct ghp_call *call,
     }
 }
 
-static double *row_of(const struct ghp_local *local, const struct ghp_call *call, int part)
+static double *row_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
 {
-    char *base = call->at.scratch;
+    char *base = args->at.scratch;
     return (double *)(void *)(base + part * ghp_align(local->c * (int64_t)sizeof(double)));
 }
 
 /* Sums over this part's blocks, in double: into row `part` of scratch. */
-static void weight(const struct ghp_local *local, const struct ghp_call *call,
+static void weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                    struct ghp_share share)
 {
     int64_t pixels = local->h * local->w, blocks = local->c / LANES;
     struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
-    double *row = row_of(local, call, share.part);
+    double *row = row_of(local, args, share.part);
     memset(row, 0, (size_t)local->c * sizeof *row);
     for (int64_t block = range.first; block < range.end; block++) {
-        const float *dy = (const float *)call->at.dy + block * pixels * LANES;
+        const float *dy = (const float *)args->at.dy + block * pixels * LANES;
         double sum[LANES] = {0};
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
-            ghp_ahead(dy + pixel * LANES);
+            ghp_prefetch_line(dy + pixel * LANES);
 #pragma omp simd
             for (int i = 0; i < LANES; i++)
                 sum[i] += (double)dy[pixel * LANES + i];
@@ -57,14 +57,14 @@ static void weight(const struct ghp_local *local, const struct ghp_call *call,
     }
 }
 
-static void weight_after(const struct ghp_local *local, const struct ghp_call *call,
+static void weight_after(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                          struct ghp_share share)
 {
-    float *db = call->at.dw[0];
+    float *db = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0;
         for (int part = 0; part < share.parts; part++)
-            sum += row_of(local, call, part)[i];
+            sum += row_of(local, args, part)[i];
         db[i] = (float)sum;
     }
 }
@@ -75,7 +75,7 @@ static int64_t sums_bytes(const struct ghp_local *local, int parts, int element_
     return parts * ghp_align(local->c * (int64_t)sizeof(double));
 }
 
-static const struct ghp_loop loops[] = {
+static const struct ghp_cpu_kernel cpu_kernels[] = {
     {.op = GHP_OP_BIAS,
      .pass = GHP_PASS_FORWARD,
      .name = "loop",
@@ -87,13 +87,13 @@ static const struct ghp_loop loops[] = {
      .scratch_bytes = sums_bytes},
 };
 
-enum ghp_status ghp_onednn_blocked_prepare(struct ghp_backend *backend,
+enum ghp_status ghp_onednn_nchw16c_prepare(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
                                            struct ghp_kernel **kernel)
 {
-    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
-        if (loops[i].op == local->op && loops[i].pass == pass)
-            return ghp_loop_prepare_by(backend, local, &loops[i], kernel);
+    for (size_t i = 0; i < sizeof cpu_kernels / sizeof cpu_kernels[0]; i++)
+        if (cpu_kernels[i].op == local->op && cpu_kernels[i].pass == pass)
+            return ghp_cpu_kernel_prepare_by(backend, local, &cpu_kernels[i], kernel);
     return GHP_FAIL(GHP_ERR_INTERNAL, "'%s' has no pass '%s' on blocked tensors; report this",
                     ghp_op_name(local->op), ghp_pass_name(pass));
 }

@@ -12,7 +12,7 @@ enum { MATMUL_ROWS = 8, IMPLEMENTATIONS = 2 };
 static const char MATMUL[] = "matmul:";
 
 /* One of the ways to compute a pass. */
-struct way {
+struct variant {
     bool matmul;
     int implementation;
 };
@@ -116,20 +116,20 @@ static enum ghp_status widen_weights(struct problem *p)
     return open_layout(p->shapes[1], dnnl_f32, &w->plain);
 }
 
-static enum ghp_status describe(struct problem *p, struct way way, dnnl_primitive_desc_t *described)
+static enum ghp_status describe(struct problem *p, struct variant variant, dnnl_primitive_desc_t *described)
 {
     const struct ghp_onednn *library = p->kernel->base.backend->library;
     *described = NULL;
-    GHP_TRY(way.matmul ? matmul_operands(p) : inner_operands(p));
+    GHP_TRY(variant.matmul ? matmul_operands(p) : inner_operands(p));
     struct ghp_onednn_matrices m = {
         .x = p->operands[0].plain, .w = p->operands[1].plain, .y = p->operands[2].plain};
-    if (way.matmul)
-        return ghp_onednn_matmul_describe(library->engine, &m, way.implementation, p->attributes,
+    if (variant.matmul)
+        return ghp_onednn_matmul_describe(library->engine, &m, variant.implementation, p->attributes,
                                           described);
     if (p->operands[1].where == GHP_ONEDNN_DW)
         GHP_TRY(open_layout(p->shapes[1], ghp_onednn_type(p->kernel->base.backend), &m.read_w));
     enum ghp_status status = ghp_onednn_inner_describe(
-        library->engine, &m, p->kernel->base.pass, way.implementation, p->attributes, described);
+        library->engine, &m, p->kernel->base.pass, variant.implementation, p->attributes, described);
     ghp_onednn_layout_close(m.read_w);
     return status;
 }
@@ -138,37 +138,37 @@ static enum ghp_status describe(struct problem *p, struct way way, dnnl_primitiv
 static enum ghp_status block_gradient(struct problem *p)
 {
     const dnnl_dims_t dims = {p->product->k, p->product->c};
-    ghp_onednn_layout blocked = NULL;
+    ghp_onednn_layout nchw16c = NULL;
     GHP_ASSERT(p->operands[1].where == GHP_ONEDNN_DW);
-    GHP_TRY(ghp_onednn_layout_open(2, dims, dnnl_AB16b16a, dnnl_f32, &blocked));
+    GHP_TRY(ghp_onednn_layout_open(2, dims, dnnl_AB16b16a, dnnl_f32, &nchw16c));
     ghp_onednn_layout_close(p->operands[1].plain);
-    p->operands[1].plain = blocked;
+    p->operands[1].plain = nchw16c;
     return GHP_OK;
 }
 
-static void name_of(const struct problem *p, struct way way, const_dnnl_primitive_desc_t described,
+static void name_of(const struct problem *p, struct variant variant, const_dnnl_primitive_desc_t described,
                     char name[GHP_ALGORITHM_BYTES])
 {
     char plain[GHP_ALGORITHM_BYTES];
     ghp_onednn_kernel_name(described, p->operands, plain);
-    snprintf(name, GHP_ALGORITHM_BYTES, "%s%.50s", way.matmul ? MATMUL : "", plain);
+    snprintf(name, GHP_ALGORITHM_BYTES, "%s%.50s", variant.matmul ? MATMUL : "", plain);
 }
 
 /* Adds the way's name, or fills the kernel if it is the wanted one. */
-static enum ghp_status try_way(struct problem *p, struct way way, struct ghp_onednn_kernel *kernel,
+static enum ghp_status try_variant(struct problem *p, struct variant variant, struct ghp_onednn_kernel *kernel,
                                bool *filled)
 {
     dnnl_primitive_desc_t described = NULL;
     char name[GHP_ALGORITHM_BYTES];
-    enum ghp_status status = describe(p, way, &described);
+    enum ghp_status status = describe(p, variant, &described);
     bool usable = status == GHP_OK && described != NULL &&
                   strncmp(ghp_onednn_implementation(described), "ref", 3) != 0;
     if (usable) {
-        name_of(p, way, described, name);
+        name_of(p, variant, described, name);
         if (p->product->names != NULL) {
             ghp_onednn_add_name(p->product->names, name);
         } else if (p->product->wanted == NULL || strcmp(p->product->wanted, name) == 0) {
-            status = p->product->blocked ? block_gradient(p) : widen_weights(p);
+            status = p->product->nchw16c ? block_gradient(p) : widen_weights(p);
             if (status == GHP_OK) status = ghp_onednn_kernel_fill(kernel, described, p->operands);
             memcpy(kernel->name, name, sizeof name);
             *filled = status == GHP_OK;
@@ -188,9 +188,9 @@ enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
     enum ghp_status status = ghp_onednn_attributes(&p.attributes);
     *filled = false;
     for (int i = 0; i < 2 * IMPLEMENTATIONS && status == GHP_OK && !*filled; i++) {
-        struct way way = {i % 2 == 0 ? first : !first, i / 2};
-        if (way.matmul && product->x_where == GHP_ONEDNN_SCRATCH) continue;
-        status = try_way(&p, way, kernel, filled);
+        struct variant variant = {i % 2 == 0 ? first : !first, i / 2};
+        if (variant.matmul && product->x_where == GHP_ONEDNN_SCRATCH) continue;
+        status = try_variant(&p, variant, kernel, filled);
     }
     if (p.attributes != NULL) dnnl_primitive_attr_destroy(p.attributes);
     return status;

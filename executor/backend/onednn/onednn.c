@@ -120,27 +120,27 @@ static enum ghp_status advance(dnnl_status_t made, int implementation,
 /* The backward passes' hint is the forward pass; it is read again whenever the library goes on to its next implementation. */
 static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,
-                                     struct ghp_onednn_way way, dnnl_primitive_attr_t attributes,
+                                     struct ghp_onednn_variant variant, dnnl_primitive_attr_t attributes,
                                      dnnl_primitive_desc_t *described)
 {
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t made = dnnl_convolution_forward_primitive_desc_create(
-        &hint, engine, dnnl_forward_training, way.algorithm, md->x, md->read_w, md->bias, md->y,
+        &hint, engine, dnnl_forward_training, variant.algorithm, md->x, md->read_w, md->bias, md->y,
         c->stride, c->dilation, c->pad_begin, c->pad_end, attributes);
     if (made != dnnl_success) return advance(made, 0, described);
     if (pass == GHP_PASS_FORWARD) {
         *described = hint;
-        return advance(made, way.implementation, described);
+        return advance(made, variant.implementation, described);
     }
     if (pass == GHP_PASS_BACKWARD_DATA)
         made = dnnl_convolution_backward_data_primitive_desc_create(
-            described, engine, way.algorithm, md->x, md->w, md->y, c->stride, c->dilation,
+            described, engine, variant.algorithm, md->x, md->w, md->y, c->stride, c->dilation,
             c->pad_begin, c->pad_end, hint, attributes);
     else
         made = dnnl_convolution_backward_weights_primitive_desc_create(
-            described, engine, way.algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
+            described, engine, variant.algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
             c->pad_begin, c->pad_end, hint, attributes);
-    enum ghp_status status = advance(made, way.implementation, described);
+    enum ghp_status status = advance(made, variant.implementation, described);
     dnnl_primitive_desc_destroy(hint);
     return status;
 }
@@ -219,30 +219,30 @@ static enum ghp_status choose(dnnl_engine_t engine, const_dnnl_op_desc_t op,
 
 static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,
-                                     struct ghp_onednn_way way, dnnl_primitive_attr_t attributes,
+                                     struct ghp_onednn_variant variant, dnnl_primitive_attr_t attributes,
                                      dnnl_primitive_desc_t *described)
 {
     dnnl_convolution_desc_t forward, backward;
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &forward, dnnl_forward_training, way.algorithm, md->x, md->read_w, md->bias, md->y,
+        &forward, dnnl_forward_training, variant.algorithm, md->x, md->read_w, md->bias, md->y,
         c->stride, c->dilation, c->pad_begin, c->pad_end);
     if (status != dnnl_success) return GHP_OK;
     if (pass == GHP_PASS_FORWARD)
-        return choose(engine, &forward, NULL, way.implementation, attributes, described);
+        return choose(engine, &forward, NULL, variant.implementation, attributes, described);
     GHP_TRY(choose(engine, &forward, NULL, 0, attributes, &hint));
     if (hint == NULL) return GHP_OK;
     if (pass == GHP_PASS_BACKWARD_DATA)
         status = dnnl_dilated_convolution_backward_data_desc_init(
-            &backward, way.algorithm, md->x, md->w, md->y, c->stride, c->dilation, c->pad_begin,
+            &backward, variant.algorithm, md->x, md->w, md->y, c->stride, c->dilation, c->pad_begin,
             c->pad_end);
     else
         status = dnnl_dilated_convolution_backward_weights_desc_init(
-            &backward, way.algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
+            &backward, variant.algorithm, md->x, md->w, NULL, md->y, c->stride, c->dilation,
             c->pad_begin, c->pad_end);
     enum ghp_status made =
         status == dnnl_success
-            ? choose(engine, &backward, hint, way.implementation, attributes, described)
+            ? choose(engine, &backward, hint, variant.implementation, attributes, described)
             : GHP_OK;
     dnnl_primitive_desc_destroy(hint);
     return made;
@@ -288,14 +288,14 @@ enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine, const struct ghp
 #endif
 
 static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, enum ghp_pass pass,
-                                    struct ghp_onednn_way way, struct conv_layouts *md)
+                                    struct ghp_onednn_variant variant, struct conv_layouts *md)
 {
     const dnnl_dims_t channels = {conv->y[1]};
-    const dnnl_format_tag_t activation = way.activation;
-    const dnnl_data_type_t type = way.bf16 ? dnnl_bf16 : dnnl_f32;
+    const dnnl_format_tag_t activation = variant.activation;
+    const dnnl_data_type_t type = variant.bf16 ? dnnl_bf16 : dnnl_f32;
     const dnnl_data_type_t w_type = pass == GHP_PASS_BACKWARD_WEIGHT ? dnnl_f32 : type;
     const int w_dims = conv->grouped ? 5 : 4;
-    if (way.bias) GHP_TRY(ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &md->bias));
+    if (variant.bias) GHP_TRY(ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &md->bias));
     GHP_TRY(ghp_onednn_layout_open(4, conv->x, activation, type, &md->x));
     GHP_TRY(ghp_onednn_layout_open(w_dims, conv->w, dnnl_format_tag_any, w_type, &md->w));
     GHP_TRY(ghp_onednn_layout_open(w_dims, conv->w, dnnl_format_tag_any, type, &md->read_w));
@@ -303,16 +303,16 @@ static enum ghp_status open_layouts(const struct ghp_onednn_conv *conv, enum ghp
 }
 
 enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_local *local,
-                                         enum ghp_pass pass, struct ghp_onednn_way way,
+                                         enum ghp_pass pass, struct ghp_onednn_variant variant,
                                          dnnl_primitive_attr_t attributes,
                                          dnnl_primitive_desc_t *described)
 {
     struct ghp_onednn_conv conv = ghp_onednn_conv_of(local);
     struct conv_layouts md = {0};
     *described = NULL;
-    enum ghp_status status = open_layouts(&conv, pass, way, &md);
+    enum ghp_status status = open_layouts(&conv, pass, variant, &md);
     if (status == GHP_OK)
-        status = describe_conv(engine, &conv, &md, pass, way, attributes, described);
+        status = describe_conv(engine, &conv, &md, pass, variant, attributes, described);
     ghp_onednn_layout_close(md.x);
     ghp_onednn_layout_close(md.w);
     ghp_onednn_layout_close(md.read_w);

@@ -46,7 +46,7 @@ struct ghp_onednn_conv {
 struct ghp_onednn_conv ghp_onednn_conv_of(const struct ghp_local *local);
 
 /* One of the ways to compute a pass. */
-struct ghp_onednn_way {
+struct ghp_onednn_variant {
     dnnl_alg_kind_t algorithm;    /* of convolutions */
     dnnl_format_tag_t activation; /* of x and y; dnnl_format_tag_any: as the library likes best */
     int implementation;           /* among the library's, best first, from 0 */
@@ -59,7 +59,7 @@ struct ghp_onednn_way {
  * attributes   of the primitive; borrowed
  * described    owned by the caller: dnnl_primitive_desc_destroy */
 enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_local *local,
-                                         enum ghp_pass pass, struct ghp_onednn_way way,
+                                         enum ghp_pass pass, struct ghp_onednn_variant variant,
                                          dnnl_primitive_attr_t attributes,
                                          dnnl_primitive_desc_t *described);
 

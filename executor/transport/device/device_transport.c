@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ghp_carrier_names[] = {"auto", "nccl", "mpi", NULL};
+const char *const ghp_device_transport_names[] = {"auto", "nccl", "mpi", NULL};
 
 /* Whether two of the workers use the same device. Collective. */
-static enum ghp_status find_sharing(const struct ghp_team *team, bool *shared)
+static enum ghp_status find_sharing(const struct ghp_exec_context *exec, bool *shared)
 {
-    const struct ghp_transport_ops *ops = team->transport_ops;
-    struct ghp_device device = ghp_team_device(team);
-    int size = ops->size(team->transport);
+    const struct ghp_transport_ops *ops = exec->transport_ops;
+    struct ghp_device device = ghp_exec_context_device(exec);
+    int size = ops->size(exec->transport);
     struct ghp_device_about mine = {0};
     struct ghp_comm *world = NULL;
     char(*all)[sizeof(mine.identity)] = ghp_alloc((size_t)size, sizeof(*all));
@@ -26,7 +26,7 @@ static enum ghp_status find_sharing(const struct ghp_team *team, bool *shared)
     device.ops->about(device.backend, &mine);
     *shared = false;
     GHP_TRY_GOTO(status,
-                 ops->group(team->transport, (struct ghp_ranks){.count = size, .stride = 1},
+                 ops->group(exec->transport, (struct ghp_ranks){.count = size, .stride = 1},
                             GHP_STREAM_COMPUTE, &world),
                  done);
     ops->label(world, "choosing who carries");
@@ -40,59 +40,59 @@ done:
     return status;
 }
 
-static enum ghp_status open_nccl(struct ghp_team *team, double watchdog_s)
+static enum ghp_status open_nccl(struct ghp_exec_context *exec, double watchdog_s)
 {
 #ifdef GHP_HAS_CUDA
-    struct ghp_nccl_request request = {.base_ops = team->transport_ops,
-                                       .base = team->transport,
-                                       .device = ghp_team_device(team),
+    struct ghp_nccl_request request = {.base_ops = exec->transport_ops,
+                                       .base = exec->transport,
+                                       .device = ghp_exec_context_device(exec),
                                        .watchdog_s = watchdog_s};
 
-    GHP_TRY(ghp_nccl_open(&request, &team->carrier));
-    team->carrier_ops = &ghp_transport_nccl;
+    GHP_TRY(ghp_nccl_open(&request, &exec->device_transport));
+    exec->device_transport_ops = &ghp_transport_nccl;
     return GHP_OK;
 #else
-    (void)team;
+    (void)exec;
     (void)watchdog_s;
     return GHP_FAIL(GHP_ERR_BACKEND, "this build has no NCCL; configure with -DGHP_CUDA=ON, or use "
                                      "--transport mpi");
 #endif
 }
 
-static enum ghp_status open_staged(struct ghp_team *team)
+static enum ghp_status open_staged(struct ghp_exec_context *exec)
 {
-    GHP_TRY(ghp_staged_open(team->transport_ops, team->transport, ghp_team_device(team),
-                            &team->carrier));
-    team->carrier_ops = &ghp_transport_staged;
+    GHP_TRY(ghp_staged_open(exec->transport_ops, exec->transport, ghp_exec_context_device(exec),
+                            &exec->device_transport));
+    exec->device_transport_ops = &ghp_transport_staged;
     return GHP_OK;
 }
 
-enum ghp_status ghp_carrier_open(struct ghp_team *team, enum ghp_carrier_choice choice,
+enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec, enum ghp_device_transport_choice choice,
                                  double watchdog_s)
 {
     bool shared = false, told = getenv("NCCL_HOSTID") != NULL; /* says that they are apart */
 
-    if (team->backend_ops->device == NULL) {
-        if (choice != GHP_CARRIER_NCCL) return GHP_OK;
+    if (exec->backend_ops->device == NULL) {
+        if (choice != GHP_DEVICE_TRANSPORT_NCCL) return GHP_OK;
         return GHP_FAIL(GHP_ERR_USAGE,
                         "NCCL carries between GPUs, and the backend is '%s'; use "
                         "--backend cuda, or leave --transport out",
-                        team->backend_ops->name);
+                        exec->backend_ops->name);
     }
-    if (team->transport_ops->size(team->transport) == 1) return GHP_OK;
-    GHP_TRY(find_sharing(team, &shared));
-    if (choice == GHP_CARRIER_NCCL && shared && !told)
+    if (exec->transport_ops->size(exec->transport) == 1) return GHP_OK;
+    GHP_TRY(find_sharing(exec, &shared));
+    if (choice == GHP_DEVICE_TRANSPORT_NCCL && shared && !told)
         return GHP_FAIL(GHP_ERR_USAGE, "NCCL takes one GPU for each worker, and some share one; "
                                        "use --transport mpi, or fewer workers");
-    if (choice == GHP_CARRIER_NCCL || (choice == GHP_CARRIER_AUTO && !shared))
-        return open_nccl(team, watchdog_s);
-    return open_staged(team);
+    if (choice == GHP_DEVICE_TRANSPORT_NCCL || (choice == GHP_DEVICE_TRANSPORT_AUTO && !shared))
+        return open_nccl(exec, watchdog_s);
+    return open_staged(exec);
 }
 
-void ghp_carrier_close(struct ghp_team *team)
+void ghp_device_transport_close(struct ghp_exec_context *exec)
 {
-    if (team->carrier_ops != NULL && team->carrier_ops != team->transport_ops)
-        team->carrier_ops->close(team->carrier);
-    team->carrier_ops = NULL;
-    team->carrier = NULL;
+    if (exec->device_transport_ops != NULL && exec->device_transport_ops != exec->transport_ops)
+        exec->device_transport_ops->close(exec->device_transport);
+    exec->device_transport_ops = NULL;
+    exec->device_transport = NULL;
 }

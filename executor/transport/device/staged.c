@@ -11,7 +11,7 @@ struct ghp_comm {
     struct ghp_comm *base;           /* the other transport's */
     struct ghp_ranks ranks;
     enum ghp_stream stream;
-    enum ghp_queue queue;
+    enum ghp_device_stream device_stream;
     unsigned char *out, *in; /* pinned, STAGE_BYTES each; NULL until first used */
     unsigned char *scratch;  /* of the other transport's sums */
 };
@@ -98,7 +98,7 @@ static enum ghp_status staged_group(struct ghp_transport *t, struct ghp_ranks ra
                            .next = t->comms,
                            .ranks = ranks,
                            .stream = stream,
-                           .queue = stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE};
+                           .device_stream = stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE};
     t->comms = c; /* from here on it is closed with the transport */
     GHP_TRY(t->ops->group(t->base, ranks, stream, &c->base));
     GHP_TRY(open_stages(c));
@@ -120,18 +120,18 @@ struct pieces {
     int64_t stride, done, n;
 };
 
-static enum ghp_status move(const struct ghp_comm *c, struct pieces p, enum ghp_way way,
+static enum ghp_status move(const struct ghp_comm *c, struct pieces p, enum ghp_copy_direction direction,
                             void *device, unsigned char *host)
 {
     for (int i = 0; i < p.count; i++) {
         unsigned char *there = (unsigned char *)device + i * p.stride + p.done,
                       *here = host + i * p.n;
-        struct ghp_copy copy = {way == GHP_WAY_IN ? there : here,
-                                way == GHP_WAY_IN ? here : there, p.n, way};
+        struct ghp_copy copy = {direction == GHP_COPY_TO_DEVICE ? there : here,
+                                direction == GHP_COPY_TO_DEVICE ? here : there, p.n, direction};
 
-        GHP_TRY(ghp_device_copy(c->transport->device, c->queue, copy));
+        GHP_TRY(ghp_device_copy(c->transport->device, c->device_stream, copy));
     }
-    return ghp_device_finish(c->transport->device, c->queue);
+    return ghp_device_finish(c->transport->device, c->device_stream);
 }
 
 static void *writable(const void *tensor)
@@ -167,9 +167,9 @@ static enum ghp_status staged_all_reduce(struct ghp_comm *c, const struct ghp_re
                                      .scratch = c->scratch,
                                      .scratch_bytes = GHP_COMM_SEGMENT_BYTES};
 
-        GHP_TRY(move(c, p, GHP_WAY_OUT, sum->out, c->out));
+        GHP_TRY(move(c, p, GHP_COPY_TO_HOST, sum->out, c->out));
         GHP_TRY(c->transport->ops->all_reduce(c->base, &here));
-        GHP_TRY(move(c, p, GHP_WAY_IN, sum->out, c->out));
+        GHP_TRY(move(c, p, GHP_COPY_TO_DEVICE, sum->out, c->out));
     }
     return GHP_OK;
 }
@@ -188,9 +188,9 @@ static enum ghp_status staged_reduce_scatter(struct ghp_comm *c, const struct gh
                                      .scratch = c->scratch,
                                      .scratch_bytes = GHP_COMM_SEGMENT_BYTES};
 
-        GHP_TRY(move(c, from, GHP_WAY_OUT, writable(sum->in), c->out));
+        GHP_TRY(move(c, from, GHP_COPY_TO_HOST, writable(sum->in), c->out));
         GHP_TRY(c->transport->ops->reduce_scatter(c->base, &here));
-        GHP_TRY(move(c, to, GHP_WAY_IN, sum->out, c->in));
+        GHP_TRY(move(c, to, GHP_COPY_TO_DEVICE, sum->out, c->in));
     }
     return GHP_OK;
 }
@@ -204,9 +204,9 @@ static enum ghp_status staged_all_gather(struct ghp_comm *c, const void *mine, v
         struct pieces from = {1, 0, done, smaller(most, bytes_each - done)};
         struct pieces to = {c->ranks.count, bytes_each, done, from.n};
 
-        GHP_TRY(move(c, from, GHP_WAY_OUT, writable(mine), c->out));
+        GHP_TRY(move(c, from, GHP_COPY_TO_HOST, writable(mine), c->out));
         GHP_TRY(c->transport->ops->all_gather(c->base, c->out, c->in, from.n));
-        GHP_TRY(move(c, to, GHP_WAY_IN, all, c->in));
+        GHP_TRY(move(c, to, GHP_COPY_TO_DEVICE, all, c->in));
     }
     return GHP_OK;
 }
@@ -219,9 +219,9 @@ static enum ghp_status staged_all_to_all(struct ghp_comm *c, const void *in, voi
     for (int64_t done = 0; done < bytes_each; done += most) {
         struct pieces p = {c->ranks.count, bytes_each, done, smaller(most, bytes_each - done)};
 
-        GHP_TRY(move(c, p, GHP_WAY_OUT, writable(in), c->out));
+        GHP_TRY(move(c, p, GHP_COPY_TO_HOST, writable(in), c->out));
         GHP_TRY(c->transport->ops->all_to_all(c->base, c->out, c->in, p.n));
-        GHP_TRY(move(c, p, GHP_WAY_IN, out, c->in));
+        GHP_TRY(move(c, p, GHP_COPY_TO_DEVICE, out, c->in));
     }
     return GHP_OK;
 }

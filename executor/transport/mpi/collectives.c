@@ -29,7 +29,7 @@ static enum ghp_status exchange_pieces(struct ghp_comm *comm, const char *in, ch
         int r = (me + i) % p;
         GHP_TRY(ghp_mpi_send(comm, in + r * stride, n, r));
     }
-    return ghp_mpi_wait(comm, comm->lane);
+    return ghp_mpi_wait(comm, comm->request_set);
 }
 
 enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
@@ -60,7 +60,7 @@ enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm)
 
         GHP_TRY(ghp_mpi_receive(comm, &in, 1, (me - distance + p) % p));
         GHP_TRY(ghp_mpi_send(comm, &out, 1, (me + distance) % p));
-        GHP_TRY(ghp_mpi_wait(comm, comm->lane));
+        GHP_TRY(ghp_mpi_wait(comm, comm->request_set));
     }
     return GHP_OK;
 }
@@ -77,12 +77,12 @@ static enum ghp_status tell_text(struct ghp_comm *comm, int from, char text[AGRE
 {
     if (comm->index != from) {
         GHP_TRY(ghp_mpi_receive(comm, text, AGREE_TEXT_BYTES, from));
-        return ghp_mpi_wait(comm, comm->lane);
+        return ghp_mpi_wait(comm, comm->request_set);
     }
     snprintf(text, AGREE_TEXT_BYTES, "%s", ghp_status_message());
     for (int i = 1; i < comm->count; i++)
         GHP_TRY(ghp_mpi_send(comm, text, AGREE_TEXT_BYTES, (from + i) % comm->count));
-    return ghp_mpi_wait(comm, comm->lane);
+    return ghp_mpi_wait(comm, comm->request_set);
 }
 
 enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)

@@ -16,9 +16,9 @@ struct ghp_mpi_posted {
 };
 
 /* What is on its way while one of them is waited for: mpi/hierarchy.c. */
-enum { GHP_MPI_LANES = 5 };
+enum { GHP_MPI_REQUEST_SETS = 5 };
 
-struct ghp_board; /* mpi/shared_segment.h */
+struct ghp_shared_segment; /* mpi/shared_segment.h */
 
 struct ghp_comm {
     struct ghp_transport *transport; /* borrowed */
@@ -28,14 +28,14 @@ struct ghp_comm {
     MPI_Comm mpi;     /* MPI_COMM_NULL where count is 1 */
     int count, index; /* ranks, and this one's place among them */
     int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
-    struct ghp_board *board; /* of those of this node; NULL: they share no memory */
-    struct ghp_mpi_posted posted[GHP_MPI_LANES];
-    int lane;          /* where the next message is posted */
+    struct ghp_shared_segment *shared; /* of those of this node; NULL: they share no memory */
+    struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
+    int request_set;          /* where the next message is posted */
     const char *label; /* borrowed; what the watchdog names */
     struct ghp_word *words; /* [count]: room for what the ranks tell each other */
 };
 
-struct ghp_mailbox {
+struct ghp_channel {
     struct ghp_transport *transport; /* borrowed */
     int n;
     MPI_Request *requests; /* MPI_REQUEST_NULL: empty */
@@ -43,12 +43,12 @@ struct ghp_mailbox {
 
 struct ghp_transport {
     int rank, size;
-    MPI_Comm mail; /* of all workers, for mailboxes; MPI_COMM_NULL until the first */
+    MPI_Comm channel_comm; /* of all workers, for channels; MPI_COMM_NULL until the first */
     int most_tag;  /* of its messages */
     int *node_of;  /* each rank's node: the first rank there */
     struct ghp_processors processors; /* of this node's ranks together, as they were started */
     bool in_rank_order;
-    bool shares_memory; /* sums use boards; at first true. All workers alike */
+    bool shares_memory; /* sums use shared segments; at first true. All workers alike */
     bool told;          /* that there are none */
     double watchdog_s;
     struct ghp_comm *comms; /* owned */
@@ -59,11 +59,11 @@ struct ghp_transport {
 
 /* In mpi/wait.c.
  *
- * Waits for all messages posted in one lane: first by testing, then by testing between short sleeps. Those of the other
- * lane go on meanwhile.
+ * Waits for all messages posted in one request set: first by testing, then by testing between short sleeps. Those of the other
+ * request set go on meanwhile.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
-enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane);
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int request_set);
 
 /* For waits that are not for messages: lets MPI go on with those that are on their way. */
 enum ghp_status ghp_mpi_progress(struct ghp_comm *comm);
@@ -80,9 +80,9 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 /* The watchdog's failure. */
 enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES in the lane comm->lane. Between two ranks messages arrive in the
+/* Post one message of at most GHP_MPI_PIECE_BYTES in the request set comm->request set. Between two ranks messages arrive in the
  * order
- * in which they were posted, whatever their lanes. */
+ * in which they were posted, whatever their request sets. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
 
@@ -101,12 +101,12 @@ enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void
 enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
                                    int64_t bytes_each);
 /* In mpi/channel.c. */
-enum ghp_status ghp_mpi_mail(struct ghp_transport *transport, int slots,
-                             struct ghp_mailbox **mailbox);
-enum ghp_status ghp_mpi_post(struct ghp_mailbox *mailbox, int slot,
-                             const struct ghp_message *message);
-enum ghp_status ghp_mpi_poll(struct ghp_mailbox *mailbox, int slot, bool *done);
-void ghp_mpi_empty(struct ghp_mailbox *mailbox);
+enum ghp_status ghp_mpi_channel_open(struct ghp_transport *transport, int slots,
+                             struct ghp_channel **channel);
+enum ghp_status ghp_mpi_channel_post(struct ghp_channel *channel, int slot,
+                             const struct ghp_p2p_message *message);
+enum ghp_status ghp_mpi_channel_poll(struct ghp_channel *channel, int slot, bool *done);
+void ghp_mpi_channel_close(struct ghp_channel *channel);
 
 /* In guard.c.
  *
@@ -136,7 +136,7 @@ void ghp_mpi_clean(void);
  * GHP_ERR_COMM
  *           naming the ranks that have not come, after the watchdog's limit
  * Collective over `ranks`, which may have no communicator yet */
-enum ghp_status ghp_mpi_muster(struct ghp_transport *transport, struct ghp_ranks ranks,
+enum ghp_status ghp_mpi_status_barrier(struct ghp_transport *transport, struct ghp_ranks ranks,
                                struct ghp_comm *room, enum ghp_status status);
 
 /* GHP_ERR_COMM with MPI's own words where a call failed. */

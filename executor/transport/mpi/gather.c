@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct gathering {
-    struct ghp_mpi_levels levels;
+    struct ghp_mpi_hierarchy hierarchy;
     char *all;
     int64_t bytes_each; /* of a rank's piece */
     int64_t cut;        /* bytes of it in a segment */
@@ -14,7 +14,7 @@ struct gathering {
 /* The piece that the level's r-th member brings to this phase: its own, or the one that it has of a node. */
 static char *piece_of(const struct gathering *g, const struct ghp_mpi_level *level, int r, int node)
 {
-    bool own = level == &g->levels.of[g->levels.n - 1];
+    bool own = level == &g->hierarchy.of[g->hierarchy.n - 1];
     int piece = own ? ghp_mpi_peer_at(level, r) : node * level->count + r;
 
     return g->all + piece * g->bytes_each;
@@ -24,8 +24,8 @@ static enum ghp_status post_gathering(struct ghp_comm *comm, const void *work, i
                                       int phase)
 {
     const struct gathering *g = work;
-    const struct ghp_mpi_level *level = &g->levels.of[g->levels.n - 1 - phase];
-    int pieces = phase == 0 ? 1 : g->levels.of[1].count;
+    const struct ghp_mpi_level *level = &g->hierarchy.of[g->hierarchy.n - 1 - phase];
+    int pieces = phase == 0 ? 1 : g->hierarchy.of[1].count;
     int64_t begin = segment * g->cut, bytes = ghp_mpi_smaller(g->cut, g->bytes_each - begin);
 
     for (int i = 1; i < level->count; i++) {
@@ -48,18 +48,18 @@ enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void
 {
     int64_t bytes = bytes_each * comm->count, cut = GHP_MPI_PIECE_BYTES;
     struct gathering g = {
-        .levels = ghp_mpi_levels_of(comm, bytes, false), .all = all, .bytes_each = bytes_each};
-    struct ghp_mpi_passage passage = {.work = &g, .phases = g.levels.n, .post = post_gathering};
+        .hierarchy = ghp_mpi_hierarchy_of(comm, bytes, false), .all = all, .bytes_each = bytes_each};
+    struct ghp_mpi_pipeline pipeline = {.work = &g, .phases = g.hierarchy.n, .post = post_gathering};
     char *place = ghp_mpi_at(all, comm->index * bytes_each);
 
     if (bytes_each == 0) return GHP_OK;
     if (place != mine) memcpy(place, mine, (size_t)bytes_each);
     if (comm->count == 1) return GHP_OK;
-    if (g.levels.n > 1) {
+    if (g.hierarchy.n > 1) {
         cut = ghp_mpi_segment_bytes(bytes) / comm->count;
         cut = ghp_mpi_smaller(cut > 0 ? cut : 1, GHP_MPI_PIECE_BYTES);
     }
     g.cut = cut;
-    passage.segments = (bytes_each + cut - 1) / cut;
-    return ghp_mpi_carry(comm, &passage);
+    pipeline.segments = (bytes_each + cut - 1) / cut;
+    return ghp_mpi_pipeline_run(comm, &pipeline);
 }

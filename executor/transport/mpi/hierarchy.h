@@ -14,7 +14,7 @@
  * All ranks post in the same order, tick by tick, and wait only for what was posted in the tick before; so no wait waits
  * for itself.
  *
- * Inside a node sums go over a board instead of by messages where there is one: its phases are the same, and so are sums.
+ * Inside a node sums go over a shared segment instead of by messages where there is one: its phases are the same, and so are sums.
  *
  * mpi/reduce.c has the sums, mpi/gather.c the gathers.  Tested  tests/executor/transport/mpi/test_transport.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_HIERARCHY_H
@@ -22,7 +22,7 @@
 
 #include "executor/transport/mpi/shared_segment.h"
 
-enum { GHP_MPI_MOST_LEVELS = 2 };
+enum { GHP_MPI_MAX_HIERARCHY = 2 };
 
 static inline int64_t ghp_mpi_smaller(int64_t a, int64_t b)
 {
@@ -38,7 +38,7 @@ static inline char *ghp_mpi_at(void *base, int64_t bytes)
 
 struct ghp_mpi_level { /* this rank and its peers */
     int first, stride, count, index;
-    struct ghp_board *board; /* of them; NULL: they send messages */
+    struct ghp_shared_segment *shared; /* of them; NULL: they send messages */
 };
 
 static inline int ghp_mpi_peer_at(const struct ghp_mpi_level *level, int index)
@@ -58,13 +58,13 @@ static inline int ghp_mpi_later(const struct ghp_mpi_level *level, int i)
     return (level->index + i) % level->count;
 }
 
-struct ghp_mpi_levels {
+struct ghp_mpi_hierarchy {
     int n;
-    struct ghp_mpi_level of[GHP_MPI_MOST_LEVELS];
+    struct ghp_mpi_level of[GHP_MPI_MAX_HIERARCHY];
 };
 
 /* The levels of a collective that moves `bytes` in all. */
-struct ghp_mpi_levels ghp_mpi_levels_of(const struct ghp_comm *comm, int64_t bytes,
+struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_comm *comm, int64_t bytes,
                                         bool in_rank_order);
 
 /* ---- segments, one phase behind the other ---- */
@@ -72,7 +72,7 @@ struct ghp_mpi_levels ghp_mpi_levels_of(const struct ghp_comm *comm, int64_t byt
 /* How many bytes of a long message go in a segment, where nothing else limits it. */
 int64_t ghp_mpi_segment_bytes(int64_t bytes);
 
-struct ghp_mpi_passage {
+struct ghp_mpi_pipeline {
     const void *work; /* what the functions know */
     int64_t segments;
     int phases;
@@ -83,6 +83,6 @@ struct ghp_mpi_passage {
 };
 
 /* Carries all segments through all phases. */
-enum ghp_status ghp_mpi_carry(struct ghp_comm *comm, const struct ghp_mpi_passage *passage);
+enum ghp_status ghp_mpi_pipeline_run(struct ghp_comm *comm, const struct ghp_mpi_pipeline *pipeline);
 
 #endif

@@ -14,10 +14,10 @@ enum ghp_status ghp_mpi_check(int code, const char *what)
                     what, text);
 }
 
-/* The place of the next request in the present lane, which counts once the message is posted. */
+/* The place of the next request in the present request set, which counts once the message is posted. */
 static MPI_Request *next_request(struct ghp_comm *comm, int64_t bytes, int peer, bool receives)
 {
-    struct ghp_mpi_posted *posted = &comm->posted[comm->lane];
+    struct ghp_mpi_posted *posted = &comm->posted[comm->request_set];
 
     GHP_ASSERT(posted->n < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
     posted->peer[posted->n] = peer;
@@ -31,7 +31,7 @@ enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, 
 
     GHP_TRY(ghp_mpi_check(
         MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "receiving"));
-    comm->posted[comm->lane].n++;
+    comm->posted[comm->request_set].n++;
     return GHP_OK;
 }
 
@@ -41,6 +41,6 @@ enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t by
 
     GHP_TRY(ghp_mpi_check(
         MPI_Isend(from, (int)bytes, MPI_BYTE, peer, MESSAGE_TAG, comm->mpi, request), "sending"));
-    comm->posted[comm->lane].n++;
+    comm->posted[comm->request_set].n++;
     return GHP_OK;
 }

@@ -23,24 +23,24 @@
 #include <unistd.h>
 
 enum {
-    MARK_BYTES = 128,       /* two lines: processors fetch them in pairs */
+    FLAG_BYTES = 128,       /* two lines: processors fetch them in pairs */
     SLOT_BYTES = 256 << 10, /* in cache */
     /* where each wait costs more: ranks share cores with each other or with computing threads, or sums go on over links,
      * in messages of a part of it */
     LONG_SLOT_BYTES = 1 << 20,
-    SLOTS = 4,         /* at least one more than there are sheets under way */
+    SLOTS = 4,         /* at least one more than there are chunks under way */
     LONG_SLOTS = 8,    /* the same with two levels: six, and see below */
     SKEW_BYTES = 4096, /* between ranks, whose slots would all meet in the same places of a cache */
     TESTS = 32,        /* between two looks at the clock */
 };
 
-/* The sheets' numbers begin again at 0 after 2^32: only slots that divide it are taken in turns there, too. */
+/* The chunks' numbers begin again at 0 after 2^32: only slots that divide it are taken in turns there, too. */
 _Static_assert(SLOTS > 0 && (SLOTS & (SLOTS - 1)) == 0, "a power of two");
 _Static_assert(LONG_SLOTS > 0 && (LONG_SLOTS & (LONG_SLOTS - 1)) == 0, "a power of two");
 
-/* What one rank says to the others of its node: for each event the number of sheets that have had it. */
-struct ghp_board_mark {
-    _Alignas(MARK_BYTES) _Atomic uint32_t sheets[GHP_BOARD_EVENTS];
+/* What one rank says to the others of its node: for each event the number of chunks that have had it. */
+struct ghp_shared_segment_flags {
+    _Alignas(FLAG_BYTES) _Atomic uint32_t chunks[GHP_SHARED_SEGMENT_EVENTS];
     _Atomic uint32_t sleepers; /* who waits for this rank and wants to be woken */
 };
 
@@ -50,14 +50,14 @@ struct head {      /* where the memory begins */
 
 static int64_t rounded(int64_t bytes)
 {
-    return (bytes + GHP_BOARD_UNIT_BYTES - 1) / GHP_BOARD_UNIT_BYTES * GHP_BOARD_UNIT_BYTES;
+    return (bytes + GHP_SHARED_SEGMENT_UNIT_BYTES - 1) / GHP_SHARED_SEGMENT_UNIT_BYTES * GHP_SHARED_SEGMENT_UNIT_BYTES;
 }
 
 /* ---- waiting ---- */
 
-static bool has(const struct ghp_board_mark *mark, enum ghp_board_event event, uint32_t sheet)
+static bool has(const struct ghp_shared_segment_flags *flag, enum ghp_shared_segment_event event, uint32_t chunk)
 {
-    return (int32_t)(atomic_load_explicit(&mark->sheets[event], memory_order_acquire) - sheet) > 0;
+    return (int32_t)(atomic_load_explicit(&flag->chunks[event], memory_order_acquire) - chunk) > 0;
 }
 
 static void breathe(void)
@@ -68,15 +68,15 @@ static void breathe(void)
 }
 
 /* Tests for a moment. */
-static bool has_soon(const struct ghp_board_mark *mark, enum ghp_board_event event, uint32_t sheet)
+static bool has_soon(const struct ghp_shared_segment_flags *flag, enum ghp_shared_segment_event event, uint32_t chunk)
 {
     double begin_s;
 
-    if (has(mark, event, sheet)) return true;
+    if (has(flag, event, chunk)) return true;
     begin_s = ghp_now_s();
     do {
         for (int i = 0; i < TESTS; i++) {
-            if (has(mark, event, sheet)) return true;
+            if (has(flag, event, chunk)) return true;
             breathe();
         }
     } while (ghp_now_s() - begin_s < ghp_mpi_testing_s);
@@ -84,67 +84,67 @@ static bool has_soon(const struct ghp_board_mark *mark, enum ghp_board_event eve
 }
 
 /* The watchdog's message: who is missing. */
-static enum ghp_status fail_stalled(const struct ghp_board *b, enum ghp_board_event event,
-                                    uint32_t sheet)
+static enum ghp_status fail_stalled(const struct ghp_shared_segment *b, enum ghp_shared_segment_event event,
+                                    uint32_t chunk)
 {
     struct ghp_mpi_missing missing = {"", ""};
 
     for (int r = 0; r < b->count; r++)
-        if (r != b->index && !has(&b->marks[r], event, sheet))
+        if (r != b->index && !has(&b->flags[r], event, chunk))
             ghp_mpi_miss(&missing, ghp_ranks_at(b->comm->ranks, b->first + r),
-                         event != GHP_BOARD_TAKEN);
+                         event != GHP_SHARED_SEGMENT_CONSUMED);
     return ghp_mpi_stalled(b->comm, &missing);
 }
 
-static enum ghp_status sleep_until(const struct ghp_board *b, int rank, enum ghp_board_event event,
-                                   uint32_t sheet)
+static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank, enum ghp_shared_segment_event event,
+                                   uint32_t chunk)
 {
-    struct ghp_board_mark *mark = &b->marks[rank];
+    struct ghp_shared_segment_flags *flag = &b->flags[rank];
     double begin_s = ghp_now_s();
     long pause_ns = 0;
     enum ghp_status status = GHP_OK;
 
-    atomic_fetch_add(&mark->sleepers, 1);
+    atomic_fetch_add(&flag->sleepers, 1);
     for (;;) {
-        uint32_t seen = atomic_load(&mark->sheets[event]);
+        uint32_t seen = atomic_load(&flag->chunks[event]);
 
-        if ((int32_t)(seen - sheet) > 0) break;
+        if ((int32_t)(seen - chunk) > 0) break;
         pause_ns = ghp_mpi_pause_ns(b->comm, pause_ns);
-        syscall(SYS_futex, &mark->sheets[event], FUTEX_WAIT, seen,
+        syscall(SYS_futex, &flag->chunks[event], FUTEX_WAIT, seen,
                 &(struct timespec){.tv_nsec = pause_ns}, NULL, 0);
-        if (has(mark, event, sheet)) break;
+        if (has(flag, event, chunk)) break;
         GHP_TRY_GOTO(status, ghp_mpi_progress(b->comm), done);
         if (ghp_now_s() - begin_s > b->comm->transport->watchdog_s)
-            GHP_TRY_GOTO(status, fail_stalled(b, event, sheet), done);
+            GHP_TRY_GOTO(status, fail_stalled(b, event, chunk), done);
     }
 done:
-    atomic_fetch_sub(&mark->sleepers, 1);
+    atomic_fetch_sub(&flag->sleepers, 1);
     return status;
 }
 
-enum ghp_status ghp_board_await(const struct ghp_board *b, enum ghp_board_event event,
-                                uint32_t sheet)
+enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *b, enum ghp_shared_segment_event event,
+                                uint32_t chunk)
 {
     for (int i = 1; i < b->count; i++) {
         int r = (b->index + i) % b->count;
 
-        if (!has_soon(&b->marks[r], event, sheet)) GHP_TRY(sleep_until(b, r, event, sheet));
+        if (!has_soon(&b->flags[r], event, chunk)) GHP_TRY(sleep_until(b, r, event, chunk));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_board_claim(const struct ghp_board *b, uint32_t sheet)
+enum ghp_status ghp_shared_segment_acquire(const struct ghp_shared_segment *b, uint32_t chunk)
 {
-    return ghp_board_await(b, GHP_BOARD_TAKEN, sheet - (uint32_t)b->slots);
+    return ghp_shared_segment_await(b, GHP_SHARED_SEGMENT_CONSUMED, chunk - (uint32_t)b->slots);
 }
 
-void ghp_board_say(const struct ghp_board *b, enum ghp_board_event event, uint32_t sheet)
+void ghp_shared_segment_signal(const struct ghp_shared_segment *b, enum ghp_shared_segment_event event, uint32_t chunk)
 {
-    struct ghp_board_mark *mark = &b->marks[b->index];
+    struct ghp_shared_segment_flags *flag = &b->flags[b->index];
 
-    atomic_store(&mark->sheets[event], sheet + 1);
-    if (atomic_load(&mark->sleepers) > 0)
-        syscall(SYS_futex, &mark->sheets[event], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_store(&flag->chunks[event], chunk + 1);
+    if (atomic_load(&flag->sleepers) > 0)
+        syscall(SYS_futex, &flag->chunks[event], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* ---- opening ---- */
@@ -154,19 +154,19 @@ struct offer {             /* of a node's first rank */
     int32_t process, file; /* file -1: it could not */
 };
 
-static bool map(struct ghp_board *b, int file)
+static bool map(struct ghp_shared_segment *b, int file)
 {
     void *memory = mmap(NULL, (size_t)b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 
     if (memory == MAP_FAILED) return false;
     b->memory = memory;
-    b->marks = (struct ghp_board_mark *)(void *)((char *)memory + MARK_BYTES);
-    b->places = (char *)memory + rounded((b->count + 1) * (int64_t)MARK_BYTES);
+    b->flags = (struct ghp_shared_segment_flags *)(void *)((char *)memory + FLAG_BYTES);
+    b->base = (char *)memory + rounded((b->count + 1) * (int64_t)FLAG_BYTES);
     return true;
 }
 
 /* The first rank's part. */
-static struct offer make(struct ghp_board *b)
+static struct offer make(struct ghp_shared_segment *b)
 {
     struct offer offer = {.process = (int32_t)getpid(), .file = -1};
     int file = memfd_create("ghp-sums", MFD_CLOEXEC);
@@ -183,7 +183,7 @@ static struct offer make(struct ghp_board *b)
 }
 
 /* The others' part. */
-static bool join(struct ghp_board *b, const struct offer *offer)
+static bool join(struct ghp_shared_segment *b, const struct offer *offer)
 {
     char path[64];
     struct stat about;
@@ -201,7 +201,7 @@ static bool join(struct ghp_board *b, const struct offer *offer)
 }
 
 /* Whether all of the communicator share memory, each with those of its node. */
-static enum ghp_status share(struct ghp_board *b, struct offer *offers, int32_t *shared, bool *all)
+static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers, int32_t *shared, bool *all)
 {
     struct ghp_comm *comm = b->comm;
     struct offer mine = {.file = -1};
@@ -231,9 +231,9 @@ static bool undisturbed(const struct ghp_comm *comm)
     return comm->stream == GHP_STREAM_COMPUTE && here <= ghp_processors_count(&t->processors);
 }
 
-static struct ghp_board *describe(struct ghp_comm *comm)
+static struct ghp_shared_segment *describe(struct ghp_comm *comm)
 {
-    struct ghp_board *b = ghp_alloc(1, sizeof(*b));
+    struct ghp_shared_segment *b = ghp_alloc(1, sizeof(*b));
     bool alone = comm->in_node == comm->count;
 
     if (b == NULL) return NULL;
@@ -244,34 +244,34 @@ static struct ghp_board *describe(struct ghp_comm *comm)
     b->slots = alone ? SLOTS : LONG_SLOTS;
     b->slot_bytes = alone && undisturbed(comm) ? SLOT_BYTES : LONG_SLOT_BYTES;
     b->rank_bytes = b->slots * b->slot_bytes + SKEW_BYTES;
-    b->bytes = rounded((b->count + 1) * (int64_t)MARK_BYTES) + b->count * b->rank_bytes;
+    b->bytes = rounded((b->count + 1) * (int64_t)FLAG_BYTES) + b->count * b->rank_bytes;
     return b;
 }
 
-enum ghp_status ghp_board_open(struct ghp_comm *comm, struct ghp_board **board)
+enum ghp_status ghp_shared_segment_open(struct ghp_comm *comm, struct ghp_shared_segment **segment)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_board *b = describe(comm);
+    struct ghp_shared_segment *b = describe(comm);
     struct offer *offers = ghp_alloc((size_t)comm->count, sizeof(*offers));
     int32_t *shared = ghp_alloc((size_t)comm->count, sizeof(*shared));
     bool all = false;
 
-    *board = NULL;
+    *segment = NULL;
     if (b == NULL || offers == NULL || shared == NULL) status = GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_mpi_agree(comm, status), done);
     GHP_TRY_GOTO(status, share(b, offers, shared, &all), done);
     if (all) {
-        *board = b;
+        *segment = b;
         b = NULL;
     }
 done:
     free(shared);
     free(offers);
-    ghp_board_close(b);
+    ghp_shared_segment_close(b);
     return status;
 }
 
-void ghp_board_close(struct ghp_board *b)
+void ghp_shared_segment_close(struct ghp_shared_segment *b)
 {
     if (b == NULL) return;
     if (b->memory != NULL) munmap(b->memory, (size_t)b->bytes);

@@ -21,9 +21,9 @@ enum {
 static void comm_close(struct ghp_comm *comm)
 {
     if (comm == NULL) return;
-    ghp_board_close(comm->board);
+    ghp_shared_segment_close(comm->shared);
     if (comm->mpi != MPI_COMM_NULL && comm->mpi != MPI_COMM_WORLD) MPI_Comm_free(&comm->mpi);
-    for (int i = 0; i < GHP_MPI_LANES; i++) {
+    for (int i = 0; i < GHP_MPI_REQUEST_SETS; i++) {
         free(comm->posted[i].requests);
         free(comm->posted[i].receives);
         free(comm->posted[i].peer);
@@ -89,13 +89,13 @@ static int ranks_in_node(const struct ghp_transport *t, struct ghp_ranks ranks)
 }
 
 /* Sums of the communicator inside a node go through shared memory from here on, where there can be some. */
-static enum ghp_status open_board(struct ghp_comm *c)
+static enum ghp_status open_shared(struct ghp_comm *c)
 {
     struct ghp_transport *t = c->transport;
 
     if (c->in_node <= 1) return GHP_OK;
-    GHP_TRY(ghp_board_open(c, &c->board));
-    if (c->board != NULL || t->told) return GHP_OK;
+    GHP_TRY(ghp_shared_segment_open(c, &c->shared));
+    if (c->shared != NULL || t->told) return GHP_OK;
     t->told = true;
     if (t->rank == 0)
         ghp_note("workers of one host cannot share memory here, so they add by messages, which is "
@@ -117,7 +117,7 @@ static struct ghp_comm *comm_allocate(struct ghp_transport *t, struct ghp_ranks 
     c->count = ranks.count;
     c->words = ghp_alloc((size_t)ranks.count, sizeof(*c->words));
     whole = c->words != NULL;
-    for (int i = 0; i < GHP_MPI_LANES; i++) {
+    for (int i = 0; i < GHP_MPI_REQUEST_SETS; i++) {
         struct ghp_mpi_posted *posted = &c->posted[i];
 
         posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
@@ -141,17 +141,17 @@ static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks
     if (*comm != NULL) return GHP_OK;
     GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
     c = comm_allocate(t, ranks);
-    if (c == NULL) return ghp_mpi_muster(t, ranks, NULL, GHP_NO_MEMORY());
+    if (c == NULL) return ghp_mpi_status_barrier(t, ranks, NULL, GHP_NO_MEMORY());
     c->stream = stream;
     c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
     c->in_node = ranks_in_node(t, ranks);
     c->label = "making a communicator";
-    GHP_TRY_GOTO(status, ghp_mpi_muster(t, ranks, c, GHP_OK), fail);
+    GHP_TRY_GOTO(status, ghp_mpi_status_barrier(t, ranks, c, GHP_OK), fail);
     ghp_mpi_guard_begin(c->label, t->watchdog_s);
     status = comm_make(c);
     ghp_mpi_guard_end();
     GHP_TRY_GOTO(status, status, fail);
-    GHP_TRY_GOTO(status, open_board(c), fail);
+    GHP_TRY_GOTO(status, open_shared(c), fail);
     c->label = "no instruction";
     c->next = t->comms;
     t->comms = c;
@@ -171,7 +171,7 @@ static void release(struct ghp_transport *t)
         comm_close(c);
     }
     comm_close(t->last);
-    if (t->mail != MPI_COMM_NULL) MPI_Comm_free(&t->mail);
+    if (t->channel_comm != MPI_COMM_NULL) MPI_Comm_free(&t->channel_comm);
     free(t->node_of);
     free(t);
 }
@@ -180,7 +180,7 @@ static void release(struct ghp_transport *t)
 static void mpi_close(struct ghp_transport *t)
 {
     if (t == NULL) return;
-    if (ghp_mpi_muster(t, t->last->ranks, t->last, GHP_OK) != GHP_OK) {
+    if (ghp_mpi_status_barrier(t, t->last->ranks, t->last, GHP_OK) != GHP_OK) {
         if (t->rank > 0) sleep(1); /* rank 0 speaks first */
         ghp_log_failure("%s", ghp_status_message());
         ghp_mpi_abort(ghp_status_exit_code(GHP_ERR_COMM));
@@ -221,7 +221,7 @@ static enum ghp_status find_nodes(struct ghp_transport *t)
     t->node_of = node_of;
     node_of = NULL;
     t->world->in_node = ranks_in_node(t, t->world->ranks);
-    status = open_board(t->world);
+    status = open_shared(t->world);
 done:
     free(node_of);
     free(all);
@@ -261,7 +261,7 @@ static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
     GHP_TRY(start_mpi(argc, argv, watchdog_s));
     t = ghp_alloc(1, sizeof(*t));
     if (t == NULL) return GHP_NO_MEMORY();
-    t->mail = MPI_COMM_NULL;
+    t->channel_comm = MPI_COMM_NULL;
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->size);
     ghp_mpi_guard_know(t->rank, t->size);
@@ -355,9 +355,9 @@ const struct ghp_transport_ops ghp_transport_mpi = {
     .abort = mpi_abort,
     .settled = mpi_settled,
     .alone = ghp_mpi_alone,
-    .mail = ghp_mpi_mail,
-    .post = ghp_mpi_post,
-    .poll = ghp_mpi_poll,
-    .empty = ghp_mpi_empty,
+    .channel_open = ghp_mpi_channel_open,
+    .post = ghp_mpi_channel_post,
+    .poll = ghp_mpi_channel_poll,
+    .channel_close = ghp_mpi_channel_close,
     .watchdog_s = mpi_watchdog_s,
 };

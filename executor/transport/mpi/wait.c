@@ -73,9 +73,9 @@ enum ghp_status ghp_mpi_progress(struct ghp_comm *comm)
 /* Tests for a moment, then sleeps between tests: a sleeper is woken in time even beside a computing thread, and takes
  * little from it.  It never yields: on Linux since 6.6 a yield gives the whole time slice (3 ms) to whoever computes on
  * the same core, and the link stands still meanwhile. */
-enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int lane)
+enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int request_set)
 {
-    struct ghp_mpi_posted *posted = &comm->posted[lane];
+    struct ghp_mpi_posted *posted = &comm->posted[request_set];
     double begin = ghp_now_s(), now = begin;
     long sleep_ns = 0;
     int done = 0;

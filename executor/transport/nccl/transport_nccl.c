@@ -29,9 +29,9 @@ struct ghp_transport {
 
 static cudaStream_t stream_of(const struct ghp_comm *c)
 {
-    enum ghp_queue queue = c->stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE;
+    enum ghp_device_stream stream = c->stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
 
-    return ghp_cuda_of(c->transport->request.device.backend)->streams[queue];
+    return ghp_cuda_of(c->transport->request.device.backend)->streams[stream];
 }
 
 static int rank_of(const struct ghp_transport *t)
@@ -283,7 +283,7 @@ static void nccl_abort(struct ghp_transport *t, int exit_code)
 }
 
 const struct ghp_transport_ops ghp_transport_nccl = {.name = "nccl",
-                                                     .queues = true,
+                                                     .enqueues = true,
                                                      .close = nccl_close,
                                                      .rank = rank_of,
                                                      .size = nccl_size,

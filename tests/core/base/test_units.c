@@ -8,22 +8,22 @@ static char out[64];
 
 static void test_texts(void)
 {
-    CHECK_TEXT(ghp_bytes_text(0.0, out, sizeof out), "0 B");
-    CHECK_TEXT(ghp_bytes_text(512.0, out, sizeof out), "512 B");
-    CHECK_TEXT(ghp_bytes_text(1024.0, out, sizeof out), "1.00 KiB");
-    CHECK_TEXT(ghp_bytes_text(12.5 * 1048576.0, out, sizeof out), "12.5 MiB");
-    CHECK_TEXT(ghp_bytes_text(3.0 * 1073741824.0, out, sizeof out), "3.00 GiB");
-    CHECK_TEXT(ghp_bytes_text(1048575.9, out, sizeof out), "1.00 MiB");
-    CHECK_TEXT(ghp_seconds_text(0.0, out, sizeof out), "0 s");
-    CHECK_TEXT(ghp_seconds_text(1.24e-3, out, sizeof out), "1.24 ms");
-    CHECK_TEXT(ghp_seconds_text(38e-6, out, sizeof out), "38.0 us");
-    CHECK_TEXT(ghp_seconds_text(2.5, out, sizeof out), "2.50 s");
-    CHECK_TEXT(ghp_seconds_text(185.0, out, sizeof out), "3 min 05 s");
-    CHECK_TEXT(ghp_seconds_text(7800.0, out, sizeof out), "2 h 10 min");
-    CHECK_TEXT(ghp_count_text(17.0, out, sizeof out), "17");
-    CHECK_TEXT(ghp_count_text(60600.0, out, sizeof out), "60.6 k");
-    CHECK_TEXT(ghp_count_text(132.9e6, out, sizeof out), "132.9 M");
-    CHECK_TEXT(ghp_count_text(999999.0, out, sizeof out), "1.0 M");
+    CHECK_TEXT(ghp_bytes_format(0.0, out, sizeof out), "0 B");
+    CHECK_TEXT(ghp_bytes_format(512.0, out, sizeof out), "512 B");
+    CHECK_TEXT(ghp_bytes_format(1024.0, out, sizeof out), "1.00 KiB");
+    CHECK_TEXT(ghp_bytes_format(12.5 * 1048576.0, out, sizeof out), "12.5 MiB");
+    CHECK_TEXT(ghp_bytes_format(3.0 * 1073741824.0, out, sizeof out), "3.00 GiB");
+    CHECK_TEXT(ghp_bytes_format(1048575.9, out, sizeof out), "1.00 MiB");
+    CHECK_TEXT(ghp_seconds_format(0.0, out, sizeof out), "0 s");
+    CHECK_TEXT(ghp_seconds_format(1.24e-3, out, sizeof out), "1.24 ms");
+    CHECK_TEXT(ghp_seconds_format(38e-6, out, sizeof out), "38.0 us");
+    CHECK_TEXT(ghp_seconds_format(2.5, out, sizeof out), "2.50 s");
+    CHECK_TEXT(ghp_seconds_format(185.0, out, sizeof out), "3 min 05 s");
+    CHECK_TEXT(ghp_seconds_format(7800.0, out, sizeof out), "2 h 10 min");
+    CHECK_TEXT(ghp_count_format(17.0, out, sizeof out), "17");
+    CHECK_TEXT(ghp_count_format(60600.0, out, sizeof out), "60.6 k");
+    CHECK_TEXT(ghp_count_format(132.9e6, out, sizeof out), "132.9 M");
+    CHECK_TEXT(ghp_count_format(999999.0, out, sizeof out), "1.0 M");
 }
 
 static void test_parse(void)

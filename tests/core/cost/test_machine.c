@@ -1,4 +1,4 @@
-/* tests/core/cost/test_machine.c - the machine file, placement of workers, and the law of collectives over
+/* tests/core/cost/test_machine.c - the machine file, placement of workers, and the analytic model of collectives over
  * its links. */
 #include "core/cost/machine.h"
 #include "core/cost/profile.h"
@@ -116,7 +116,7 @@ static void check_same(double a, double b)
     CHECK_NEAR(a, b, 0);
 }
 
-static void test_law(void)
+static void test_analytic(void)
 {
     struct ghp_machine machine = machine_of(text);
     struct ghp_link intra = machine.intra, inter = machine.inter;
@@ -180,7 +180,7 @@ CHECK_TEST(machine)
     test_file();
     test_refusals();
     test_place();
-    test_law();
+    test_analytic();
     test_regression();
     return check_end();
 }

@@ -1,4 +1,4 @@
-/* tests/core/cost/test_profile.c - the profile file, prices of operations and collectives, and the part a
+/* tests/core/cost/test_profile.c - the profile file, costs of operations and collectives, and the part a
  * plan carries. */
 #include "core/program/lower.h"
 #include "core/base/json_lines.h"
@@ -38,13 +38,13 @@ static void add_op(struct ghp_profile *profile, const char *key, double seconds,
 }
 
 /* Says of the operation added last that all plain takes as long, and all blocked half. */
-static void add_formats(struct ghp_profile *profile)
+static void add_memory_formats(struct ghp_profile *profile)
 {
     struct ghp_op_entry *last = &profile->ops[profile->n_ops - 1];
 
-    last->n_formats = 2;
-    last->formats[0] = (struct ghp_op_format){.seconds = last->seconds, .algorithm = "direct"};
-    last->formats[1] = (struct ghp_op_format){true, true, last->seconds / 2, "winograd"};
+    last->n_memory_formats = 2;
+    last->memory_formats[0] = (struct ghp_op_memory_format){.seconds = last->seconds, .algorithm = "direct"};
+    last->memory_formats[1] = (struct ghp_op_memory_format){true, true, last->seconds / 2, "winograd"};
 }
 
 static void add_comm(struct ghp_profile *profile, struct ghp_ranks ranks, int64_t bytes,
@@ -89,11 +89,11 @@ static void check_op(const struct ghp_profile *profile, int64_t n, double second
                      enum ghp_source source)
 {
     struct ghp_local local = conv(n);
-    struct ghp_price price;
+    struct ghp_cost cost;
 
-    if (!CHECK_STATUS(ghp_profile_op(profile, &local, GHP_PASS_FORWARD, &price), GHP_OK)) return;
-    CHECK_NEAR(price.seconds, seconds, 1e-15);
-    CHECK_TEXT(ghp_source_name(price.source), ghp_source_name(source));
+    if (!CHECK_STATUS(ghp_profile_op(profile, &local, GHP_PASS_FORWARD, &cost), GHP_OK)) return;
+    CHECK_NEAR(cost.seconds, seconds, 1e-15);
+    CHECK_TEXT(ghp_source_name(cost.source), ghp_source_name(source));
 }
 
 static void test_ops(void)
@@ -101,46 +101,46 @@ static void test_ops(void)
     struct ghp_profile profile = empty();
     struct ghp_local local = conv(4);
     char key[GHP_KEY_BYTES];
-    struct ghp_price price;
+    struct ghp_cost cost;
     int64_t bytes;
 
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    CHECK_STATUS(ghp_profile_op(&profile, &local, GHP_PASS_FORWARD, &price), GHP_ERR_MISSING);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_op(&profile, &local, GHP_PASS_FORWARD, &cost), GHP_ERR_MISSING);
     CHECK_MESSAGE("measure it with ghp-profile");
-    profile.law.flops_per_s = 1e9;
-    check_op(&profile, 4, 4 * 2 * 16 * 16 * 72 / 1e9, GHP_SOURCE_LAW);
+    profile.analytic.flops_per_s = 1e9;
+    check_op(&profile, 4, 4 * 2 * 16 * 16 * 72 / 1e9, GHP_SOURCE_ANALYTIC);
     CHECK_STATUS(ghp_profile_scratch(&profile, &local, GHP_PASS_FORWARD, &bytes), GHP_OK);
     CHECK_EQ(bytes, 0);
-    profile.law.memory_Bps = 1; /* very slow: the larger of the two */
-    CHECK_STATUS(ghp_profile_op(&profile, &local, GHP_PASS_FORWARD, &price), GHP_OK);
-    CHECK_NEAR(price.seconds, (double)ghp_local_bytes(&local, GHP_PASS_FORWARD, 4), 1e-9);
+    profile.analytic.memory_Bps = 1; /* very slow: the larger of the two */
+    CHECK_STATUS(ghp_profile_op(&profile, &local, GHP_PASS_FORWARD, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds, (double)ghp_local_bytes(&local, GHP_PASS_FORWARD, 4), 1e-9);
 
     add_op(&profile, conv_key(8, key), 3e-3, 800);
     add_op(&profile, "conv2d n4 c9 h4 w4 k16", 1.0, 0); /* other shapes beside it */
     add_op(&profile, "conv2d n7", 1.0, 0);
     add_op(&profile, "conv2d nx c8", 1.0, 0);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     check_op(&profile, 8, 3e-3, GHP_SOURCE_MEASURED);
-    check_op(&profile, 4, 1.5e-3, GHP_SOURCE_LAW); /* proportional */
-    check_op(&profile, 16, 6e-3, GHP_SOURCE_LAW);
+    check_op(&profile, 4, 1.5e-3, GHP_SOURCE_ANALYTIC); /* proportional */
+    check_op(&profile, 16, 6e-3, GHP_SOURCE_ANALYTIC);
 
     add_op(&profile, conv_key(16, key), 5e-3, 1600);
     add_op(&profile, conv_key(128, key), 30e-3, 1600);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     check_op(&profile, 16, 5e-3, GHP_SOURCE_MEASURED);
     check_op(&profile, 12, 4e-3, GHP_SOURCE_INTERPOLATED); /* 1 ms + n / 4 */
-    check_op(&profile, 4, 2e-3, GHP_SOURCE_LAW);
-    check_op(&profile, 1, 1.25e-3, GHP_SOURCE_LAW);
-    check_op(&profile, 240, 55e-3, GHP_SOURCE_LAW); /* the nearest two: 16 and 128 */
+    check_op(&profile, 4, 2e-3, GHP_SOURCE_ANALYTIC);
+    check_op(&profile, 1, 1.25e-3, GHP_SOURCE_ANALYTIC);
+    check_op(&profile, 240, 55e-3, GHP_SOURCE_ANALYTIC); /* the nearest two: 16 and 128 */
     local = conv(12);
     CHECK_STATUS(ghp_profile_scratch(&profile, &local, GHP_PASS_FORWARD, &bytes), GHP_OK);
     CHECK_EQ(bytes, 1200);
 
     add_op(&profile, conv_key(8, key), 9e-3,
            0); /* replaces; noise now makes the smaller batch slower */
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     CHECK_EQ(profile.n_ops, 6);
-    check_op(&profile, 4, 9e-3, GHP_SOURCE_LAW);
+    check_op(&profile, 4, 9e-3, GHP_SOURCE_ANALYTIC);
     CHECK(ghp_profile_find(&profile, conv_key(8, key), GHP_PASS_BACKWARD_DATA) == NULL);
     ghp_profile_release(&profile);
 }
@@ -148,19 +148,19 @@ static void test_ops(void)
 static double comm_s(const struct ghp_profile *profile, int64_t bytes, struct ghp_ranks ranks,
                      enum ghp_source source)
 {
-    struct ghp_price price = {0};
+    struct ghp_cost cost = {0};
 
-    CHECK_STATUS(ghp_profile_comm(profile, GHP_COMM_ALL_REDUCE, bytes, ranks, 16, &price), GHP_OK);
-    CHECK_TEXT(ghp_source_name(price.source), ghp_source_name(source));
-    return price.seconds;
+    CHECK_STATUS(ghp_profile_comm(profile, GHP_COMM_ALL_REDUCE, bytes, ranks, 16, &cost), GHP_OK);
+    CHECK_TEXT(ghp_source_name(cost.source), ghp_source_name(source));
+    return cost.seconds;
 }
 
-static double law_s(const struct ghp_profile *profile, int64_t bytes, struct ghp_ranks ranks)
+static double analytic_s(const struct ghp_profile *profile, int64_t bytes, struct ghp_ranks ranks)
 {
     return ghp_machine_comm_s(&profile->machine, GHP_COMM_ALL_REDUCE, bytes, ranks, 16);
 }
 
-/* The law's seconds without latency. */
+/* The analytic model's seconds without latency. */
 static double wire_s(const struct ghp_profile *profile, struct ghp_ranks ranks)
 {
     struct ghp_machine machine = profile->machine; /* borrows the names */
@@ -174,45 +174,45 @@ static void test_comms(void)
     struct ghp_profile profile = empty();
     struct ghp_ranks four = {.count = 4, .stride = 1}, two = {.count = 2, .stride = 8},
                      alone = {.first = 3, .count = 1, .stride = 1};
-    struct ghp_price price;
+    struct ghp_cost cost;
     double load;
 
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    CHECK_NEAR(comm_s(&profile, 1 << 20, four, GHP_SOURCE_LAW), law_s(&profile, 1 << 20, four), 0);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    CHECK_NEAR(comm_s(&profile, 1 << 20, four, GHP_SOURCE_ANALYTIC), analytic_s(&profile, 1 << 20, four), 0);
     CHECK_NEAR(comm_s(&profile, 1 << 20, alone, GHP_SOURCE_MEASURED), 0, 0);
     add_comm(&profile, four, 1 << 20, 4e-3);
     add_comm(&profile, four, 1 << 16, 1e-3);
     add_comm(&profile, (struct ghp_ranks){.count = 8, .stride = 1}, 1 << 16, 1.0);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     CHECK_NEAR(comm_s(&profile, 1 << 16, four, GHP_SOURCE_MEASURED), 1e-3, 0);
     CHECK_NEAR(comm_s(&profile, 1 << 18, four, GHP_SOURCE_INTERPOLATED), 1.6e-3, 1e-15);
     /* beyond the end: the line through (64 KiB, 1 ms) and (1 MiB, 4 ms) */
-    CHECK_NEAR(comm_s(&profile, 1 << 22, four, GHP_SOURCE_LAW), 13.6e-3, 1e-15);
-    /* a table of one entry has no line: in proportion to the law */
+    CHECK_NEAR(comm_s(&profile, 1 << 22, four, GHP_SOURCE_ANALYTIC), 13.6e-3, 1e-15);
+    /* a table of one entry has no line: in proportion to the analytic model */
     CHECK_NEAR(
-        comm_s(&profile, 1 << 18, (struct ghp_ranks){.count = 8, .stride = 1}, GHP_SOURCE_LAW),
-        law_s(&profile, 1 << 18, (struct ghp_ranks){.count = 8, .stride = 1}) /
-            law_s(&profile, 1 << 16, (struct ghp_ranks){.count = 8, .stride = 1}),
+        comm_s(&profile, 1 << 18, (struct ghp_ranks){.count = 8, .stride = 1}, GHP_SOURCE_ANALYTIC),
+        analytic_s(&profile, 1 << 18, (struct ghp_ranks){.count = 8, .stride = 1}) /
+            analytic_s(&profile, 1 << 16, (struct ghp_ranks){.count = 8, .stride = 1}),
         1e-12);
-    CHECK_NEAR(comm_s(&profile, 1 << 10, four, GHP_SOURCE_LAW),
-               1e-3 * law_s(&profile, 1 << 10, four) / law_s(&profile, 1 << 16, four), 1e-15);
+    CHECK_NEAR(comm_s(&profile, 1 << 10, four, GHP_SOURCE_ANALYTIC),
+               1e-3 * analytic_s(&profile, 1 << 10, four) / analytic_s(&profile, 1 << 16, four), 1e-15);
     /* another count: the nearest table, where it loads the link as much */
     load = (1 << 18) * wire_s(&profile, (struct ghp_ranks){.count = 2, .stride = 1}) /
            wire_s(&profile, four);
     CHECK_NEAR(
-        comm_s(&profile, 1 << 18, (struct ghp_ranks){.count = 2, .stride = 1}, GHP_SOURCE_LAW),
+        comm_s(&profile, 1 << 18, (struct ghp_ranks){.count = 2, .stride = 1}, GHP_SOURCE_ANALYTIC),
         1e-3 + (load - 0x1p16) / (0x1p20 - 0x1p16) * 3e-3, 1e-8);
     /* another operation over the same groups: a gather is half a reduction */
-    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 1 << 18, four, 16, &price),
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 1 << 18, four, 16, &cost),
                  GHP_OK);
-    CHECK_NEAR(price.seconds, 0.8e-3, 1e-15);
-    CHECK_EQ(price.source, GHP_SOURCE_LAW);
+    CHECK_NEAR(cost.seconds, 0.8e-3, 1e-15);
+    CHECK_EQ(cost.source, GHP_SOURCE_ANALYTIC);
     profile.machine.inter.bandwidth_Bps = 0;
     CHECK_NEAR(comm_s(&profile, 1 << 18, four, GHP_SOURCE_INTERPOLATED), 1.6e-3, 1e-15);
-    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 8, two, 16, &price),
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 8, two, 16, &cost),
                  GHP_ERR_MISSING);
     CHECK_MESSAGE("set bandwidth_Bps");
-    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 8, four, 16, &price),
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 8, four, 16, &cost),
                  GHP_ERR_MISSING);
     ghp_profile_release(&profile);
 }
@@ -228,28 +228,28 @@ static void test_stand_ins(void)
         {.op = GHP_COMM_ALL_GATHER, .count = 8, .stride = 1, .bytes = 1 << 16, .seconds = 2e-3}};
     const struct ghp_ranks pairs = {.count = 2, .stride = 4}, eight = {.count = 8, .stride = 1};
     struct ghp_profile profile = empty();
-    struct ghp_pick_comm pick;
+    struct ghp_comm_interpolation points;
 
     profile.machine.nodes = 16; /* a worker each */
     for (size_t i = 0; i < sizeof entries / sizeof *entries; ++i)
         CHECK_STATUS(ghp_profile_add_comm(&profile, &entries[i]), GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    pick = ghp_profile_pick_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, pairs, 16);
-    CHECK_EQ(pick.entry[0]->op, GHP_COMM_ALL_REDUCE); /* not twice the scatter */
-    CHECK_NEAR(pick.factor, 1, 0);
-    pick = ghp_profile_pick_comm(&profile, GHP_COMM_ALL_GATHER, 1 << 16, pairs, 16);
-    CHECK_EQ(pick.entry[0]->op, GHP_COMM_REDUCE_SCATTER); /* of the same groups */
-    pick = ghp_profile_pick_comm(&profile, GHP_COMM_REDUCE_SCATTER, 1 << 16,
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    points = ghp_profile_comm_points(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, pairs, 16);
+    CHECK_EQ(points.entry[0]->op, GHP_COMM_ALL_REDUCE); /* not twice the scatter */
+    CHECK_NEAR(points.factor, 1, 0);
+    points = ghp_profile_comm_points(&profile, GHP_COMM_ALL_GATHER, 1 << 16, pairs, 16);
+    CHECK_EQ(points.entry[0]->op, GHP_COMM_REDUCE_SCATTER); /* of the same groups */
+    points = ghp_profile_comm_points(&profile, GHP_COMM_REDUCE_SCATTER, 1 << 16,
                                  (struct ghp_ranks){.count = 2, .stride = 8}, 16);
-    CHECK_EQ(pick.entry[0]->op, GHP_COMM_ALL_TO_ALL); /* not half the sum of the same groups */
-    pick = ghp_profile_pick_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, eight, 16);
-    CHECK_EQ(pick.entry[0]->op, GHP_COMM_ALL_GATHER); /* nearer than the sum over two */
-    CHECK_NEAR(pick.factor, 2, 0);
+    CHECK_EQ(points.entry[0]->op, GHP_COMM_ALL_TO_ALL); /* not half the sum of the same groups */
+    points = ghp_profile_comm_points(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, eight, 16);
+    CHECK_EQ(points.entry[0]->op, GHP_COMM_ALL_GATHER); /* nearer than the sum over two */
+    CHECK_NEAR(points.factor, 2, 0);
     ghp_profile_release(&profile);
 }
 
-/* What company adds falls with those that are elsewhere, and scales with what is picked. */
-static void test_company(void)
+/* What contention adds falls with those that are elsewhere, and scales with what is picked. */
+static void test_contention(void)
 {
     struct ghp_profile profile = empty();
     char key[GHP_KEY_BYTES];
@@ -257,36 +257,36 @@ static void test_company(void)
                                  .pass = GHP_PASS_FORWARD,
                                  .seconds = 3e-3,
                                  .source = GHP_SOURCE_MEASURED,
-                                 .company = 0.5};
+                                 .contention = 0.5};
     struct ghp_instr instr = {
         .kind = GHP_INSTR_COMPUTE, .pass = GHP_PASS_FORWARD, .local = conv(8)};
-    struct ghp_price price;
+    struct ghp_cost cost;
 
     CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){4, 4, 1}), 3e-3, 1e-15);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 1.5e-3, 1e-15);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){3, 4, 2}), 1.25e-3, 1e-15);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 1, 1}), 3e-3, 1e-15);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){4, 4, 1}), 3e-3, 1e-15);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){1, 4, 1}), 1.5e-3, 1e-15);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){3, 4, 2}), 1.25e-3, 1e-15);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){1, 1, 1}), 3e-3, 1e-15);
     instr.local = conv(4); /* in proportion */
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 0.75e-3, 1e-15);
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){1, 4, 1}), 0.75e-3, 1e-15);
     /* on the lines: 5 ms together and 4 alone at 16, so 4 and 2.75 at 12 */
     conv_key(16, key);
     entry.seconds = 5e-3;
-    entry.company = 0.2;
+    entry.contention = 0.2;
     CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     instr.local = conv(12);
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(price.seconds, 4e-3, 1e-15);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 2.75e-3, 1e-15);
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds, 4e-3, 1e-15);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){1, 4, 1}), 2.75e-3, 1e-15);
     /* other operations cost more than its own: 6 ms among them at 16, and 3 at 8, so 4.5 at 12 */
-    profile.ops[0].company = profile.ops[1].company = 0;
-    (profile.ops[0].seconds > 4e-3 ? &profile.ops[0] : &profile.ops[1])->company = -0.2;
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(ghp_price_here(&instr, &price, (struct ghp_company){1, 4, 1}), 4.5e-3, 1e-15);
+    profile.ops[0].contention = profile.ops[1].contention = 0;
+    (profile.ops[0].seconds > 4e-3 ? &profile.ops[0] : &profile.ops[1])->contention = -0.2;
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(ghp_cost_contended(&instr, &cost, (struct ghp_contention){1, 4, 1}), 4.5e-3, 1e-15);
     ghp_profile_release(&profile);
 }
 
@@ -295,25 +295,25 @@ static void test_instructions(void)
     struct ghp_profile profile = empty();
     struct ghp_instr instr = {
         .kind = GHP_INSTR_UPDATE, .bytes = 1000, .ranks = {.count = 1, .stride = 1}};
-    struct ghp_price price;
+    struct ghp_cost cost;
 
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(price.seconds, 0, 0); /* bandwidth 0: free */
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds, 0, 0); /* bandwidth 0: free */
     profile.update = (struct ghp_rate){1e-6, 1e9, 0.2, GHP_SOURCE_MEASURED};
     profile.copy = (struct ghp_rate){0, 1e9, 0.2, GHP_SOURCE_MEASURED};
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(price.seconds, 2e-6, 1e-20);
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds, 2e-6, 1e-20);
     instr = (struct ghp_instr){
         .kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_GATHER, .bytes = 1000, .copy_bytes = 500};
     instr.ranks = (struct ghp_ranks){.count = 2, .stride = 1};
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(price.seconds, 0.5 * 1000 / 1.25e9 + 20e-6 + 0.5e-6, 1e-18);
-    CHECK_TEXT(ghp_source_name(price.source), "law");
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds, 0.5 * 1000 / 1.25e9 + 20e-6 + 0.5e-6, 1e-18);
+    CHECK_TEXT(ghp_source_name(cost.source), "law");
     instr.comm = GHP_COMM_NONE;
-    CHECK_STATUS(ghp_profile_price(&profile, &instr, 4, &price), GHP_OK);
-    CHECK_NEAR(price.seconds, 0.5e-6, 1e-20);
-    CHECK_TEXT(ghp_source_name(price.source), "measured");
+    CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds, 0.5e-6, 1e-20);
+    CHECK_TEXT(ghp_source_name(cost.source), "measured");
     ghp_profile_release(&profile);
 }
 
@@ -323,8 +323,8 @@ static struct ghp_profile varied(const struct ghp_program *program)
     struct ghp_profile profile = empty();
     int odd = 0;
 
-    profile.law.flops_per_s = 1e9;
-    profile.law.memory_Bps = 1e9;
+    profile.analytic.flops_per_s = 1e9;
+    profile.analytic.memory_Bps = 1e9;
     profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
     for (int i = 0; i < program->n_instrs; ++i) {
         struct ghp_instr instr = program->instrs[i];
@@ -336,7 +336,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
                                   .scratch_bytes = 64 * i};
 
         if (instr.kind != GHP_INSTR_COMPUTE) continue;
-        if (++odd % 4 == 0) continue; /* left to the law */
+        if (++odd % 4 == 0) continue; /* left to the analytic model */
         for (int64_t n = instr.local.n * (odd % 4 == 1 ? 1 : 3); n < 100; n *= 2) {
             instr.local.n = n;
             ghp_local_key(&instr.local, key);
@@ -355,7 +355,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
                                                            .bytes = bytes,
                                                            .seconds = 1e-5 + 1e-9 * (double)bytes}),
                     GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     return profile;
 }
 
@@ -365,7 +365,7 @@ static void test_subset(void)
     struct ghp_profile profile, subset, again;
     struct ghp_program program;
     struct ghp_model model;
-    struct ghp_lowering how = {.model = &model, .extent = {8, 16}, .element_bytes = 4};
+    struct ghp_lowering how = {.model = &model, .problem = {8, 16}, .element_bytes = 4};
 
     CHECK_STATUS(ghp_model_parse(net, "net", &model), GHP_OK);
     CHECK_EQ(model.n_layers, 8);
@@ -379,10 +379,10 @@ static void test_subset(void)
     CHECK(subset.n_ops > 0 && subset.n_ops < profile.n_ops);
     CHECK(subset.n_comms > 0 && subset.n_comms < profile.n_comms);
     for (int i = 0; i < program.n_instrs; ++i) {
-        struct ghp_price a = {0}, b = {1, 1, 0, 0};
+        struct ghp_cost a = {0}, b = {1, 1, 0, 0};
 
-        CHECK_STATUS(ghp_profile_price(&profile, &program.instrs[i], 8, &a), GHP_OK);
-        CHECK_STATUS(ghp_profile_price(&subset, &program.instrs[i], 8, &b), GHP_OK);
+        CHECK_STATUS(ghp_profile_cost(&profile, &program.instrs[i], 8, &a), GHP_OK);
+        CHECK_STATUS(ghp_profile_cost(&subset, &program.instrs[i], 8, &b), GHP_OK);
         CHECK(memcmp(&a, &b, sizeof a.seconds + sizeof a.spread) == 0 && a.source == b.source);
         if (program.instrs[i].kind != GHP_INSTR_COMPUTE) continue;
         int64_t x = 0, y = 1;
@@ -404,22 +404,22 @@ static void test_subset(void)
     ghp_model_release(&model);
 }
 
-/* Of conv(17), as add_formats() says. */
-static void check_formats(const struct ghp_profile *profile)
+/* Of conv(17), as add_memory_formats() says. */
+static void check_memory_formats(const struct ghp_profile *profile)
 {
     char key[GHP_KEY_BYTES];
     const struct ghp_op_entry *entry =
         ghp_profile_find(profile, conv_key(17, key), GHP_PASS_FORWARD);
 
     if (!CHECK(entry != NULL)) return;
-    CHECK_EQ(entry->n_formats, 2);
-    CHECK_NEAR(entry->formats[0].seconds, 1e-3 / 17, 0);
-    CHECK(!entry->formats[0].x && !entry->formats[0].y);
-    CHECK_TEXT(entry->formats[0].algorithm, "direct");
-    CHECK_NEAR(entry->formats[1].seconds, 1e-3 / 17 / 2, 0);
-    CHECK(entry->formats[1].x && entry->formats[1].y);
-    CHECK_TEXT(entry->formats[1].algorithm, "winograd");
-    CHECK(ghp_profile_has_formats(profile));
+    CHECK_EQ(entry->n_memory_formats, 2);
+    CHECK_NEAR(entry->memory_formats[0].seconds, 1e-3 / 17, 0);
+    CHECK(!entry->memory_formats[0].x && !entry->memory_formats[0].y);
+    CHECK_TEXT(entry->memory_formats[0].algorithm, "direct");
+    CHECK_NEAR(entry->memory_formats[1].seconds, 1e-3 / 17 / 2, 0);
+    CHECK(entry->memory_formats[1].x && entry->memory_formats[1].y);
+    CHECK_TEXT(entry->memory_formats[1].algorithm, "winograd");
+    CHECK(ghp_profile_has_memory_formats(profile));
 }
 
 static void test_file(void)
@@ -431,30 +431,30 @@ static void test_file(void)
 
     for (int64_t n = 1; n < 40; ++n) {
         add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
-        if (n == 17) add_formats(&profile);
+        if (n == 17) add_memory_formats(&profile);
     }
     add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1.0 / 3);
     profile.overlap.link = 1.3;
     profile.overlap.comm_long = 1.1;
-    profile.overlap.queue_s = 2e-3;
-    profile.pace = (struct ghp_pace){1e-4, 3e-3};
+    profile.overlap.queueing_delay_s = 2e-3;
+    profile.speed_probe = (struct ghp_speed_probe){1e-4, 3e-3};
     profile.workers = 4;
     CHECK_STATUS(ghp_speeds_slow(&profile.speeds, 4, 3, 1.9, &slower), GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
     CHECK_STATUS(ghp_profile_load(path, &again), GHP_OK);
-    CHECK(again.hash == profile.hash && again.sealed);
+    CHECK(again.hash == profile.hash && again.finalized);
     CHECK_EQ(again.n_ops, 39);
     CHECK_NEAR(again.comms[0].seconds, 1.0 / 3, 0);
     CHECK_NEAR(again.overlap.link, 1.3, 0);
     CHECK_NEAR(again.overlap.comm_long, 1.1, 0);
-    CHECK_NEAR(again.overlap.queue_s, 2e-3, 0);
-    CHECK_NEAR(again.pace.compute_s, 1e-4, 0);
-    CHECK_NEAR(again.pace.memory_s, 3e-3, 0);
+    CHECK_NEAR(again.overlap.queueing_delay_s, 2e-3, 0);
+    CHECK_NEAR(again.speed_probe.compute_s, 1e-4, 0);
+    CHECK_NEAR(again.speed_probe.memory_s, 3e-3, 0);
     CHECK_EQ(again.speeds.n, 4);
     CHECK_NEAR(again.speeds.of[0], profile.speeds.of[0], 0);
     CHECK_NEAR(again.speeds.of[3], 1, 0);
-    check_formats(&again);
+    check_memory_formats(&again);
     ghp_profile_release(&again);
     CHECK_STATUS(ghp_profile_save("/nonexistent/p.json", &profile), GHP_ERR_IO);
     ghp_profile_release(&profile);
@@ -472,7 +472,7 @@ static void refuse(const char *from, const char *to, const char *message)
     FILE *file;
 
     add_op(&profile, conv_key(1, key), 1e-3, 0);
-    add_formats(&profile);
+    add_memory_formats(&profile);
     add_op(&profile, conv_key(2, key), 1e-3, 0);
     add_comm(&profile, (struct ghp_ranks){.count = 2, .stride = 1}, 1000, 1e-3);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
@@ -501,7 +501,7 @@ CHECK_TEST(profile)
     test_ops();
     test_comms();
     test_stand_ins();
-    test_company();
+    test_contention();
     test_instructions();
     test_subset();
     test_file();

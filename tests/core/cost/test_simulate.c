@@ -19,13 +19,13 @@ struct step { /* whole seconds */
 static void unit_profile(struct ghp_profile *profile)
 {
     CHECK_STATUS(ghp_profile_init(profile, "test", "exact", 4), GHP_OK);
-    struct ghp_rate rate = {.bandwidth_Bps = 1.0, .source = GHP_SOURCE_LAW};
+    struct ghp_rate rate = {.bandwidth_Bps = 1.0, .source = GHP_SOURCE_ANALYTIC};
     profile->copy = profile->update = profile->load = profile->accumulate = rate;
     profile->machine.nodes = 1;
     profile->machine.cores = 2;
     profile->machine.intra = profile->machine.inter = (struct ghp_link){0.0, 1.0};
     profile->overlap = (struct ghp_overlap){.compute = 1.0, .comm = 1.0, .link = 1.0};
-    CHECK_STATUS(ghp_profile_seal(profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(profile), GHP_OK);
 }
 
 static struct ghp_instr *put(struct ghp_program *program, enum ghp_instr_kind kind, int seconds)
@@ -104,7 +104,7 @@ static void test_period(void)
     struct ghp_profile profile;
     unit_profile(&profile);
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
     int stalled = 0;
     for (int i = 0; i < 2000; i++) {
         struct step s = {.layers = 1 + draw(MAX_LAYERS)};
@@ -142,7 +142,7 @@ static void test_contention(void)
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
     lower_step(&s, &program);
     struct ghp_timing timing;
     CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
@@ -167,7 +167,7 @@ static void test_long_reduction(void)
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
     lower_step(&s, &program);
     for (int i = 0; i < program.n_instrs; i++)
         program.instrs[i].bytes *= UNIT_BYTES;
@@ -195,7 +195,7 @@ static void test_queue(void)
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .extent = {2, 2}};
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
 
     unit_profile(&profile);
     lower_step(&s, &program);
@@ -207,11 +207,11 @@ static void test_queue(void)
         }
     for (int q = 0; q < 3; q++) {
         struct ghp_timing timing;
-        double slow = link + queues[q] / 20, beside = 10 * slow / (slow - link + 1);
+        double slow = link + queues[q] / 20, concurrent = 10 * slow / (slow - link + 1);
         profile.overlap =
-            (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = link, .queue_s = queues[q]};
+            (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = link, .queueing_delay_s = queues[q]};
         CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
-        CHECK_NEAR(timing.step_s, 4 + beside + (20 - beside / slow), 1e-9);
+        CHECK_NEAR(timing.step_s, 4 + concurrent + (20 - concurrent / slow), 1e-9);
         ghp_timing_release(&timing);
     }
     ghp_profile_release(&profile);

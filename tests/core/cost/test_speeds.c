@@ -1,4 +1,4 @@
-/* tests/core/cost/test_speeds.c - speeds beside the slowest, shares in proportion, and what they mean to seats and
+/* tests/core/cost/test_speeds.c - speeds beside the slowest, shares in proportion, and what they mean to placements and
  * programs. */
 #include "core/program/program.h"
 #include "core/cost/speeds.h"
@@ -80,26 +80,26 @@ static void test_deal(void)
 }
 
 /* Who stands for a stage: the one that needs longest; who is fullest: the one with most samples. */
-static void test_seats(void)
+static void test_placements(void)
 {
     const double speeds[] = {2, 1};
-    const struct ghp_extent whole = {2, 12};
+    const struct ghp_problem whole = {2, 12};
     int64_t shares[] = {7, 5};
     struct ghp_staging s = {.shares = shares, .speeds = speeds};
     struct ghp_instr compute = {.kind = GHP_INSTR_COMPUTE}, reshard = {.kind = GHP_INSTR_RESHARD};
 
     CHECK_EQ(ghp_stage_representative(&s, 0, whole), 1);
     CHECK_EQ(ghp_stage_fullest(&s, 0, whole), 0);
-    CHECK_NEAR(ghp_seat_of(&s, 3, whole, 0).speed, 2, 0);
-    CHECK_NEAR(ghp_seat_of(&s, 3, whole, 1).speed, 1, 0);
+    CHECK_NEAR(ghp_placement_of(&s, 3, whole, 0).speed, 2, 0);
+    CHECK_NEAR(ghp_placement_of(&s, 3, whole, 1).speed, 1, 0);
     shares[0] = 8; /* as long as the other: the slower one stands */
     shares[1] = 4;
     CHECK_EQ(ghp_stage_representative(&s, 0, whole), 1);
     shares[0] = 9;
     shares[1] = 3;
     CHECK_EQ(ghp_stage_representative(&s, 0, whole), 0);
-    s.shares = NULL; /* equal shares: everybody waits for the slowest, whose prices a profile has */
-    CHECK_NEAR(ghp_seat_of(&s, 3, whole, 0).speed, 1, 0);
+    s.shares = NULL; /* equal shares: everybody waits for the slowest, whose costs a profile has */
+    CHECK_NEAR(ghp_placement_of(&s, 3, whole, 0).speed, 1, 0);
     CHECK_EQ(ghp_stage_representative(&s, 0, whole), 0);
     CHECK_NEAR(ghp_instr_speed(&compute, 2), 2, 0);
     CHECK_NEAR(ghp_instr_speed(&reshard, 2), 1, 0);
@@ -110,6 +110,6 @@ CHECK_TEST(speeds)
 {
     test_slow();
     test_deal();
-    test_seats();
+    test_placements();
     return check_end();
 }

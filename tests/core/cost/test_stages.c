@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
  * tests/core/cost/test_stages.c - programs of stages: random stages, micro-batches, splits, schedules and layers made
  * again give sound programs whose step ends whatever lasts how long; the period is at least each worker's own work, at
- * most everything after everything; memory falls with micro-batches and with layers made again. */
+ * most everything after everything; memory falls with micro-batches and with layers recomputed. */
 #include "core/cost/simulate.h"
 #include "tests/check.h"
 
@@ -18,7 +18,7 @@ static int draw(int n)
 struct staged {
     struct ghp_model model;
     struct ghp_staging staging;
-    struct ghp_extent whole;
+    struct ghp_problem whole;
     bool recompute[MOST_LAYERS];
     struct ghp_split splits[MOST_LAYERS];
 };
@@ -35,13 +35,13 @@ static void draw_splits(struct staged *c)
 
     for (int l = 0; l < c->model.n_layers; l++) {
         int stage = ghp_stage_of(&c->staging, l), n;
-        struct ghp_seat seat = ghp_seat_of(&c->staging, c->model.n_layers, c->whole,
+        struct ghp_placement placement = ghp_placement_of(&c->staging, c->model.n_layers, c->whole,
                                            ghp_stage_representative(&c->staging, stage, c->whole));
 
-        n = ghp_split_choices(&c->model.layers[l], seat.extent, choices, GHP_MAX_CHOICES);
+        n = ghp_split_choices(&c->model.layers[l], placement.problem, choices, GHP_MAX_CHOICES);
         do
             c->splits[l] = choices[draw(n)];
-        while (!ghp_stage_takes_degree(&c->staging, stage, c->whole, c->splits[l].degree));
+        while (!ghp_stage_takes_tp_size(&c->staging, stage, c->whole, c->splits[l].tp_size));
     }
 }
 
@@ -59,7 +59,7 @@ static bool draw_staging(struct staged *c)
         s->stage[i] = (struct ghp_stage){.first_layer = last, .workers = 1 + draw(3)};
         group += s->stage[i].workers;
     }
-    c->whole = (struct ghp_extent){.workers = group * (1 + draw(2))};
+    c->whole = (struct ghp_problem){.workers = group * (1 + draw(2))};
     c->whole.global_batch = 12LL * s->micro_batches * c->whole.workers;
     for (int l = 0; l < c->model.n_layers; l++)
         c->recompute[l] = makes_own(&c->model.layers[l]) && draw(3) == 0;
@@ -77,22 +77,22 @@ static double some_seconds(void)
 static bool check_timing(const struct ghp_programs *programs)
 {
     const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
-    struct ghp_price *prices[GHP_MAX_STAGES] = {NULL};
+    struct ghp_cost *costs[GHP_MAX_STAGES] = {NULL};
     struct ghp_timing timings[GHP_MAX_STAGES];
     double all_s = 0, first_s = 0;
 
     for (int k = 0; k < programs->n; k++) {
         int n = programs->of[k].n_instrs;
 
-        prices[k] = calloc((size_t)n, sizeof *prices[k]);
-        if (!CHECK(prices[k] != NULL)) exit(1);
+        costs[k] = calloc((size_t)n, sizeof *costs[k]);
+        if (!CHECK(costs[k] != NULL)) exit(1);
         for (int i = 0; i < n; i++) {
-            prices[k][i].seconds = some_seconds();
-            all_s += prices[k][i].seconds;
+            costs[k][i].seconds = some_seconds();
+            all_s += costs[k][i].seconds;
         }
     }
-    if (CHECK_STATUS(ghp_simulate_all_priced(programs, &overlap,
-                                             (const struct ghp_price *const *)prices, timings),
+    if (CHECK_STATUS(ghp_simulate_all_with_costs(programs, &overlap,
+                                             (const struct ghp_cost *const *)costs, timings),
                      GHP_OK))
         for (int k = 0; k < programs->n; k++) {
             double step_s = timings[k].step_s;
@@ -104,7 +104,7 @@ static bool check_timing(const struct ghp_programs *programs)
             ghp_timing_release(&timings[k]);
         }
     for (int k = 0; k < programs->n; k++)
-        free(prices[k]);
+        free(costs[k]);
     return first_s > 0;
 }
 
@@ -114,7 +114,7 @@ static void say(const struct staged *c)
 
     fprintf(stderr, "%s, %d workers, %d micro-batches (%s), %s, stages", c->model.name,
             c->whole.workers, s->micro_batches, ghp_pipeline_names[s->pipeline],
-            s->recompute != NULL ? "some made again" : "all kept");
+            s->recompute != NULL ? "some recomputed" : "all kept");
     for (int i = 0; i < s->n; i++)
         fprintf(stderr, " %d from %s", s->stage[i].workers,
                 c->model.layers[s->stage[i].first_layer].name);
@@ -124,17 +124,17 @@ static void say(const struct staged *c)
 static struct ghp_lowering lowering_of(const struct staged *c)
 {
     return (struct ghp_lowering){
-        .model = &c->model, .extent = c->whole, .element_bytes = 4, .staging = &c->staging};
+        .model = &c->model, .problem = c->whole, .element_bytes = 4, .staging = &c->staging};
 }
 
-static void check_model(const char *path, int ghost, int cases)
+static void check_model(const char *path, int ghost_batch, int cases)
 {
     struct staged *c = calloc(1, sizeof *c);
     int ran = 0;
 
     if (!CHECK(c != NULL) || !CHECK_STATUS(ghp_model_load(path, &c->model), GHP_OK)) exit(1);
     for (int l = 0; l < c->model.n_layers; l++)
-        if (c->model.layers[l].op == GHP_OP_BATCH_NORM) c->model.layers[l].norm.ghost = ghost;
+        if (c->model.layers[l].op == GHP_OP_BATCH_NORM) c->model.layers[l].norm.ghost_batch = ghost_batch;
     while (ran < cases) {
         struct ghp_programs programs;
         struct ghp_lowering how;
@@ -165,7 +165,7 @@ static void check_gradients(void)
 
     if (!CHECK(c != NULL)) return;
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
-    c->whole = (struct ghp_extent){.workers = 1, .global_batch = 8};
+    c->whole = (struct ghp_problem){.workers = 1, .global_batch = 8};
     c->staging.micro_batches = 4;
     for (int l = 0; l < c->model.n_layers; l++)
         c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -206,11 +206,11 @@ static int64_t peak_of(const struct staged *c)
 static void check_memory(void)
 {
     struct staged *c = calloc(1, sizeof *c);
-    int64_t plain, few, remade, drained;
+    int64_t plain, few, recomputed, drained;
 
     if (!CHECK(c != NULL)) return;
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
-    c->whole = (struct ghp_extent){.workers = 2, .global_batch = 512};
+    c->whole = (struct ghp_problem){.workers = 2, .global_batch = 512};
     for (int l = 0; l < c->model.n_layers; l++)
         c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     plain = peak_of(c);
@@ -221,8 +221,8 @@ static void check_memory(void)
     for (int l = 0; l < c->model.n_layers; l++) /* kept: what pools make */
         c->recompute[l] =
             makes_own(&c->model.layers[l]) && c->model.layers[l].op != GHP_OP_MAX_POOL;
-    remade = peak_of(c);
-    CHECK(remade < plain);
+    recomputed = peak_of(c);
+    CHECK(recomputed < plain);
     c->staging = (struct ghp_staging){.n = 2, .micro_batches = 8};
     c->staging.stage[0].workers = c->staging.stage[1].workers = 1;
     c->staging.stage[1].first_layer = ghp_model_find(&c->model, "fc1");

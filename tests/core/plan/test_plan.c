@@ -23,37 +23,37 @@ static char *copy_text(const char *text)
     return copy;
 }
 
-static struct ghp_profile law(void)
+static struct ghp_profile analytic(void)
 {
     struct ghp_profile profile;
 
     CHECK_STATUS(ghp_profile_init(&profile, "analytic", "exact", 4), GHP_OK);
     profile.machine.nodes = 8;
     profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9};
-    profile.law = (struct ghp_law){.flops_per_s = 1e9};
-    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_LAW};
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    profile.analytic = (struct ghp_analytic_model){.flops_per_s = 1e9};
+    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_ANALYTIC};
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     return profile;
 }
 
-/* A runner-up with all that a plan can say of it: values found, not found, and equal as it is. */
+/* A second best with all that a plan can say of it: values found, not found, and equal as it is. */
 static void add_alternative(struct ghp_plan *plan)
 {
     const double step_s = plan->predicted.step_s;
     const size_t layers = (size_t)plan->model.n_layers;
     struct ghp_alternative *a = ghp_alloc(1, sizeof *a);
     struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
-    struct ghp_profile whole = law();
+    struct ghp_profile whole = analytic();
     struct ghp_lowering how = ghp_plan_lowering(plan, &whole);
-    struct ghp_prediction rival = {0};
+    struct ghp_prediction second_best = {0};
 
     *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}};
     a->n_changes = 1;
     a->changes = ghp_alloc(1, sizeof *a->changes);
     a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"), {GHP_SPLIT_CHANNEL, 2}};
     ghp_alternative_splits(a, plan->splits, layers, splits);
-    CHECK_STATUS(ghp_plan_predict(&how, splits, &whole, &rival), GHP_OK);
-    a->step_s = rival.step_s;
+    CHECK_STATUS(ghp_plan_predict(&how, splits, &whole, &second_best), GHP_OK);
+    a->step_s = second_best.step_s;
     free(splits);
     ghp_profile_release(&whole);
     a->n_choices = 2;
@@ -81,8 +81,8 @@ static void check_alternative(const struct ghp_plan *plan)
     CHECK(a->layer == 1 && ghp_split_same(a->split, (struct ghp_split){GHP_SPLIT_IN, 2}));
     CHECK(a->n_changes == 1 && a->n_choices == 2 && a->n_break_even == 2);
     CHECK_EQ(a->changes[0].layer, ghp_model_find(&plan->model, "r"));
-    CHECK_EQ(a->choices[1].split.degree, 2);
-    CHECK_NEAR(a->choices[0].exchange_s, 0.1, 0);
+    CHECK_EQ(a->choices[1].split.tp_size, 2);
+    CHECK_NEAR(a->choices[0].reshard_s, 0.1, 0);
     CHECK_NEAR(a->choices[0].exposed_s, 0.3, 0);
     CHECK_EQ(a->choices[1].peak_bytes, 8192);
     CHECK_EQ(a->break_even[0].quantity, GHP_QUANTITY_INTER_BANDWIDTH);
@@ -97,10 +97,10 @@ static void check_alternative(const struct ghp_plan *plan)
 static struct ghp_plan make_plan(void)
 {
     struct ghp_plan plan = {
-        .extent = {4, 16}, .groups = 2, .group_size = 2, .bucket_bytes = 1 << 20};
+        .problem = {4, 16}, .groups = 2, .group_size = 2, .bucket_bytes = 1 << 20};
     struct ghp_lowering how;
     struct ghp_program program;
-    struct ghp_profile whole = law();
+    struct ghp_profile whole = analytic();
 
     CHECK_STATUS(ghp_model_parse(net, "net", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
@@ -138,7 +138,7 @@ static void test_round_trip(void)
 {
     struct ghp_plan plan = make_plan(), again;
     char path[] = "/tmp/ghp-plan-XXXXXX", *first = NULL, *second = NULL;
-    struct ghp_profile whole = law();
+    struct ghp_profile whole = analytic();
     int fd = mkstemp(path);
 
     CHECK_STATUS(ghp_plan_save(path, &plan), GHP_OK);
@@ -152,11 +152,11 @@ static void test_round_trip(void)
     check_alternative(&again);
     CHECK_EQ(again.n_baselines, 2);
     CHECK_TEXT(again.baselines[1].reason, "needs more memory");
-    CHECK_EQ(again.splits[ghp_model_find(&again.model, "l")].degree, 2);
+    CHECK_EQ(again.splits[ghp_model_find(&again.model, "l")].tp_size, 2);
     CHECK(again.profile_hash == whole.hash);
-    CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.extent), 2);
+    CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.problem), 2);
     again.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 4};
-    CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.extent), 1);
+    CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.problem), 1);
     CHECK_STATUS(ghp_plan_check(&again), GHP_ERR_INPUT);
     CHECK_MESSAGE("larger groups");
     CHECK_STATUS(ghp_plan_save("/nonexistent/plan.json", &plan), GHP_ERR_IO);
@@ -220,7 +220,7 @@ static void test_edits(void)
 {
     struct ghp_plan plan = make_plan(), again;
     char path[] = "/tmp/ghp-plan-XXXXXX", *text = NULL;
-    struct ghp_profile whole = law();
+    struct ghp_profile whole = analytic();
     int fd = mkstemp(path);
 
     CHECK_STATUS(ghp_plan_save(path, &plan), GHP_OK);
@@ -255,7 +255,7 @@ static void test_edits(void)
 static void test_verify(void)
 {
     struct ghp_plan plan = make_plan();
-    struct ghp_profile whole = law();
+    struct ghp_profile whole = analytic();
 
     plan.memory_limit_bytes = plan.predicted.peak_bytes - 1;
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
@@ -266,13 +266,13 @@ static void test_verify(void)
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
     CHECK_MESSAGE("slower than data parallelism");
     plan.baselines[0].predicted.step_s = plan.predicted.step_s;
-    whole.law.flops_per_s *= 1.001;
+    whole.analytic.flops_per_s *= 1.001;
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
-    plan.profile.law.flops_per_s *=
-        1.001; /* the price inside changed, but not the whole profile's */
-    whole.law.flops_per_s /= 1.001;
+    plan.profile.analytic.flops_per_s *=
+        1.001; /* the cost inside changed, but not the whole profile's */
+    whole.analytic.flops_per_s /= 1.001;
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
-    CHECK_MESSAGE("by the prices inside the plan");
+    CHECK_MESSAGE("by the costs inside the plan");
     whole.element_bytes = 8;
     CHECK_STATUS(ghp_plan_verify(&plan, &whole), GHP_ERR_INPUT);
     CHECK_MESSAGE("give the profile that the plan was made with");

@@ -108,7 +108,7 @@ static void mark_many(struct found *found, const struct ghp_lowering *how)
 
     CHECK(model->n_layers <= MAX_LAYERS);
     for (int l = 0; l < model->n_layers; ++l)
-        n[l] = ghp_split_choices(&model->layers[l], how->extent, choices[l], GHP_MAX_CHOICES);
+        n[l] = ghp_split_choices(&model->layers[l], how->problem, choices[l], GHP_MAX_CHOICES);
     for (int i = 0; i < ASSIGNMENTS; ++i) {
         struct ghp_program program = {0};
 
@@ -129,10 +129,10 @@ static void test_complete(int workers)
     struct ghp_lowering how = {.model = &model, .element_bytes = 4}; /* bucket_bytes 0: each layer alone */
 
     memset(&found, 0, sizeof found);
-    how.extent = (struct ghp_extent){.workers = workers, .global_batch = 4};
+    how.problem = (struct ghp_problem){.workers = workers, .global_batch = 4};
     if (!CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK)) return;
-    CHECK_STATUS(ghp_space_locals(&model, how.extent, take_local, &found), GHP_OK);
-    CHECK_STATUS(ghp_space_comms(&model, how.extent, 4, take_comm, &found), GHP_OK);
+    CHECK_STATUS(ghp_space_locals(&model, how.problem, take_local, &found), GHP_OK);
+    CHECK_STATUS(ghp_space_comms(&model, how.problem, 4, take_comm, &found), GHP_OK);
     mark_many(&found, &how);
     CHECK(found.n_locals > 0);
     for (int i = 0; i < found.n_locals; ++i) CHECK(found.local_used[i]);
@@ -146,11 +146,11 @@ static void test_first_layer(void)
 {
     static struct found found;
     struct ghp_model model = {0};
-    struct ghp_extent extent = {.workers = 1, .global_batch = 4};
+    struct ghp_problem problem = {.workers = 1, .global_batch = 4};
 
     memset(&found, 0, sizeof found);
     if (!CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK)) return;
-    CHECK_STATUS(ghp_space_locals(&model, extent, take_local, &found), GHP_OK);
+    CHECK_STATUS(ghp_space_locals(&model, problem, take_local, &found), GHP_OK);
     for (int i = 0; i < found.n_locals; ++i)
         CHECK(found.locals[i].layer != 1 || found.locals[i].pass != GHP_PASS_BACKWARD_DATA);
     ghp_model_release(&model);
@@ -166,7 +166,7 @@ static enum ghp_status stop(void *context, const struct ghp_space_local *item)
 static void test_refusals(void)
 {
     struct ghp_model model = {0};
-    struct ghp_extent odd = {.workers = 3, .global_batch = 4}, one = {.workers = 1, .global_batch = 4};
+    struct ghp_problem odd = {.workers = 3, .global_batch = 4}, one = {.workers = 1, .global_batch = 4};
     int visits = 0;
 
     if (!CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK)) return;

@@ -26,12 +26,12 @@ static int draw(int below)
     return (int)(state % (uint32_t)below);
 }
 
-static void random_splits(const struct ghp_model *model, struct ghp_extent extent,
+static void random_splits(const struct ghp_model *model, struct ghp_problem problem,
                           struct ghp_split *splits)
 {
     struct ghp_split choices[GHP_MAX_CHOICES];
     for (int l = 0; l < model->n_layers; l++) {
-        int n = ghp_split_choices(&model->layers[l], extent, choices, GHP_MAX_CHOICES);
+        int n = ghp_split_choices(&model->layers[l], problem, choices, GHP_MAX_CHOICES);
         splits[l] = choices[draw(n)];
     }
 }
@@ -85,8 +85,8 @@ static void test_random(const char *name, int rounds)
     for (int i = 0; i < rounds; i++) {
         int n = workers[draw(5)];
         struct ghp_lowering how = {
-            .model = &model, .extent = {n, n * (1 + draw(3))}, .element_bytes = 4};
-        random_splits(&model, how.extent, splits);
+            .model = &model, .problem = {n, n * (1 + draw(3))}, .element_bytes = 4};
+        random_splits(&model, how.problem, splits);
         struct ghp_program program;
         if (!CHECK_STATUS(ghp_lower(&how, splits, draw(n), &program), GHP_OK)) break;
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
@@ -107,11 +107,11 @@ static void test_random(const char *name, int rounds)
     ghp_model_release(&model);
 }
 
-static int count_role(const struct ghp_program *program, enum ghp_role role)
+static int count_buffer_kind(const struct ghp_program *program, enum ghp_buffer_kind buffer_kind)
 {
     int n = 0;
     for (int i = 0; i < program->n_buffers; i++)
-        n += program->buffers[i].role == role;
+        n += program->buffers[i].buffer_kind == buffer_kind;
     return n;
 }
 
@@ -124,13 +124,13 @@ static void test_memory_by_hand(void)
     struct ghp_split splits[8];
     for (int l = 0; l < 8; l++)
         splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    struct ghp_lowering how = {.model = &model, .extent = {1, 2}, .element_bytes = 4};
+    struct ghp_lowering how = {.model = &model, .problem = {1, 2}, .element_bytes = 4};
     struct ghp_program program;
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
     /* outputs: input, conv (= bias = relu), pool, flat, fc, probabilities */
-    CHECK_EQ(count_role(&program, GHP_ROLE_OUTPUT), 6);
+    CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_OUTPUT), 6);
     /* gradients: of fc's, flat's, pool's input, and of relu's (= bias's = conv's output) */
-    CHECK_EQ(count_role(&program, GHP_ROLE_EDGE_GRADIENT), 4);
+    CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_EDGE_GRADIENT), 4);
     /* weight, gradient, momentum; the bias' 32 bytes round up to 64 */
     int64_t parameters = 3 * (1152 + 64 + 1024);
     int64_t metrics = 64;
@@ -139,18 +139,18 @@ static void test_memory_by_hand(void)
     int64_t live =
         parameters + metrics + input + conv + saved + pool /* its dy */ + conv /* its dx */;
     CHECK_EQ(program.live_bytes, live);
-    CHECK_EQ(count_role(&program, GHP_ROLE_COMM), 0);
-    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 0);
+    CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_COMM), 0);
+    CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 0);
     ghp_program_release(&program);
-    how.samples_ahead = true; /* the next step's input beside it, at all points */
+    how.prefetch = true; /* the next step's input beside it, at all points */
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
-    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 1);
+    CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 1);
     CHECK_EQ(program.live_bytes, live + input);
     ghp_program_release(&program);
     how.forward_only = true;
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
-    CHECK_EQ(count_role(&program, GHP_ROLE_AHEAD), 0);
+    CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 0);
     ghp_program_release(&program);
     ghp_model_release(&model);
 }
@@ -172,7 +172,7 @@ static void test_who_reduces(void)
                      channel = {GHP_SPLIT_CHANNEL, 2}, full = {GHP_SPLIT_FULL, 2},
                      out = {GHP_SPLIT_OUT, 2};
     struct ghp_split splits[8] = {channel, in, channel, channel, channel, channel, in, full};
-    struct ghp_lowering how = {.model = &model, .extent = {4, 8}, .element_bytes = 4};
+    struct ghp_lowering how = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
     struct ghp_program program;
     if (!CHECK_STATUS(ghp_lower(&how, splits, 3, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
@@ -196,7 +196,7 @@ static void test_who_reduces(void)
     ghp_program_release(&program);
     splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 3};
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_ERR_INPUT);
-    how.extent.global_batch = 7;
+    how.problem.global_batch = 7;
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_ERR_INPUT);
     ghp_model_release(&model);
 }

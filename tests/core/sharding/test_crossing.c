@@ -1,7 +1,7 @@
 /* tests/core/sharding/test_crossing.c - how much goes through a node's link: the closed form beside a walk over all
  * members.
  *
- * With latency 0 and bandwidth p - 1 a collective's law is its bytes by p times the messages that leave a node, all whole
+ * With latency 0 and bandwidth p - 1 a collective's analytic model is its bytes by p times the messages that leave a node, all whole
  * numbers but for the last division.  All-to-alls send one for every pair; gathers and sums one for every node, where
  * groups fill their nodes. */
 #include "core/cost/profile.h"
@@ -56,7 +56,7 @@ static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ran
     return most;
 }
 
-static void check_law(enum ghp_comm_op op, struct ghp_machine machine, struct ghp_ranks kind, int workers)
+static void check_analytic(enum ghp_comm_op op, struct ghp_machine machine, struct ghp_ranks kind, int workers)
 {
     int64_t walked = op == GHP_COMM_ALL_TO_ALL ? -1 : leaving_by_node(&machine, kind, workers);
     double seconds = ghp_machine_comm_s(&machine, op, (int64_t)kind.count << 20, kind, workers);
@@ -73,9 +73,9 @@ static void check_kind(int workers, int nodes, int count, int stride)
     struct ghp_machine machine = {.nodes = nodes, .intra = {0, 1e15}, .inter = {0, count - 1}};
     struct ghp_ranks kind = {.first = 0, .count = count, .stride = stride};
 
-    check_law(GHP_COMM_ALL_TO_ALL, machine, kind, workers);
-    check_law(GHP_COMM_ALL_GATHER, machine, kind, workers);
-    check_law(GHP_COMM_REDUCE_SCATTER, machine, kind, workers);
+    check_analytic(GHP_COMM_ALL_TO_ALL, machine, kind, workers);
+    check_analytic(GHP_COMM_ALL_GATHER, machine, kind, workers);
+    check_analytic(GHP_COMM_REDUCE_SCATTER, machine, kind, workers);
 }
 
 CHECK_TEST(crossing)

@@ -21,7 +21,7 @@ static double truth(int sample, int channel)
 static struct held lay_out(struct ghp_layout layout, int rank)
 {
     struct held held = {0};
-    int m = layout.degree, member = rank % m, samples = BATCH / WORKERS * m;
+    int m = layout.tp_size, member = rank % m, samples = BATCH / WORKERS * m;
     for (int n = rank / m * samples; n < (rank / m + 1) * samples; n++)
         for (int c = 0; c < CHANNELS; c++) {
             bool mine = layout.kind != GHP_LAYOUT_CHANNEL || c / (CHANNELS / m) == member;
@@ -40,11 +40,11 @@ static void step(const struct ghp_reshard_step *s, const struct held *before, st
     for (int rank = 0; rank < WORKERS; rank++) {
         struct held wanted = lay_out(s->to, rank);
         memset(&after[rank], 0, sizeof after[rank]);
-        int first = rank / s->degree * s->degree;
+        int first = rank / s->tp_size * s->tp_size;
         for (int n = 0; n < BATCH; n++)
             for (int c = 0; c < CHANNELS; c++) {
                 if (wanted.value[n][c] == 0.0) continue;
-                for (int peer = first; peer < first + s->degree; peer++) {
+                for (int peer = first; peer < first + s->tp_size; peer++) {
                     double v = before[peer].value[n][c];
                     if (sum)
                         after[rank].value[n][c] += v;
@@ -108,7 +108,7 @@ static void test_choices(void)
     struct ghp_layer conv = {.name = "c", .op = GHP_OP_CONV2D, .in = {3, 8, 8}, .out = {8, 8, 8}};
     conv.window.groups = 1;
     struct ghp_split splits[GHP_MAX_CHOICES];
-    struct ghp_extent four = {4, 8};
+    struct ghp_problem four = {4, 8};
     CHECK_EQ(ghp_split_choices(&conv, four, splits, GHP_MAX_CHOICES), 3); /* data, out:2, out:4 */
     CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
     CHECK_MESSAGE("use data");
@@ -123,14 +123,14 @@ static void test_choices(void)
     CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_FULL, 4}, four), GHP_OK);
 }
 
-static void test_extent(void)
+static void test_problem(void)
 {
-    CHECK_STATUS(ghp_extent_check((struct ghp_extent){4, 128}), GHP_OK);
-    CHECK_STATUS(ghp_extent_check((struct ghp_extent){6, 128}), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_problem_check((struct ghp_problem){4, 128}), GHP_OK);
+    CHECK_STATUS(ghp_problem_check((struct ghp_problem){6, 128}), GHP_ERR_INPUT);
     CHECK_MESSAGE("use 4 or 8 workers, or batch 126 or 132");
-    CHECK_STATUS(ghp_extent_check((struct ghp_extent){8, 4}), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_problem_check((struct ghp_problem){8, 4}), GHP_ERR_INPUT);
     CHECK_MESSAGE("at most 4 workers");
-    CHECK_STATUS(ghp_extent_check((struct ghp_extent){0, 4}), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_problem_check((struct ghp_problem){0, 4}), GHP_ERR_INPUT);
 }
 
 static void test_text(void)
@@ -138,11 +138,11 @@ static void test_text(void)
     struct ghp_split split;
     char text[32];
     CHECK_STATUS(ghp_split_parse("out:4", &split), GHP_OK);
-    CHECK(split.kind == GHP_SPLIT_OUT && split.degree == 4);
-    ghp_split_text(split, text, sizeof text);
+    CHECK(split.kind == GHP_SPLIT_OUT && split.tp_size == 4);
+    ghp_split_format(split, text, sizeof text);
     CHECK_TEXT(text, "out:4");
     CHECK_STATUS(ghp_split_parse("data", &split), GHP_OK);
-    CHECK(split.degree == 1);
+    CHECK(split.tp_size == 1);
     const char *bad[] = {"data:2", "out", "out:", "out:x", "side:2", "", "in:1", "in:-2", "out:4 "};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK_STATUS(ghp_split_parse(bad[i], &split), GHP_ERR_INPUT);
@@ -167,7 +167,7 @@ CHECK_TEST(split)
 {
     test_changes();
     test_choices();
-    test_extent();
+    test_problem();
     test_text();
     test_gcd();
     return check_end();

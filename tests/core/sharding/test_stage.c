@@ -16,7 +16,7 @@ static int draw(int n)
 
 /* ---- shares ---- */
 
-static struct ghp_staging some_staging(struct ghp_extent *whole)
+static struct ghp_staging some_staging(struct ghp_problem *whole)
 {
     struct ghp_staging s = {.n = 2 + draw(2), .micro_batches = 1 << draw(3)};
     int group = 0;
@@ -37,20 +37,20 @@ static struct ghp_staging some_staging(struct ghp_extent *whole)
 }
 
 /* Holders of each (sample, channel) of a stage's micro-batch, for a layout. */
-static void check_cover(const struct ghp_staging *s, struct ghp_extent whole, int stage,
+static void check_cover(const struct ghp_staging *s, struct ghp_problem whole, int stage,
                         struct ghp_layout layout)
 {
     int64_t samples = whole.global_batch / s->micro_batches;
     int *held = calloc((size_t)samples * CHANNELS, sizeof *held), wrong = 0;
-    int copies = layout.kind == GHP_LAYOUT_FULL ? layout.degree : 1;
+    int copies = layout.kind == GHP_LAYOUT_FULL ? layout.tp_size : 1;
 
     if (!CHECK(held != NULL)) return;
     for (int r = 0; r < whole.workers; r++) {
-        struct ghp_seat seat = ghp_seat_of(s, LAYERS, whole, r);
+        struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, r);
         struct ghp_window_at w;
 
-        if (seat.stage != stage) continue;
-        w = ghp_seat_window(&seat, layout, CHANNELS);
+        if (placement.stage != stage) continue;
+        w = ghp_placement_window(&placement, layout, CHANNELS);
         CHECK(w.first_sample >= 0 && w.first_sample + w.samples <= samples);
         CHECK(w.first_channel >= 0 && w.first_channel + w.channels <= CHANNELS);
         for (int64_t n = w.first_sample; n < w.first_sample + w.samples; n++)
@@ -64,7 +64,7 @@ static void check_cover(const struct ghp_staging *s, struct ghp_extent whole, in
 }
 
 /* A stage's worker that has a sample is the one that says so. */
-static void check_holders(const struct ghp_staging *s, struct ghp_extent whole, int stage)
+static void check_holders(const struct ghp_staging *s, struct ghp_problem whole, int stage)
 {
     int group = ghp_staging_group(s, whole.workers), from = 0;
     int64_t own = whole.global_batch / s->micro_batches / (whole.workers / group);
@@ -74,44 +74,44 @@ static void check_holders(const struct ghp_staging *s, struct ghp_extent whole, 
     for (int g = 0; g < whole.workers / group; g++)
         for (int64_t n = 0; n < own; n++) {
             int k = ghp_stage_holder(s, stage, g, whole, n);
-            struct ghp_seat seat = ghp_seat_of(s, LAYERS, whole, g * group + from + k);
+            struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, g * group + from + k);
             struct ghp_window_at w =
-                ghp_seat_window(&seat, (struct ghp_layout){GHP_LAYOUT_BATCH, 1}, CHANNELS);
+                ghp_placement_window(&placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1}, CHANNELS);
 
             CHECK(n + g * own >= w.first_sample && n + g * own < w.first_sample + w.samples);
         }
 }
 
-static void check_ranks(const struct ghp_staging *s, struct ghp_extent whole)
+static void check_ranks(const struct ghp_staging *s, struct ghp_problem whole)
 {
     for (int r = 0; r < whole.workers; r++) {
-        struct ghp_seat seat = ghp_seat_of(s, LAYERS, whole, r);
-        struct ghp_ranks alone = ghp_seat_ranks(
-            &seat, (struct ghp_ranks){.first = seat.number, .count = 1, .stride = 1});
+        struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, r);
+        struct ghp_ranks alone = ghp_placement_ranks(
+            &placement, (struct ghp_ranks){.first = placement.number, .count = 1, .stride = 1});
         struct ghp_ranks all =
-            ghp_seat_ranks(&seat, (struct ghp_ranks){.count = seat.extent.workers, .stride = 1});
+            ghp_placement_ranks(&placement, (struct ghp_ranks){.count = placement.problem.workers, .stride = 1});
 
         CHECK_EQ(ghp_ranks_at(alone, 0), r);
-        CHECK_EQ(ghp_ranks_index(all, r), seat.number);
+        CHECK_EQ(ghp_ranks_index(all, r), placement.number);
         CHECK(ghp_ranks_same(all, all));
         for (int i = 0; i < whole.workers; i++) {
-            struct ghp_seat other = ghp_seat_of(s, LAYERS, whole, i);
+            struct ghp_placement other = ghp_placement_of(s, LAYERS, whole, i);
 
-            CHECK_EQ(ghp_ranks_index(all, i), other.stage == seat.stage ? other.number : -1);
+            CHECK_EQ(ghp_ranks_index(all, i), other.stage == placement.stage ? other.number : -1);
         }
     }
 }
 
 /* The representative has the largest share. */
-static void check_largest(const struct ghp_staging *s, struct ghp_extent whole, int stage)
+static void check_largest(const struct ghp_staging *s, struct ghp_problem whole, int stage)
 {
-    struct ghp_seat most = ghp_seat_of(s, LAYERS, whole, ghp_stage_representative(s, stage, whole));
+    struct ghp_placement most = ghp_placement_of(s, LAYERS, whole, ghp_stage_representative(s, stage, whole));
 
     CHECK_EQ(most.stage, stage);
     for (int r = 0; r < whole.workers; r++) {
-        struct ghp_seat seat = ghp_seat_of(s, LAYERS, whole, r);
+        struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, r);
 
-        if (seat.stage == stage) CHECK(seat.extent.global_batch <= most.extent.global_batch);
+        if (placement.stage == stage) CHECK(placement.problem.global_batch <= most.problem.global_batch);
     }
 }
 
@@ -120,7 +120,7 @@ static void check_shares(void)
     static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL};
 
     for (int k = 0; k < 200; k++) {
-        struct ghp_extent whole;
+        struct ghp_problem whole;
         struct ghp_staging s = some_staging(&whole);
 
         check_ranks(&s, whole);
@@ -129,7 +129,7 @@ static void check_shares(void)
             check_holders(&s, whole, i);
             check_largest(&s, whole, i);
             for (int m = 2; m <= s.stage[i].workers; m++) {
-                CHECK_EQ(ghp_stage_takes_degree(&s, i, whole, m), s.stage[i].grain % m == 0);
+                CHECK_EQ(ghp_stage_takes_tp_size(&s, i, whole, m), s.stage[i].grain % m == 0);
                 if (s.stage[i].grain % m != 0) continue;
                 for (int j = 0; j < 2; j++)
                     check_cover(&s, whole, i, (struct ghp_layout){kinds[j], m});
@@ -143,22 +143,22 @@ static void check_listed(void)
 {
     const int64_t lone[] = {5, 1, 3, 3}, pair[] = {5, 1, 6, 2, 2, 4};
     struct ghp_staging s = {.shares = lone, .micro_batches = 1};
-    struct ghp_extent whole = {.workers = 4, .global_batch = 12};
+    struct ghp_problem whole = {.workers = 4, .global_batch = 12};
 
-    check_cover(&s, (struct ghp_extent){4, 12}, 0, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
+    check_cover(&s, (struct ghp_problem){4, 12}, 0, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
     CHECK_EQ(ghp_stage_representative(&s, 0, whole), 0);
-    CHECK(!ghp_stage_takes_degree(&s, 0, whole, 2));
-    CHECK_EQ(ghp_seat_of(&s, LAYERS, whole, 2).first_sample, 6);
+    CHECK(!ghp_stage_takes_tp_size(&s, 0, whole, 2));
+    CHECK_EQ(ghp_placement_of(&s, LAYERS, whole, 2).first_sample, 6);
     s = (struct ghp_staging){.n = 2, .shares = pair, .micro_batches = 2};
     s.stage[0] = (struct ghp_stage){.workers = 2};
     s.stage[1] = (struct ghp_stage){.first_layer = 3, .workers = 1};
-    whole = (struct ghp_extent){.workers = 6, .global_batch = 20};
+    whole = (struct ghp_problem){.workers = 6, .global_batch = 20};
     check_cover(&s, whole, 0, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
     check_cover(&s, whole, 1, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
     check_holders(&(struct ghp_staging){.n = 2,
                                         .stage = {{.workers = 2}, {.first_layer = 3, .workers = 1}},
                                         .micro_batches = 2},
-                  (struct ghp_extent){.workers = 6, .global_batch = 24}, 0);
+                  (struct ghp_problem){.workers = 6, .global_batch = 24}, 0);
 }
 
 /* ---- slots ---- */
@@ -172,8 +172,8 @@ static void check_slots(void)
                     .n = stages, .micro_batches = u, .pipeline = (enum ghp_pipeline)p};
 
                 for (int i = 0; i < stages; i++) {
-                    struct ghp_slot slots[12];
-                    int n = ghp_stage_slots(&s, i, false, slots), forward = 0, back = 0, most = 0;
+                    struct ghp_schedule_step slots[12];
+                    int n = ghp_stage_schedule(&s, i, false, slots), forward = 0, back = 0, most = 0;
 
                     CHECK_EQ(n, 2 * u);
                     for (int k = 0; k < n; k++) {
@@ -184,14 +184,14 @@ static void check_slots(void)
                     }
                     CHECK_EQ(back, u);
                     CHECK_EQ(most, ghp_stage_in_flight(&s, i));
-                    CHECK_EQ(ghp_stage_slots(&s, i, true, slots), u);
+                    CHECK_EQ(ghp_stage_schedule(&s, i, true, slots), u);
                 }
             }
 }
 
 /* ---- refusals ---- */
 
-static void refuse(const struct ghp_staging *s, struct ghp_extent whole, const char *model_text,
+static void refuse(const struct ghp_staging *s, struct ghp_problem whole, const char *model_text,
                    const char *part)
 {
     struct ghp_model model = {0};
@@ -212,9 +212,9 @@ static void check_refusals(void)
                                "\"op\": \"flatten\"}, {\"name\": \"b\", "
                                "\"op\": \"linear\", \"features\": 2}, {\"name\": \"l\", \"op\": "
                                "\"softmax_cross_entropy\"}]}";
-    const struct ghp_extent whole = {.workers = 4, .global_batch = 16};
+    const struct ghp_problem whole = {.workers = 4, .global_batch = 16};
     const int64_t short_list[] = {4, 4, 4, 3}, none[] = {8, 8, 0, 0};
-    const bool remade[8] = {[3] = true}; /* the batch norm */
+    const bool recomputed[8] = {[3] = true}; /* the batch norm */
     struct ghp_staging s = {.n = 2, .stage = {{.workers = 1}, {.first_layer = 5, .workers = 1}}};
 
     s.stage[1].first_layer = 2; /* a.bias works in place */
@@ -232,7 +232,7 @@ static void check_refusals(void)
     refuse(&(struct ghp_staging){.micro_batches = 2}, whole, text, "\"local:S\"");
     refuse(&(struct ghp_staging){.shares = short_list}, whole, text, "make them equal");
     refuse(&(struct ghp_staging){.shares = none}, whole, text, "give each at least one");
-    refuse(&(struct ghp_staging){.recompute = remade}, whole, text, "no input, batch_norm or loss");
+    refuse(&(struct ghp_staging){.recompute = recomputed}, whole, text, "no input, batch_norm or loss");
 }
 
 CHECK_TEST(stage)

@@ -1,6 +1,6 @@
 /* tests/core/sharding/test_transfer.c - who sends which part to whom: with tensors moved by hand every receiver gets
  * each element it holds once (of partial sums each part once) and nothing else, partners are those that share
- * something, both sides count the same traffic, and its price is that of the fullest link. */
+ * something, both sides count the same traffic, and its cost is that of the fullest link. */
 #include "core/cost/profile.h"
 #include "tests/check.h"
 
@@ -54,17 +54,17 @@ static struct ghp_transfer some_transfer(struct ghp_staging *s)
 /* How often each element of the micro-batch comes to a receiver. */
 static void check_receiver(const struct ghp_transfer *t, int rank)
 {
-    struct ghp_seat own = ghp_seat_of(t->staging, t->n_layers, t->whole, rank);
-    struct ghp_window_at want = ghp_seat_window(&own, t->to, CHANNELS);
-    struct ghp_partners from = ghp_transfer_senders(t, &own);
+    struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
+    struct ghp_window_at want = ghp_placement_window(&own, t->to, CHANNELS);
+    struct ghp_peers from = ghp_transfer_senders(t, &own);
     int64_t samples = t->whole.global_batch / t->staging->micro_batches;
     int *got = calloc((size_t)samples * CHANNELS, sizeof *got), wrong = 0;
-    int parts = t->from.kind == GHP_LAYOUT_PARTIAL ? t->from.degree : 1;
+    int parts = t->from.kind == GHP_LAYOUT_PARTIAL ? t->from.tp_size : 1;
     bool joins = false;
 
     if (!CHECK(got != NULL)) return;
     for (int r = 0; r < t->whole.workers; r++) {
-        struct ghp_seat sender = ghp_seat_of(t->staging, t->n_layers, t->whole, r);
+        struct ghp_placement sender = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
         struct ghp_piece p;
         bool partner = r >= from.first && r < from.first + from.n;
         bool same_group = r / own.group == rank / own.group;
@@ -97,8 +97,8 @@ static void check_traffic(const struct ghp_transfer *t)
     struct ghp_traffic sent = {0}, received = {0};
 
     for (int r = 0; r < t->whole.workers; r++) {
-        struct ghp_seat seat = ghp_seat_of(t->staging, t->n_layers, t->whole, r);
-        bool out = seat.stage == t->from_stage;
+        struct ghp_placement placement = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
+        bool out = placement.stage == t->from_stage;
         struct ghp_traffic one = out ? ghp_transfer_sent(t, r) : ghp_transfer_received(t, r);
         struct ghp_traffic *sum = out ? &sent : &received;
 
@@ -116,23 +116,23 @@ static void check_random(void)
         struct ghp_transfer t = some_transfer(&s);
 
         for (int r = 0; r < t.whole.workers; r++)
-            if (ghp_seat_of(&s, LAYERS, t.whole, r).stage == t.to_stage) check_receiver(&t, r);
+            if (ghp_placement_of(&s, LAYERS, t.whole, r).stage == t.to_stage) check_receiver(&t, r);
         check_traffic(&t);
     }
 }
 
-/* ---- prices ---- */
+/* ---- costs ---- */
 
-static double price_of(const struct ghp_profile *p, const struct ghp_transfer *t)
+static double cost_of(const struct ghp_profile *p, const struct ghp_transfer *t)
 {
-    struct ghp_price price = {0};
+    struct ghp_cost cost = {0};
 
-    CHECK_STATUS(ghp_profile_transfer(p, t, &price), GHP_OK);
-    return price.seconds;
+    CHECK_STATUS(ghp_profile_transfer(p, t, &cost), GHP_OK);
+    return cost.seconds;
 }
 
 /* Two groups of (3, 1), all groups on one node of 8 or on nodes of 1 and 4; 16 samples of 8 floats a group. */
-static void check_prices(void)
+static void check_costs(void)
 {
     struct ghp_profile p = {0};
     struct ghp_staging s = {
@@ -152,17 +152,17 @@ static void check_prices(void)
     p.machine.inter = (struct ghp_link){1e-5, 1e8};
     p.machine.nodes = 8;
     p.machine.packages = p.machine.cores = p.machine.threads = 1;
-    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
     /* the receiver takes three messages over its link */
-    CHECK_NEAR(price_of(&p, &t), bytes / 1e8 + 3 * 1e-5, 1e-12);
+    CHECK_NEAR(cost_of(&p, &t), bytes / 1e8 + 3 * 1e-5, 1e-12);
     t.from_stage = 1;
     t.to_stage = 0;
-    CHECK_NEAR(price_of(&p, &t), bytes / 1e8 + 3 * 1e-5, 1e-12);
+    CHECK_NEAR(cost_of(&p, &t), bytes / 1e8 + 3 * 1e-5, 1e-12);
     p.machine.nodes = 1;
     p.machine.cores = p.machine.threads = 8;
-    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
-    CHECK_NEAR(price_of(&p, &t), bytes / 1e9 + 3 * 1e-6, 1e-12);
-    /* a measured message counts as its ratio to the law says: here twice */
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
+    CHECK_NEAR(cost_of(&p, &t), bytes / 1e9 + 3 * 1e-6, 1e-12);
+    /* a measured message counts as its ratio to the analytic model says: here twice */
     CHECK_STATUS(
         ghp_profile_add_comm(&p, &(struct ghp_comm_entry){.op = GHP_COMM_TRANSFER,
                                                           .count = 2,
@@ -170,14 +170,14 @@ static void check_prices(void)
                                                           .bytes = (int64_t)bytes,
                                                           .seconds = 2 * (bytes / 1e9 + 1e-6)}),
         GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
-    CHECK_NEAR(price_of(&p, &t), 2 * (bytes / 1e9 + 3 * 1e-6), 1e-12);
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
+    CHECK_NEAR(cost_of(&p, &t), 2 * (bytes / 1e9 + 3 * 1e-6), 1e-12);
     ghp_profile_release(&p);
 }
 
 CHECK_TEST(transfer)
 {
     check_random();
-    check_prices();
+    check_costs();
     return check_end();
 }

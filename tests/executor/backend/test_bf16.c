@@ -20,16 +20,16 @@ static struct ghp_backend *reference, *backends[4];
 static const double bound = 2e-2;
 
 static struct tally {
-    int passes, loops;
+    int passes, cpu_kernels;
     double worst;
 } tally;
 
 /* One way to run a pass. */
-struct way {
+struct variant {
     struct ghp_backend *backend;
     enum ghp_pass pass;
     const char *algorithm; /* NULL: the likeliest */
-    struct ghp_formats formats;
+    struct ghp_memory_format memory_formats;
 };
 
 /* Operations whose passes compute nothing. */
@@ -41,18 +41,18 @@ static bool moves_only(const struct ghp_local *l, enum ghp_pass pass)
            (forward && (l->op == GHP_OP_MAX_POOL || l->op == GHP_OP_VIEW || l->op == GHP_OP_PAD));
 }
 
-static void compare(const struct twin_case *c, const struct way *way, const char *algorithm)
+static void compare(const struct twin_case *c, const struct variant *variant, const char *algorithm)
 {
     const struct ghp_local *l = &c->right.local;
 
     for (int i = 0; i < c->n; i++) {
         const struct twin_tensor *t = &c->tensors[i];
         double error = twin_case_error(c, t);
-        bool sums = t->written && !moves_only(l, way->pass);
+        bool sums = t->written && !moves_only(l, variant->pass);
 
         if (t->written && error > tally.worst) tally.worst = error;
         if (!CHECK(error <= (sums ? bound : 0)))
-            fprintf(stderr, "  %s of %s by %s: %.3g\n", t->name, op_case_text(l, way->pass),
+            fprintf(stderr, "  %s of %s by %s: %.3g\n", t->name, op_case_text(l, variant->pass),
                     algorithm, error);
     }
 }
@@ -61,18 +61,18 @@ static void compare(const struct twin_case *c, const struct way *way, const char
 static void turn_weights(struct twin_case *c, float *w, bool into_blocks)
 {
     const struct ghp_local *l = &c->right.local;
-    struct ghp_form form = {.n_dims = 4,
+    struct ghp_param_descriptor descriptor = {.n_dims = 4,
                             .dims = {l->k, l->c, l->window.r, l->window.s},
                             .elements = ghp_local_weight_elements(l),
                             .element_bytes = 4};
-    size_t bytes = (size_t)form.elements * sizeof *w;
+    size_t bytes = (size_t)descriptor.elements * sizeof *w;
     float *from = malloc(bytes);
 
     memcpy(from, w, bytes);
     if (into_blocks)
-        ghp_weight_blocks_put(&form, from, w);
+        ghp_weight_blocks_put(&descriptor, from, w);
     else
-        ghp_weight_blocks_get(&form, from, w);
+        ghp_weight_blocks_get(&descriptor, from, w);
     free(from);
 }
 
@@ -82,14 +82,14 @@ static float bias_of(int64_t channel)
 }
 
 /* What a fused kernel does to its output besides. */
-static void finish(struct twin_case *c, struct ghp_formats formats)
+static void finish(struct twin_case *c, struct ghp_memory_format memory_formats)
 {
     const struct ghp_local *l = &c->right.local;
-    float *y = c->right.call.at.y;
+    float *y = c->right.args.at.y;
 
     for (int64_t i = 0; i < ghp_local_out_elements(l); i++) {
-        if (formats.bias) y[i] += bias_of(i % l->k);
-        if (formats.relu && !(y[i] > 0)) y[i] = 0;
+        if (memory_formats.bias) y[i] += bias_of(i % l->k);
+        if (memory_formats.relu && !(y[i] > 0)) y[i] = 0;
     }
 }
 
@@ -97,150 +97,150 @@ static void finish(struct twin_case *c, struct ghp_formats formats)
 static void run_masked(struct twin_case *c, enum ghp_pass pass)
 {
     int64_t n = ghp_local_out_elements(&c->right.local);
-    float *y = c->right.call.at.y, *dy = c->right.call.at.dy;
+    float *y = c->right.args.at.y, *dy = c->right.args.at.dy;
     float *masked = ghp_alloc((size_t)n, sizeof *masked);
 
     for (int64_t i = 0; i < n; i++)
         masked[i] = y[i] > 0 ? dy[i] : 0;
-    c->right.call.at.dy = masked;
-    CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
-    c->right.call.at.dy = dy;
+    c->right.args.at.dy = masked;
+    CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+    c->right.args.at.dy = dy;
     free(masked);
 }
 
 /* Runs the kernel of that way on the reference's numbers; what it wrote is in `got` then, in the field's order. */
-static void run(struct twin_case *c, const struct way *way, struct ghp_kernel *kernel)
+static void run(struct twin_case *c, const struct variant *variant, struct ghp_kernel *kernel)
 {
     const struct ghp_local *l = &c->right.local;
-    struct ghp_tensors *at = &c->there.call.at;
+    struct ghp_tensors *at = &c->there.args.at;
     float *bias = ghp_alloc((size_t)l->k, sizeof *bias);
-    bool forward = way->pass == GHP_PASS_FORWARD, blocked = way->formats.w;
+    bool forward = variant->pass == GHP_PASS_FORWARD, nchw16c = variant->memory_formats.w;
 
     for (int64_t k = 0; k < l->k; k++)
         bias[k] = bias_of(k);
-    CHECK_STATUS(twin_case_send(c, way->pass), GHP_OK);
-    if (blocked) turn_weights(c, at->w[0], true);
-    if (way->formats.bias) at->w[1] = bias;
+    CHECK_STATUS(twin_case_send(c, variant->pass), GHP_OK);
+    if (nchw16c) turn_weights(c, at->w[0], true);
+    if (variant->memory_formats.bias) at->w[1] = bias;
     CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK);
-    if (way->formats.bias) at->w[1] = NULL;
-    if (blocked) turn_weights(c, at->w[0], false);
-    if (blocked && !forward && way->pass == GHP_PASS_BACKWARD_WEIGHT)
+    if (variant->memory_formats.bias) at->w[1] = NULL;
+    if (nchw16c) turn_weights(c, at->w[0], false);
+    if (nchw16c && !forward && variant->pass == GHP_PASS_BACKWARD_WEIGHT)
         turn_weights(c, at->dw[0], false);
     CHECK_STATUS(twin_case_fetch(c), GHP_OK);
     free(bias);
 }
 
 /* A second kernel, by the name of the first, gives the same bits from the same tensors. */
-static void check_repeats(struct twin_case *c, struct way way, const char *algorithm)
+static void check_repeats(struct twin_case *c, struct variant variant, const char *algorithm)
 {
     char *once = malloc((size_t)c->got.bytes);
     struct ghp_kernel *kernel = NULL;
 
     memcpy(once, c->got.memory, (size_t)c->got.bytes);
-    CHECK_STATUS(ops->prepare_blocked(way.backend, &c->right.local, way.pass, algorithm,
-                                      way.formats, &kernel),
+    CHECK_STATUS(ops->prepare_nchw16c(variant.backend, &c->right.local, variant.pass, algorithm,
+                                      variant.memory_formats, &kernel),
                  GHP_OK);
     CHECK_TEXT(ops->algorithm(kernel), algorithm);
-    run(c, &way, kernel);
+    run(c, &variant, kernel);
     if (!CHECK(memcmp(once, c->got.memory, (size_t)c->got.bytes) == 0))
-        fprintf(stderr, "  %s by %s\n", op_case_text(&c->right.local, way.pass), algorithm);
+        fprintf(stderr, "  %s by %s\n", op_case_text(&c->right.local, variant.pass), algorithm);
     ops->release(kernel);
     free(once);
 }
 
-static void check_way(struct twin_case *c, struct way way)
+static void check_variant(struct twin_case *c, struct variant variant)
 {
     struct ghp_kernel *kernel = NULL;
     char algorithm[GHP_ALGORITHM_BYTES];
 
-    if (c->right.call.at.metrics != NULL) /* added to */
-        memset(c->right.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
-    if (!CHECK_STATUS(ops->prepare_blocked(way.backend, &c->right.local, way.pass, way.algorithm,
-                                           way.formats, &kernel),
+    if (c->right.args.at.metrics != NULL) /* added to */
+        memset(c->right.args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    if (!CHECK_STATUS(ops->prepare_nchw16c(variant.backend, &c->right.local, variant.pass, variant.algorithm,
+                                           variant.memory_formats, &kernel),
                       GHP_OK) ||
         !CHECK(kernel != NULL))
         return;
     snprintf(algorithm, sizeof algorithm, "%s", ops->algorithm(kernel));
-    if (way.algorithm != NULL) CHECK_TEXT(algorithm, way.algorithm);
-    run(c, &way, kernel);
+    if (variant.algorithm != NULL) CHECK_TEXT(algorithm, variant.algorithm);
+    run(c, &variant, kernel);
     ops->release(kernel);
     if (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR)
-        check_repeats(c, way, algorithm);
-    if (way.formats.relu && way.pass != GHP_PASS_FORWARD)
-        run_masked(c, way.pass);
+        check_repeats(c, variant, algorithm);
+    if (variant.memory_formats.relu && variant.pass != GHP_PASS_FORWARD)
+        run_masked(c, variant.pass);
     else
-        CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, way.pass), GHP_OK);
-    if (way.pass == GHP_PASS_FORWARD) finish(c, way.formats);
-    compare(c, &way, algorithm);
+        CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, variant.pass), GHP_OK);
+    if (variant.pass == GHP_PASS_FORWARD) finish(c, variant.memory_formats);
+    compare(c, &variant, algorithm);
     twin_case_round(c);
     tally.passes++;
-    tally.loops += strcmp(algorithm, "loop") == 0 &&
+    tally.cpu_kernels += strcmp(algorithm, "loop") == 0 &&
                    (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR);
 }
 
 /* The loops that stand in for the library where it refuses. */
-static void check_loop(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass)
+static void check_cpu_kernel(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass)
 {
     const struct ghp_local *l = &c->right.local;
     struct ghp_kernel *kernel = NULL;
-    struct way way = {.backend = backend, .pass = pass};
+    struct variant variant = {.backend = backend, .pass = pass};
 
     if (l->op != GHP_OP_CONV2D && l->op != GHP_OP_LINEAR) return;
-    if (!CHECK_STATUS(ghp_loop_prepare(backend, l, pass, &kernel), GHP_OK)) return;
-    run(c, &way, kernel);
+    if (!CHECK_STATUS(ghp_cpu_kernel_prepare(backend, l, pass, &kernel), GHP_OK)) return;
+    run(c, &variant, kernel);
     ops->release(kernel);
-    CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
-    compare(c, &way, "loop");
+    CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+    compare(c, &variant, "loop");
 }
 
 /* The pass by the likeliest way, and by all that have a name. */
 static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass)
 {
     const struct ghp_local *l = &c->right.local;
-    const struct ghp_formats likely = ghp_formats_likely(ops, backend, l);
+    const struct ghp_memory_format likely = ghp_memory_format_likely(ops, backend, l);
     struct ghp_algorithms names = {0};
-    struct way way = {.backend = backend, .pass = pass, .formats = likely};
+    struct variant variant = {.backend = backend, .pass = pass, .memory_formats = likely};
 
     CHECK(!likely.x && !likely.y);
     CHECK_STATUS(ops->algorithms(backend, l, pass, likely, &names), GHP_OK);
     for (int i = 0; i < names.n; i++) {
-        way.algorithm = names.names[i];
-        check_way(c, way);
+        variant.algorithm = names.names[i];
+        check_variant(c, variant);
     }
-    way.algorithm = NULL;
-    if (ghp_formats_fuses(ops, backend, l->op, pass) && names.n > 0) {
-        way.formats.bias = way.formats.relu = true;
-        check_way(c, way);
+    variant.algorithm = NULL;
+    if (ghp_memory_format_fuses(ops, backend, l->op, pass) && names.n > 0) {
+        variant.memory_formats.bias = variant.memory_formats.relu = true;
+        check_variant(c, variant);
     }
     bool takes =
-        l->op != GHP_OP_RELU && l->op != GHP_OP_MAX_POOL; /* others: check_gate, test_fast */
-    if (ghp_formats_fuses(ops, backend, l->op, pass) && names.n == 0 && takes) {
-        way.formats.relu = true;
-        check_way(c, way);
+        l->op != GHP_OP_RELU && l->op != GHP_OP_MAX_POOL; /* others: check_mask, test_fast */
+    if (ghp_memory_format_fuses(ops, backend, l->op, pass) && names.n == 0 && takes) {
+        variant.memory_formats.relu = true;
+        check_variant(c, variant);
     }
-    check_loop(c, backend, pass);
-    way.formats = (struct ghp_formats){0};
-    check_way(c, way); /* last: later passes read what it left in `right` */
+    check_cpu_kernel(c, backend, pass);
+    variant.memory_formats = (struct ghp_memory_format){0};
+    check_variant(c, variant); /* last: later passes read what it left in `right` */
 }
 
-static void run_pool(struct ghp_backend *backend, struct ghp_opset *set, struct ghp_formats formats)
+static void run_pool(struct ghp_backend *backend, struct ghp_operand_set *set, struct ghp_memory_format memory_formats)
 {
     struct ghp_kernel *kernel = NULL;
 
     if (!CHECK_STATUS(
-            ops->prepare_blocked(backend, &set->local, GHP_PASS_FORWARD, NULL, formats, &kernel),
+            ops->prepare_nchw16c(backend, &set->local, GHP_PASS_FORWARD, NULL, memory_formats, &kernel),
             GHP_OK) ||
         !CHECK(kernel != NULL))
         exit(1);
-    set->call.at.scratch = ghp_opset_block(ops->scratch_bytes(kernel));
-    CHECK_STATUS(ops->run(kernel, &set->call), GHP_OK);
-    free(set->call.at.scratch);
-    set->call.at.scratch = NULL;
+    set->args.at.scratch = ghp_operand_set_block(ops->scratch_bytes(kernel));
+    CHECK_STATUS(ops->run(kernel, &set->args), GHP_OK);
+    free(set->args.at.scratch);
+    set->args.at.scratch = NULL;
     ops->release(kernel);
 }
 
 /* A max pool that takes the ReLU before it along saves what it saves without, but no place where y is not above 0. */
-static void check_gate(struct ghp_backend *backend)
+static void check_mask(struct ghp_backend *backend)
 {
     const struct ghp_local local = {.op = GHP_OP_MAX_POOL,
                                     .n = 2,
@@ -252,30 +252,30 @@ static void check_gate(struct ghp_backend *backend)
                                     .q = 3,
                                     .n_inputs = 1,
                                     .window = {2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false}};
-    struct ghp_opset plain, gated;
+    struct ghp_operand_set plain, masked;
     int64_t n = ghp_local_out_elements(&local), closed = 0;
 
-    if (!CHECK_STATUS(ghp_opset_init(&local, 2, GHP_OPSET_ALL, &plain), GHP_OK) ||
-        !CHECK_STATUS(ghp_opset_init(&local, 2, GHP_OPSET_ALL, &gated), GHP_OK))
+    if (!CHECK_STATUS(ghp_operand_set_init(&local, 2, GHP_OPERAND_SET_ALL, &plain), GHP_OK) ||
+        !CHECK_STATUS(ghp_operand_set_init(&local, 2, GHP_OPERAND_SET_ALL, &masked), GHP_OK))
         exit(1);
     for (int64_t i = 0; i < ghp_local_in_elements(&local); i++) /* some windows without a sign */
         if (i % 3 != 0 || i < ghp_local_in_elements(&local) / 2)
-            ((uint16_t *)(uintptr_t)plain.call.at.x[0])[i] |= 0x8000;
-    memcpy(gated.memory, plain.memory, (size_t)plain.bytes);
-    run_pool(backend, &plain, (struct ghp_formats){0});
-    run_pool(backend, &gated, (struct ghp_formats){.relu = true});
+            ((uint16_t *)(uintptr_t)plain.args.at.x[0])[i] |= 0x8000;
+    memcpy(masked.memory, plain.memory, (size_t)plain.bytes);
+    run_pool(backend, &plain, (struct ghp_memory_format){0});
+    run_pool(backend, &masked, (struct ghp_memory_format){.relu = true});
     for (int64_t i = 0; i < n; i++) {
-        uint16_t y = ((uint16_t *)plain.call.at.y)[i];
+        uint16_t y = ((uint16_t *)plain.args.at.y)[i];
         bool above = (y & 0x8000) == 0 && y != 0;
 
-        CHECK_EQ(((uint16_t *)gated.call.at.y)[i], y);
-        CHECK_EQ(((uint8_t *)gated.call.at.saved)[i],
-                 above ? ((uint8_t *)plain.call.at.saved)[i] : 255);
+        CHECK_EQ(((uint16_t *)masked.args.at.y)[i], y);
+        CHECK_EQ(((uint8_t *)masked.args.at.saved)[i],
+                 above ? ((uint8_t *)plain.args.at.saved)[i] : 255);
         closed += !above;
     }
     CHECK(closed > 0 && closed < n);
-    ghp_opset_release(&plain);
-    ghp_opset_release(&gated);
+    ghp_operand_set_release(&plain);
+    ghp_operand_set_release(&masked);
 }
 
 static void check_local(const struct ghp_local *local, struct ghp_backend *backend)
@@ -312,17 +312,17 @@ static void check_sums(void)
         to[i] = ghp_bf16_of(1.0f + (float)i);
         from[i] = ghp_bf16_of(0.5f);
     }
-    CHECK_STATUS(ops->accumulate(backends[0], to, from, (struct ghp_numbers){3, 2}), GHP_OK);
+    CHECK_STATUS(ops->accumulate(backends[0], to, from, (struct ghp_buffer_extent){3, 2}), GHP_OK);
     for (int i = 0; i < 3; i++)
         CHECK_NEAR(ghp_bf16_value(to[i]), 1.5 + i, 0);
     float w[2] = {1, 2}, v[2] = {0, 0}, dw[2] = {0x1.000002p0f, 1};
     CHECK_STATUS(ops->update(backends[0], &(struct ghp_update){w, v, dw, 2, 0.5, 0, 0, NULL}),
                  GHP_OK);
     CHECK_NEAR(w[0], 1 - 0.5 * 0x1.000002p0, 0); /* weights keep all their digits */
-    CHECK_STATUS(ops->accumulate(backends[0], w, dw, (struct ghp_numbers){2, 4}), GHP_OK);
+    CHECK_STATUS(ops->accumulate(backends[0], w, dw, (struct ghp_buffer_extent){2, 4}), GHP_OK);
     CHECK_NEAR(w[1], 2.5, 0);
     uint16_t y[3] = {ghp_bf16_of(0.5f), 0, ghp_bf16_of(-1.0f)};
-    CHECK_STATUS(ops->accumulate_gated(backends[0], &(struct ghp_gated_sum){to, from, y, {3, 2}}),
+    CHECK_STATUS(ops->accumulate_masked(backends[0], &(struct ghp_masked_sum){to, from, y, {3, 2}}),
                  GHP_OK);
     for (int i = 0; i < 3; i++)
         CHECK_NEAR(ghp_bf16_value(to[i]), i == 0 ? 2 : 0, 0);
@@ -352,11 +352,11 @@ CHECK_TEST(bf16)
             check_local(&cases[i], backends[b]);
         check_usual(backends[b]);
     }
-    check_gate(backends[2]);
-    check_gate(backends[3]);
+    check_mask(backends[2]);
+    check_mask(backends[3]);
     check_sums();
     fprintf(stderr, "%d passes, %d of conv2d and linear by loops, worst %.2g\n", tally.passes,
-            tally.loops, tally.worst);
+            tally.cpu_kernels, tally.worst);
     for (int b = 0; b < 4; b++)
         ops->close(backends[b]);
     ghp_backend_reference.close(reference);

@@ -40,27 +40,27 @@ struct image {
 };
 
 /* Where a channel of a pixel lies, in elements. */
-static int64_t place(struct image z, bool blocked, int64_t n, int64_t p, int64_t c)
+static int64_t place(struct image z, bool nchw16c, int64_t n, int64_t p, int64_t c)
 {
-    if (!blocked) return (n * z.pixels + p) * z.c + c;
+    if (!nchw16c) return (n * z.pixels + p) * z.c + c;
     return ((n * (z.c / LANES) + c / LANES) * z.pixels + p) * LANES + c % LANES;
 }
 
-static void turn(struct image z, const unsigned char *plain, unsigned char *blocked)
+static void turn(struct image z, const unsigned char *plain, unsigned char *nchw16c)
 {
     for (int64_t n = 0; n < z.n; n++)
         for (int64_t p = 0; p < z.pixels; p++)
             for (int64_t c = 0; c < z.c; c++)
-                memcpy(blocked + z.element * place(z, true, n, p, c),
+                memcpy(nchw16c + z.element * place(z, true, n, p, c),
                        plain + z.element * place(z, false, n, p, c), (size_t)z.element);
 }
 
-static unsigned char *copy_of(struct image z, const unsigned char *plain, bool blocked)
+static unsigned char *copy_of(struct image z, const unsigned char *plain, bool nchw16c)
 {
     size_t bytes = (size_t)(z.n * z.pixels * z.c * z.element);
     unsigned char *copy = malloc(bytes);
 
-    if (blocked)
+    if (nchw16c)
         turn(z, plain, copy);
     else
         memcpy(copy, plain, bytes);
@@ -68,29 +68,29 @@ static unsigned char *copy_of(struct image z, const unsigned char *plain, bool b
 }
 
 /* Slices of `part` channels out of `parts` of them, and back, whole and slices in either format (that whole blocks allow). */
-static void check_blocked(struct image part, int parts, bool whole_blocked, bool part_blocked)
+static void check_nchw16c(struct image part, int parts, bool whole_nchw16c, bool part_nchw16c)
 {
     struct image z = {part.n, part.pixels, part.c * parts, part.element};
     struct ghp_pack plainly = {.rows = z.n * z.pixels,
                                .block_bytes = part.c * z.element,
                                .parts = parts},
                     how = plainly;
-    if ((whole_blocked && z.c % LANES != 0) || (part_blocked && part.c % LANES != 0)) return;
+    if ((whole_nchw16c && z.c % LANES != 0) || (part_nchw16c && part.c % LANES != 0)) return;
     size_t bytes = (size_t)(z.n * z.pixels * z.c * z.element), slice = bytes / (size_t)parts;
     unsigned char *plain = malloc(bytes), *slices = malloc(bytes), *got = malloc(bytes),
                   *again = malloc(bytes), *whole;
 
-    how.whole_blocked = whole_blocked;
-    how.part_blocked = part_blocked;
+    how.whole_nchw16c = whole_nchw16c;
+    how.part_nchw16c = part_nchw16c;
     how.pixels = z.pixels;
     how.lane_bytes = LANES * z.element;
     for (size_t i = 0; i < bytes; i++)
         plain[i] = (unsigned char)(i * 7 + i / 251);
-    whole = copy_of(z, plain, whole_blocked);
+    whole = copy_of(z, plain, whole_nchw16c);
     ghp_pack_split(plainly, plain, slices);
     ghp_pack_split(how, whole, got);
     for (int i = 0; i < parts; i++) {
-        unsigned char *wanted = copy_of(part, slices + (size_t)i * slice, part_blocked);
+        unsigned char *wanted = copy_of(part, slices + (size_t)i * slice, part_nchw16c);
 
         CHECK(memcmp(got + (size_t)i * slice, wanted, slice) == 0);
         memset(again, 0, slice);
@@ -112,7 +112,7 @@ static void check_blocked(struct image part, int parts, bool whole_blocked, bool
     free(plain);
 }
 
-static void check_formats(void)
+static void check_memory_formats(void)
 {
     static const struct image images[] = {{3, 35, 16, 4}, {2, 9, 48, 4}, {1, 1, 32, 4},
                                           {2, 16, 32, 2}, {2, 5, 16, 8}, {2, 6, 8, 4},
@@ -121,7 +121,7 @@ static void check_formats(void)
     for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
         for (int parts = 1; parts <= 4; parts++)
             for (int sides = 0; sides < 4; sides++)
-                check_blocked(images[i], parts, (sides & 1) != 0, (sides & 2) != 0);
+                check_nchw16c(images[i], parts, (sides & 1) != 0, (sides & 2) != 0);
 }
 
 CHECK_TEST(pack)
@@ -133,6 +133,6 @@ CHECK_TEST(pack)
             check_shape(1, blocks[i], parts);
             check_shape(37, blocks[i], parts);
         }
-    check_formats();
+    check_memory_formats();
     return check_end();
 }

@@ -84,10 +84,10 @@ static int products(struct bench *b, struct ghp_worker *worker)
         struct ghp_kernel *kernel = NULL;
 
         if (instr->kind != GHP_INSTR_COMPUTE) continue;
-        CHECK_STATUS(b->team.backend_ops->prepare(b->backend, &instr->local, instr->pass, &kernel),
+        CHECK_STATUS(b->exec.backend_ops->prepare(b->backend, &instr->local, instr->pass, &kernel),
                      GHP_OK);
-        n += strstr(b->team.backend_ops->algorithm(kernel), "gemm") != NULL;
-        b->team.backend_ops->release(kernel);
+        n += strstr(b->exec.backend_ops->algorithm(kernel), "gemm") != NULL;
+        b->exec.backend_ops->release(kernel);
     }
     return n;
 }
@@ -98,12 +98,12 @@ static void count_steps(const char *model, const char *backend)
     struct ghp_worker *worker = NULL;
 
     CHECK_STATUS(bench_open(&b, transport, model, backend, 4), GHP_OK);
-    struct ghp_split *splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    struct ghp_split *splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     atomic_store(&allocations, 0);
     atomic_store(&large, 0);
     for (int t = 0; t < WARM_STEPS + COUNTED_STEPS; t++) {
-        struct ghp_step step = ghp_recipe_step(&b.recipe, t);
+        struct ghp_step step = ghp_training_config_step(&b.training_config, t);
 
         atomic_store(&counting, t >= WARM_STEPS);
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);

@@ -1,7 +1,7 @@
 /* ghp-test: np=1,2 np_full=3,4 timeout=300
  *
  * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played from
- * tapes, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
+ * graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
  * batch and over ghost batches; on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray
  * access anywhere would end the test. */
 #include "executor/state/checkpoint.h"
@@ -24,8 +24,8 @@ enum { STEPS = 7 };
 static struct ghp_transport *transport;
 static int workers, rank;
 
-enum way { STAGED, QUEUED, QUEUED_NO_TAPE, WAY_COUNT };
-static const char *const way_names[] = {"staged", "queued", "queued without tapes"};
+enum mode { STAGED, QUEUED, QUEUED_NO_GRAPH, MODE_COUNT };
+static const char *const mode_names[] = {"staged", "queued", "queued without graphs"};
 
 struct carriers { /* of a device */
     struct ghp_transport *staged, *queued;
@@ -33,23 +33,23 @@ struct carriers { /* of a device */
 
 static void carriers_open(const struct bench *b, struct carriers *c)
 {
-    struct ghp_device device = ghp_team_device(&b->team);
+    struct ghp_device device = ghp_exec_context_device(&b->exec);
 
     CHECK_STATUS(ghp_staged_open(&ghp_transport_mpi, transport, device, &c->staged), GHP_OK);
-    CHECK_STATUS(locked_carrier_open(&ghp_transport_staged, c->staged, device, &c->queued), GHP_OK);
+    CHECK_STATUS(locked_device_transport_open(&ghp_transport_staged, c->staged, device, &c->queued), GHP_OK);
 }
 
 static void carriers_close(struct carriers *c)
 {
-    locked_carrier.close(c->queued);
+    locked_device_transport.close(c->queued);
     ghp_transport_staged.close(c->staged);
 }
 
-static void choose_way(struct bench *b, const struct carriers *c, enum way way)
+static void choose_mode(struct bench *b, const struct carriers *c, enum mode mode)
 {
-    b->team.carrier_ops = way == STAGED ? &ghp_transport_staged : &locked_carrier;
-    b->team.carrier = way == STAGED ? c->staged : c->queued;
-    b->work.no_tape = way == QUEUED_NO_TAPE;
+    b->exec.device_transport_ops = mode == STAGED ? &ghp_transport_staged : &locked_device_transport;
+    b->exec.device_transport = mode == STAGED ? c->staged : c->queued;
+    b->work.no_graph = mode == QUEUED_NO_GRAPH;
 }
 
 static uint64_t fingerprint(struct ghp_worker *worker, const struct ghp_model *model)
@@ -88,7 +88,7 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     for (int i = 0; i < STEPS; i++) {
-        struct ghp_step step = ghp_recipe_step(&b->recipe, i);
+        struct ghp_step step = ghp_training_config_step(&b->training_config, i);
 
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         note_loss(worker, t, &n);
@@ -98,7 +98,7 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
             CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, &t->evaluation), GHP_OK);
         }
         if (hints && i + 1 < STEPS) {
-            struct ghp_step next = ghp_recipe_step(&b->recipe, i == 2 ? i + 2 : i + 1);
+            struct ghp_step next = ghp_training_config_step(&b->training_config, i == 2 ? i + 2 : i + 1);
 
             ghp_worker_hint(worker, &next); /* the one after step 2 does not come true */
         }
@@ -106,8 +106,8 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
     note_loss(worker, t, &n);
     CHECK_EQ(n, STEPS);
-    CHECK_EQ(ghp_stopwatch_steps(ghp_worker_stopwatch(worker)), STEPS);
-    CHECK(ghp_stopwatch_step_s(ghp_worker_stopwatch(worker)) > 0);
+    CHECK_EQ(ghp_step_timer_steps(ghp_worker_step_timer(worker)), STEPS);
+    CHECK(ghp_step_timer_step_s(ghp_worker_step_timer(worker)) > 0);
     t->hash = fingerprint(worker, &b->model);
     ghp_worker_close(worker);
 }
@@ -131,30 +131,30 @@ static void check_case(struct bench *host, struct bench *device, const struct ca
     struct trained right, got;
 
     train(host, splits, false, &right);
-    for (int way = 0; way < WAY_COUNT; way++)
+    for (int mode = 0; mode < MODE_COUNT; mode++)
         for (int hints = 0; hints < 2; hints++) {
-            bool told = workers == 1 || hints == (way == QUEUED); /* more workers: one of both */
+            bool told = workers == 1 || hints == (mode == QUEUED); /* more workers: one of both */
             int64_t before = locked_plays();
 
             if (!told) continue;
-            choose_way(device, carriers, (enum way)way);
+            choose_mode(device, carriers, (enum mode)mode);
             train(device, splits, hints == 1, &got);
-            compare(&got, &right, way_names[way]);
+            compare(&got, &right, mode_names[mode]);
             /* two of seven steps are the first after fresh weights or a flush: not steady */
-            if (way == QUEUED) CHECK_EQ(locked_plays() - before, STEPS - 2);
-            if (way == QUEUED_NO_TAPE) CHECK_EQ(locked_plays() - before, 0);
+            if (mode == QUEUED) CHECK_EQ(locked_plays() - before, STEPS - 2);
+            if (mode == QUEUED_NO_GRAPH) CHECK_EQ(locked_plays() - before, 0);
         }
 }
 
 /* Batch norms over so many samples each; 0: over the global batch. */
-static void norm_over(struct bench *b, int ghost)
+static void norm_over(struct bench *b, int ghost_batch)
 {
     for (int l = 0; l < b->model.n_layers; l++)
-        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost = ghost;
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost_batch = ghost_batch;
 }
 
 /* In each kind of plan from `first` on, every `stride`-th. */
-static void check_model(const char *model, int element_bytes, int ghost, int first, int stride)
+static void check_model(const char *model, int element_bytes, int ghost_batch, int first, int stride)
 {
     struct bench host, device;
     struct carriers carriers;
@@ -164,12 +164,12 @@ static void check_model(const char *model, int element_bytes, int ghost, int fir
                                (struct bench_numbers){.ops = &locked_backend,
                                                       .element_bytes = element_bytes}),
                  GHP_OK);
-    norm_over(&host, ghost);
-    norm_over(&device, ghost);
+    norm_over(&host, ghost_batch);
+    norm_over(&device, ghost_batch);
     carriers_open(&device, &carriers);
     for (int kind = first; kind <= CASE_MIXED; kind += stride) {
         struct ghp_split *splits =
-            case_splits(&host.model, host.work.extent, (enum case_kind)kind, 5, workers);
+            case_splits(&host.model, host.work.problem, (enum case_kind)kind, 5, workers);
 
         check_case(&host, &device, &carriers, splits);
         free(splits);
@@ -180,7 +180,7 @@ static void check_model(const char *model, int element_bytes, int ghost, int fir
     CHECK_EQ(locked_bytes(), 0);
 }
 
-/* A device that says no tapes: the training goes on without. */
+/* A device that says no graphs: the training goes on without. */
 static void check_no_tapes(const char *model)
 {
     struct bench host, device;
@@ -194,13 +194,13 @@ static void check_no_tapes(const char *model)
                                (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
                  GHP_OK);
     carriers_open(&device, &carriers);
-    splits = case_splits(&host.model, host.work.extent, CASE_DATA, 0, workers);
+    splits = case_splits(&host.model, host.work.problem, CASE_DATA, 0, workers);
     train(&host, splits, false, &right);
-    choose_way(&device, &carriers, QUEUED);
+    choose_mode(&device, &carriers, QUEUED);
     setenv("LOCKED_NO_TAPE", "1", 1);
     train(&device, splits, true, &got);
     unsetenv("LOCKED_NO_TAPE");
-    compare(&got, &right, "refused tapes");
+    compare(&got, &right, "refused graphs");
     CHECK_EQ(locked_plays(), before);
     free(splits);
     carriers_close(&carriers);
@@ -223,8 +223,8 @@ static void check_checkpoint(const char *model)
                                (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
                  GHP_OK);
     carriers_open(&device, &carriers);
-    choose_way(&device, &carriers, STAGED);
-    splits = case_splits(&host.model, host.work.extent, CASE_IN, 0, workers);
+    choose_mode(&device, &carriers, STAGED);
+    splits = case_splits(&host.model, host.work.problem, CASE_IN, 0, workers);
     CHECK(mkdtemp(folder) != NULL); /* each rank writes rank 0's alone, and reads it */
     CHECK_STATUS(bench_worker(&device, splits, &on_device), GHP_OK);
     CHECK_STATUS(bench_steps(&device, on_device, 0, 3), GHP_OK);
@@ -262,28 +262,28 @@ static void check_opsets(void)
     CHECK_STATUS(ghp_backend_reference.open(&config, &reference), GHP_OK);
     device = ghp_backend_device(&locked_backend, backend);
     for (int i = 0; i < n; i++) {
-        struct ghp_opset there, here, right;
+        struct ghp_operand_set there, here, right;
 
-        CHECK_STATUS(ghp_opset_init_on(device, &cases[i], 4, GHP_OPSET_ALL, &there), GHP_OK);
-        CHECK_STATUS(ghp_opset_init(&cases[i], 4, GHP_OPSET_ALL, &here), GHP_OK);
-        CHECK_STATUS(ghp_opset_init(&cases[i], 4, GHP_OPSET_ALL, &right), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_init_on(device, &cases[i], 4, GHP_OPERAND_SET_ALL, &there), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_init(&cases[i], 4, GHP_OPERAND_SET_ALL, &here), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_init(&cases[i], 4, GHP_OPERAND_SET_ALL, &right), GHP_OK);
         for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
             static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD,
                                                   GHP_PASS_BACKWARD_STATS, GHP_PASS_BACKWARD_WEIGHT,
                                                   GHP_PASS_BACKWARD_DATA};
 
             if (!ghp_local_has_pass(&cases[i], order[pass])) continue;
-            CHECK_STATUS(ghp_opset_run(&there, &locked_backend, backend, order[pass]), GHP_OK);
-            CHECK_STATUS(ghp_opset_run(&right, &ghp_backend_reference, reference, order[pass]),
+            CHECK_STATUS(ghp_operand_set_run(&there, &locked_backend, backend, order[pass]), GHP_OK);
+            CHECK_STATUS(ghp_operand_set_run(&right, &ghp_backend_reference, reference, order[pass]),
                          GHP_OK);
         }
         memset(here.memory, 0xff, (size_t)here.bytes);
-        CHECK_STATUS(ghp_opset_fetch(&there, &here), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_fetch(&there, &here), GHP_OK);
         if (!CHECK(memcmp(here.memory, right.memory, (size_t)here.bytes) == 0))
             fprintf(stderr, "  in %s\n", op_case_text(&cases[i], GHP_PASS_FORWARD));
-        ghp_opset_release(&there);
-        ghp_opset_release(&here);
-        ghp_opset_release(&right);
+        ghp_operand_set_release(&there);
+        ghp_operand_set_release(&here);
+        ghp_operand_set_release(&right);
     }
     ghp_backend_reference.close(reference);
     locked_backend.close(backend);

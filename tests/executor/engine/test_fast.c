@@ -1,7 +1,7 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
  * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between steps are
- * read and written in the field's order, and replicas hold the same bits; biases that convolutions take along are updated
+ * read and written in the field's order, and replicas hold the same bits; biases that convolutions fuse are updated
  * before they run: flushing after every step changes no bit. So do plans that say which tensors lie blocked, and have what
  * is exchanged among them. Of a plain network, and of a residual one, whose batch norms take additions and ReLUs along, their sums
  * too where no other worker shares them: one worker, or each over ghost batches of its own.
@@ -38,7 +38,7 @@ static void check_gradients(struct bench *b, const struct bench *exact,
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &exact->lone, (struct ghp_precision){4, false}, &v),
                  GHP_OK);
     if (!CHECK(v.gradient_difference <= limit))
@@ -72,7 +72,7 @@ static void check_order(struct bench *b, struct bench *exact, const struct ghp_s
 {
     struct ghp_worker *fast = NULL, *plain = NULL;
     struct ghp_tensors_list list = {0};
-    int blocked = 0;
+    int nchw16c = 0;
 
     CHECK_STATUS(bench_worker(b, splits, &fast), GHP_OK);
     CHECK_STATUS(bench_worker(exact, splits, &plain), GHP_OK);
@@ -84,25 +84,25 @@ static void check_order(struct bench *b, struct bench *exact, const struct ghp_s
         int64_t here = 0;
 
         CHECK(!ghp_worker_blocks_weights(plain, t->layer));
-        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_ROLE_WEIGHT, one), GHP_OK);
-        CHECK_STATUS(ghp_parameters_gather(plain, t, GHP_ROLE_WEIGHT, other), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_BUFFER_WEIGHT, one), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(plain, t, GHP_BUFFER_WEIGHT, other), GHP_OK);
         CHECK(memcmp(one, other, bytes) == 0);
         for (int64_t j = 0; j < t->param->elements; j++)
             ((float *)one)[j] = (float)j;
-        CHECK_STATUS(ghp_parameters_scatter(fast, t, GHP_ROLE_MOMENTUM, one), GHP_OK);
-        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_ROLE_MOMENTUM, other), GHP_OK);
+        CHECK_STATUS(ghp_parameters_scatter(fast, t, GHP_BUFFER_MOMENTUM, one), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_BUFFER_MOMENTUM, other), GHP_OK);
         CHECK(memcmp(one, other, bytes) == 0);
         if (ghp_worker_blocks_weights(fast, t->layer)) {
-            const float *w = ghp_worker_tensor(fast, GHP_ROLE_WEIGHT, t->layer, t->slot, &here);
-            const float *p = ghp_worker_tensor(plain, GHP_ROLE_WEIGHT, t->layer, t->slot, NULL);
+            const float *w = ghp_worker_tensor(fast, GHP_BUFFER_WEIGHT, t->layer, t->slot, &here);
+            const float *p = ghp_worker_tensor(plain, GHP_BUFFER_WEIGHT, t->layer, t->slot, NULL);
 
             CHECK(memcmp(w, p, (size_t)here * sizeof(float)) != 0);
-            blocked++;
+            nchw16c++;
         }
         free(one);
         free(other);
     }
-    CHECK(blocked > 0);
+    CHECK(nchw16c > 0);
     ghp_tensors_release(&list);
     ghp_worker_close(plain);
     ghp_worker_close(fast);
@@ -111,37 +111,37 @@ static void check_order(struct bench *b, struct bench *exact, const struct ghp_s
 /* All blocked that can be, and every second and third layer. */
 static void check_said(struct bench *b, const struct bench *exact, const struct ghp_split *splits)
 {
-    bool blocked[32];
+    bool nchw16c[32];
 
     GHP_ASSERT(b->model.n_layers <= 32);
-    b->work.blocked = blocked;
+    b->work.nchw16c = nchw16c;
     for (int every = 1; every <= 3; every++) {
         for (int v = 0; v < 32; v++)
-            blocked[v] = v % every == 0;
+            nchw16c[v] = v % every == 0;
         check_gradients(b, exact, splits, "what a plan says");
     }
-    b->work.blocked = NULL;
+    b->work.nchw16c = NULL;
 }
 
-static void norm_over(struct bench *b, int ghost)
+static void norm_over(struct bench *b, int ghost_batch)
 {
     for (int l = 0; l < b->model.n_layers; l++)
-        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost = ghost;
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost_batch = ghost_batch;
 }
 
 /* ghost: batch norms are over so many samples each; 0: over the global batch */
-static void check_model(const char *path, int ghost)
+static void check_model(const char *path, int ghost_batch)
 {
     struct bench fast, exact;
 
     open_bench(path, false, &exact);
     open_bench(path, true, &fast);
-    norm_over(&exact, ghost);
-    norm_over(&fast, ghost);
+    norm_over(&exact, ghost_batch);
+    norm_over(&fast, ghost_batch);
     CHECK_STATUS(bench_train_lone(&exact), GHP_OK);
     for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++) {
-        struct ghp_split *splits = case_splits(&fast.model, fast.work.extent, (enum case_kind)kind,
-                                               3, fast.work.extent.workers);
+        struct ghp_split *splits = case_splits(&fast.model, fast.work.problem, (enum case_kind)kind,
+                                               3, fast.work.problem.workers);
 
         check_gradients(&fast, &exact, splits, case_name((enum case_kind)kind));
         if (kind == CASE_DATA) check_order(&fast, &exact, splits);

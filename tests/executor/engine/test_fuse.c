@@ -1,5 +1,5 @@
 /* tests/executor/engine/test_fuse.c - what one kernel does in place of several: in programs by their operands, in
- * models by their edges. That such kernels compute the same is test_formats.c's and test_fast.c's. */
+ * models by their edges. That such kernels compute the same is test_memory_formats.c's and test_fast.c's. */
 #include "executor/engine/fuse.h"
 #include "core/program/lower.h"
 #include "tests/check.h"
@@ -50,11 +50,11 @@ static void check_program(const char *divided, struct ghp_split split, const cha
 {
     struct ghp_model model;
     struct ghp_program program = {0};
-    struct ghp_extent extent = {2, 8};
+    struct ghp_problem problem = {2, 8};
 
     case_model(blocks, &model);
-    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
-    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+    struct ghp_split *splits = case_splits(&model, problem, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .problem = problem, .element_bytes = 4};
 
     splits[layer_of(&model, divided)] = split;
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
@@ -133,12 +133,12 @@ static void check_norms(struct ghp_split of_relu, bool fuses)
 {
     struct ghp_model model;
     struct ghp_program program = {0};
-    struct ghp_extent extent = {2, 8};
+    struct ghp_problem problem = {2, 8};
     int found = 0, sums = 0;
 
     case_model(resnet, &model);
-    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
-    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+    struct ghp_split *splits = case_splits(&model, problem, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .problem = problem, .element_bytes = 4};
 
     splits[layer_of(&model, "a.relu1")] = of_relu;
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
@@ -149,11 +149,11 @@ static void check_norms(struct ghp_split of_relu, bool fuses)
         const struct ghp_prologue p = ghp_fuse_find_back(&program, &model, i);
         const struct ghp_instr *data = &program.instrs[i],
                                *relu = &program.instrs[p.relu < 0 ? 0 : p.relu];
-        int gated = ghp_fuse_find_sum(&program, i);
+        int masked = ghp_fuse_find_sum(&program, i);
 
-        if (gated >= 0) {
-            CHECK_EQ(program.instrs[gated].local.op, GHP_OP_RELU);
-            CHECK_EQ(program.instrs[gated].layer, model.edges[data->edge].from);
+        if (masked >= 0) {
+            CHECK_EQ(program.instrs[masked].local.op, GHP_OP_RELU);
+            CHECK_EQ(program.instrs[masked].layer, model.edges[data->edge].from);
             sums++;
         }
         CHECK(!p.own); /* two workers share them */
@@ -179,12 +179,12 @@ static void check_own(void)
 {
     struct ghp_model model;
     struct ghp_program program = {0};
-    const struct ghp_extent extent = {1, 8};
+    const struct ghp_problem problem = {1, 8};
     int own = 0, norms = 0;
 
     case_model(resnet, &model);
-    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
-    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+    struct ghp_split *splits = case_splits(&model, problem, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .problem = problem, .element_bytes = 4};
 
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
     CHECK_TEXT(taken_by(&program, &model, layer_of(&model, "a.bn1")), "stats relu ");
@@ -210,24 +210,24 @@ static void check_gates(struct ghp_split of_pool, int expected)
 {
     struct ghp_model model;
     struct ghp_program program = {0};
-    const struct ghp_extent extent = {2, 8};
+    const struct ghp_problem problem = {2, 8};
     int found = 0;
 
     case_model(blocks, &model);
-    struct ghp_split *splits = case_splits(&model, extent, CASE_DATA, 0, 1);
-    const struct ghp_lowering how = {.model = &model, .extent = extent, .element_bytes = 4};
+    struct ghp_split *splits = case_splits(&model, problem, CASE_DATA, 0, 1);
+    const struct ghp_lowering how = {.model = &model, .problem = problem, .element_bytes = 4};
 
     splits[layer_of(&model, "pool")] = of_pool;
     CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
     for (int i = 0; i < program.n_instrs; i++) {
-        const struct ghp_gate gate = ghp_fuse_find_gate(&program, &model, i);
+        const struct ghp_relu_mask mask = ghp_fuse_find_relu_mask(&program, &model, i);
         const struct ghp_instr *pool = &program.instrs[i];
 
-        if (gate.relu < 0) continue;
-        CHECK(gate.forward < i && gate.relu == i + 1);
-        CHECK_EQ(program.instrs[gate.relu].layer, model.layers[pool->layer].inputs[0]);
-        CHECK_EQ(program.instrs[gate.forward].layer, pool->layer);
-        CHECK_EQ(program.instrs[gate.forward].at.saved, pool->at.saved);
+        if (mask.relu < 0) continue;
+        CHECK(mask.forward < i && mask.relu == i + 1);
+        CHECK_EQ(program.instrs[mask.relu].layer, model.layers[pool->layer].inputs[0]);
+        CHECK_EQ(program.instrs[mask.forward].layer, pool->layer);
+        CHECK_EQ(program.instrs[mask.forward].at.saved, pool->at.saved);
         found++;
     }
     CHECK_EQ(found, expected);

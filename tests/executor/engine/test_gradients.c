@@ -28,13 +28,13 @@ static double loss_at(struct bench *b, const struct ghp_tensor *t, const double 
     double *moved = ghp_alloc((size_t)n, sizeof *moved);
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
-    CHECK_STATUS(ghp_parameters_gather(worker, t, GHP_ROLE_WEIGHT, before), GHP_OK);
+    CHECK_STATUS(ghp_parameters_gather(worker, t, GHP_BUFFER_WEIGHT, before), GHP_OK);
     for (int64_t i = 0; i < n; i++)
         moved[i] = before[i] + (along != NULL ? by * along[i] : 0);
-    CHECK_STATUS(ghp_parameters_scatter(worker, t, GHP_ROLE_WEIGHT, moved), GHP_OK);
+    CHECK_STATUS(ghp_parameters_scatter(worker, t, GHP_BUFFER_WEIGHT, moved), GHP_OK);
     CHECK_STATUS(bench_steps(b, worker, 0, 1), GHP_OK);
     CHECK(ghp_worker_result(worker, &result));
-    CHECK_STATUS(ghp_parameters_gather(worker, t, GHP_ROLE_WEIGHT, after), GHP_OK);
+    CHECK_STATUS(ghp_parameters_gather(worker, t, GHP_BUFFER_WEIGHT, after), GHP_OK);
     ghp_worker_close(worker);
     free(moved);
     return result.loss;
@@ -45,7 +45,7 @@ static void check_tensor(struct bench *b, const struct ghp_tensor *t)
     size_t n = (size_t)t->param->elements;
     double *before = ghp_alloc(n, sizeof *before), *after = ghp_alloc(n, sizeof *after),
            *g = ghp_alloc(n, sizeof *g);
-    double rate = ghp_recipe_step(&b->recipe, 0).learning_rate, square = 0, h, slope;
+    double rate = ghp_training_config_step(&b->training_config, 0).learning_rate, square = 0, h, slope;
 
     loss_at(b, t, NULL, 0, before, after);
     for (size_t i = 0; i < n; i++) {
@@ -70,8 +70,8 @@ static void check_model(const char *path)
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK);
-    b.recipe.momentum = b.recipe.weight_decay = 0;
-    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    b.training_config.momentum = b.training_config.weight_decay = 0;
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++)
         if (!list.items[i].is_state) check_tensor(&b, &list.items[i]);
@@ -91,7 +91,7 @@ static void check_copies(void)
     CHECK_STATUS(
         bench_open(&b, transport, GHP_SOURCE_DIR "/tests/executor/joins.json", "reference", 8),
         GHP_OK);
-    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     const struct ghp_program *program = ghp_worker_program(worker);
     for (int i = 0; i < program->n_instrs; i++) {

@@ -1,4 +1,4 @@
-/* Parcels between stages, carried by hand: every receiver's tensor is what the senders' tensors make, bit for bit, whatever
+/* Messages between stages, carried by hand: every receiver's tensor is what the senders' tensors make, bit for bit, whatever
  * the layouts. Partial sums are added in the order of the senders; those in bfloat16 are added in float and rounded once. */
 #include "core/model/precision.h"
 #include "executor/engine/message.h"
@@ -17,7 +17,7 @@ static int draw(int n)
 struct case_of { /* one transfer of all workers */
     struct ghp_staging staging;
     struct ghp_transfer transfer;
-    struct ghp_parcel parcels[MOST_WORKERS];
+    struct ghp_message messages[MOST_WORKERS];
     char *tensors[MOST_WORKERS], *scratch[MOST_WORKERS];
 };
 
@@ -84,7 +84,7 @@ static void put(char *tensor, int64_t i, int element_bytes, double value)
 /* What a receiver has there, in the order of the senders. */
 static void put_sum(char *tensor, int64_t i, const struct ghp_transfer *t, const int64_t at[3])
 {
-    int parts = t->from.kind == GHP_LAYOUT_PARTIAL ? t->from.degree : 1;
+    int parts = t->from.kind == GHP_LAYOUT_PARTIAL ? t->from.tp_size : 1;
     double wide = 0;
     float sum = 0;
 
@@ -99,12 +99,12 @@ static void put_sum(char *tensor, int64_t i, const struct ghp_transfer *t, const
 }
 
 /* Fills a worker's tensor, as sender or as a receiver should find it. */
-static void fill(const struct ghp_transfer *t, const struct ghp_seat *seat, bool receives,
+static void fill(const struct ghp_transfer *t, const struct ghp_placement *placement, bool receives,
                  char *tensor)
 {
     struct ghp_layout layout = receives ? t->to : t->from;
-    struct ghp_window_at w = ghp_seat_window(seat, layout, CHANNELS);
-    int part = layout.kind == GHP_LAYOUT_PARTIAL ? seat->number % layout.degree : 0;
+    struct ghp_window_at w = ghp_placement_window(placement, layout, CHANNELS);
+    int part = layout.kind == GHP_LAYOUT_PARTIAL ? placement->number % layout.tp_size : 0;
     int64_t i = 0;
 
     for (int64_t n = w.first_sample; n < w.first_sample + w.samples; n++)
@@ -116,10 +116,10 @@ static void fill(const struct ghp_transfer *t, const struct ghp_seat *seat, bool
                     put(tensor, i, t->element_bytes, part_value(part, n, pixel, c));
 }
 
-static int64_t tensor_bytes(const struct ghp_transfer *t, const struct ghp_seat *seat,
+static int64_t tensor_bytes(const struct ghp_transfer *t, const struct ghp_placement *placement,
                             bool receives)
 {
-    struct ghp_window_at w = ghp_seat_window(seat, receives ? t->to : t->from, CHANNELS);
+    struct ghp_window_at w = ghp_placement_window(placement, receives ? t->to : t->from, CHANNELS);
 
     return w.samples * w.channels * PIXELS * t->element_bytes;
 }
@@ -127,32 +127,32 @@ static int64_t tensor_bytes(const struct ghp_transfer *t, const struct ghp_seat 
 static void open_worker(struct case_of *c, int rank)
 {
     const struct ghp_transfer *t = &c->transfer;
-    struct ghp_seat seat = ghp_seat_of(t->staging, LAYERS, t->whole, rank);
-    bool receives = seat.stage == t->to_stage;
+    struct ghp_placement placement = ghp_placement_of(t->staging, LAYERS, t->whole, rank);
+    bool receives = placement.stage == t->to_stage;
     struct ghp_traffic traffic =
         receives ? ghp_transfer_received(t, rank) : ghp_transfer_sent(t, rank);
     struct ghp_instr instr = {.kind = receives ? GHP_INSTR_RECEIVE : GHP_INSTR_SEND,
                               .transfer = *t};
 
-    c->tensors[rank] = ghp_alloc((size_t)tensor_bytes(t, &seat, receives), 1);
+    c->tensors[rank] = ghp_alloc((size_t)tensor_bytes(t, &placement, receives), 1);
     c->scratch[rank] = ghp_alloc((size_t)traffic.piece_bytes + 1, 1);
     if (c->tensors[rank] == NULL || c->scratch[rank] == NULL) exit(1);
-    if (!receives) fill(t, &seat, false, c->tensors[rank]);
-    CHECK_STATUS(ghp_parcel_open(&instr, rank, &c->parcels[rank]), GHP_OK);
-    ghp_parcel_place(&c->parcels[rank], c->tensors[rank], c->scratch[rank]);
-    if (!receives) ghp_parcel_pack(&c->parcels[rank]);
+    if (!receives) fill(t, &placement, false, c->tensors[rank]);
+    CHECK_STATUS(ghp_message_open(&instr, rank, &c->messages[rank]), GHP_OK);
+    ghp_message_place(&c->messages[rank], c->tensors[rank], c->scratch[rank]);
+    if (!receives) ghp_message_pack(&c->messages[rank]);
 }
 
 /* One message from each partner. */
 static void deliver(const struct case_of *c, int rank)
 {
-    for (int i = 0; i < c->parcels[rank].n; i++) {
-        struct ghp_message to = ghp_parcel_message(&c->parcels[rank], i);
-        const struct ghp_parcel *sender = &c->parcels[to.peer];
+    for (int i = 0; i < c->messages[rank].n; i++) {
+        struct ghp_p2p_message to = ghp_message_of_piece(&c->messages[rank], i);
+        const struct ghp_message *sender = &c->messages[to.peer];
         int found = 0;
 
         for (int j = 0; j < sender->n; j++) {
-            struct ghp_message from = ghp_parcel_message(sender, j);
+            struct ghp_p2p_message from = ghp_message_of_piece(sender, j);
 
             if (from.peer != rank || !CHECK_EQ(from.bytes, to.bytes)) continue;
             memcpy(to.data, from.data, (size_t)to.bytes);
@@ -160,20 +160,20 @@ static void deliver(const struct case_of *c, int rank)
         }
         CHECK_EQ(found, 1);
     }
-    ghp_parcel_join(&c->parcels[rank]);
+    ghp_message_join(&c->messages[rank]);
 }
 
 static bool check_receiver(const struct case_of *c, int rank)
 {
     const struct ghp_transfer *t = &c->transfer;
-    struct ghp_seat seat = ghp_seat_of(t->staging, LAYERS, t->whole, rank);
-    int64_t bytes = tensor_bytes(t, &seat, true);
+    struct ghp_placement placement = ghp_placement_of(t->staging, LAYERS, t->whole, rank);
+    int64_t bytes = tensor_bytes(t, &placement, true);
     char *right = ghp_alloc((size_t)bytes, 1);
     bool same;
 
     if (right == NULL) exit(1);
     deliver(c, rank);
-    fill(t, &seat, true, right);
+    fill(t, &placement, true, right);
     same = memcmp(right, c->tensors[rank], (size_t)bytes) == 0;
     free(right);
     return same;
@@ -190,12 +190,12 @@ static bool check_case(int element_bytes)
     for (int r = 0; r < t->whole.workers; r++)
         open_worker(&c, r);
     for (int r = 0; r < t->whole.workers; r++)
-        if (c.parcels[r].receives) wrong += !check_receiver(&c, r);
+        if (c.messages[r].receives) wrong += !check_receiver(&c, r);
     if (!CHECK_EQ(wrong, 0))
         fprintf(stderr, "  %d bytes an element, layout %d of degree %d to layout %d of degree %d\n",
-                element_bytes, (int)t->from.kind, t->from.degree, (int)t->to.kind, t->to.degree);
+                element_bytes, (int)t->from.kind, t->from.tp_size, (int)t->to.kind, t->to.tp_size);
     for (int r = 0; r < t->whole.workers; r++) {
-        ghp_parcel_close(&c.parcels[r]);
+        ghp_message_close(&c.messages[r]);
         free(c.tensors[r]);
         free(c.scratch[r]);
     }

@@ -1,4 +1,4 @@
-/* The transfer thread against a transport of the test's: who begins to wait for a parcel just while the thread looks at
+/* The transfer thread against a transport of the test's: who begins to wait for a message just while the thread looks at
  * messages is served at the pace of one who waits, not after the long pause that goes before nobody does. */
 #include "executor/engine/p2p_thread.h"
 #include "core/base/clock.h"
@@ -23,7 +23,7 @@ static atomic_bool held;  /* the thread is in the last look but one */
 static pid_t waiter;      /* the thread that waits */
 static atomic_int unseen; /* times that the waiter's state could not be read */
 
-/* Whether the waiting thread sleeps: in between it only spins, or waits for a parcel. */
+/* Whether the waiting thread sleeps: in between it only spins, or waits for a message. */
 static bool sleeps(void)
 {
     char path[64], text[256] = "";
@@ -44,19 +44,19 @@ static bool sleeps(void)
     return state[2] == 'S';
 }
 
-static enum ghp_status post(struct ghp_mailbox *mailbox, int slot,
-                            const struct ghp_message *message)
+static enum ghp_status post(struct ghp_channel *channel, int slot,
+                            const struct ghp_p2p_message *message)
 {
-    (void)mailbox;
+    (void)channel;
     CHECK_EQ(slot, 0);
     CHECK(message->receives);
     looks = 0;
     return GHP_OK;
 }
 
-static enum ghp_status poll(struct ghp_mailbox *mailbox, int slot, bool *done)
+static enum ghp_status poll(struct ghp_channel *channel, int slot, bool *done)
 {
-    (void)mailbox;
+    (void)channel;
     (void)slot;
     looks++;
     if (looks == LOOKS - 1) {
@@ -82,45 +82,45 @@ static double watchdog_s(const struct ghp_transport *transport)
     return 60;
 }
 
-static void done(void *context, int parcel)
+static void done(void *context, int message)
 {
-    (void)parcel;
+    (void)message;
     ++*(int *)context;
 }
 
-static const char *name(void *context, int parcel)
+static const char *name(void *context, int message)
 {
     (void)context;
-    (void)parcel;
-    return "a parcel";
+    (void)message;
+    return "a message";
 }
 
 CHECK_TEST(p2p_thread)
 {
     const struct ghp_transport_ops ops = {
         .post = post, .poll = poll, .rank = rank, .watchdog_s = watchdog_s};
-    struct ghp_parcel_piece piece = {.rows = 1, .block_bytes = 4, .stride = 4, .scratch = -1};
+    struct ghp_message_piece piece = {.rows = 1, .block_bytes = 4, .stride = 4, .scratch = -1};
     char tensor[4] = {0};
-    struct ghp_parcel parcel = {
+    struct ghp_message message = {
         .receives = true, .element_bytes = 4, .n = 1, .pieces = &piece, .tensor = tensor};
     int carried = 0;
-    struct ghp_courier_job job = {
-        .ops = &ops, .parcels = &parcel, .n = 1, .done = done, .name = name, .context = &carried};
-    struct ghp_courier *courier = NULL;
+    struct ghp_p2p_thread_job job = {
+        .ops = &ops, .messages = &message, .n = 1, .done = done, .name = name, .context = &carried};
+    struct ghp_p2p_thread *p2p_thread = NULL;
     double least_s = 1;
 
     waiter = (pid_t)syscall(SYS_gettid);
-    if (!CHECK_STATUS(ghp_courier_open(&job, &courier), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(ghp_p2p_thread_open(&job, &p2p_thread), GHP_OK)) return check_end();
     for (int i = 0; i < TRIES; i++) {
         held = false;
-        ghp_courier_post(courier, 0);
+        ghp_p2p_thread_post(p2p_thread, 0);
         while (!held)
             sched_yield();
-        CHECK_STATUS(ghp_courier_wait(courier, 0), GHP_OK);
+        CHECK_STATUS(ghp_p2p_thread_wait(p2p_thread, 0), GHP_OK);
         CHECK_EQ(carried, i + 1);
         if (pause_s < least_s) least_s = pause_s;
     }
-    ghp_courier_close(courier);
+    ghp_p2p_thread_close(p2p_thread);
     CHECK_EQ(unseen, 0);
     fprintf(stderr, "least pause %.3g ms of %d\n", 1e3 * least_s, TRIES);
     /* a pause has at least its length: 1.5 ms whenever the waiter was not seen, 5 us and what the system adds else */

@@ -3,7 +3,7 @@
  * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts, micro-batches
  * by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each stage; in double on the
  * reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that one with ghost batches; some in
- * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance and layers made again
+ * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance and layers recomputed
  * going backward; memory is the program's. Shares by hand, too, train like one worker. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify.h"
@@ -63,18 +63,18 @@ static enum ghp_status late_all_gather(struct ghp_comm *comm, const void *mine, 
     return ghp_transport_mpi.all_gather(comm, mine, all, bytes_each);
 }
 
-static enum ghp_status late_post(struct ghp_mailbox *mailbox, int slot,
-                                 const struct ghp_message *message)
+static enum ghp_status late_post(struct ghp_channel *channel, int slot,
+                                 const struct ghp_p2p_message *message)
 {
     dawdle();
-    return ghp_transport_mpi.post(mailbox, slot, message);
+    return ghp_transport_mpi.post(channel, slot, message);
 }
 
 /* Messages that have arrived are found late, in another order than they came. */
-static enum ghp_status late_poll(struct ghp_mailbox *mailbox, int slot, bool *done)
+static enum ghp_status late_poll(struct ghp_channel *channel, int slot, bool *done)
 {
     *done = false;
-    return late_draw(4) > 0 ? GHP_OK : ghp_transport_mpi.poll(mailbox, slot, done);
+    return late_draw(4) > 0 ? GHP_OK : ghp_transport_mpi.poll(channel, slot, done);
 }
 
 static void be_late(struct bench *b, unsigned seed)
@@ -85,7 +85,7 @@ static void be_late(struct bench *b, unsigned seed)
     late.all_gather = late_all_gather;
     late.post = late_post;
     late.poll = late_poll;
-    b->team.transport_ops = &late;
+    b->exec.transport_ops = &late;
 }
 
 /* ---- cases ---- */
@@ -119,7 +119,7 @@ static struct ghp_staging staging_of(const struct ghp_model *model, const int *c
 
 /* Splits of each layer inside its stage; seed 0: the first, data. NULL where a layer can take none. */
 static struct ghp_split *splits_in(const struct ghp_model *model, const struct ghp_staging *s,
-                                   struct ghp_extent whole, unsigned seed)
+                                   struct ghp_problem whole, unsigned seed)
 {
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
     struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
@@ -128,9 +128,9 @@ static struct ghp_split *splits_in(const struct ghp_model *model, const struct g
     if (splits == NULL || choices == NULL) exit(1);
     for (int l = 0; l < model->n_layers; l++) {
         int stage = ghp_stage_of(s, l);
-        struct ghp_seat seat =
-            ghp_seat_of(s, model->n_layers, whole, ghp_stage_representative(s, stage, whole));
-        int n = ghp_split_choices(&model->layers[l], seat.extent, choices, GHP_MAX_CHOICES);
+        struct ghp_placement placement =
+            ghp_placement_of(s, model->n_layers, whole, ghp_stage_representative(s, stage, whole));
+        int n = ghp_split_choices(&model->layers[l], placement.problem, choices, GHP_MAX_CHOICES);
 
         if (n == 0) { /* ghost batches do not come out */
             free(choices);
@@ -139,7 +139,7 @@ static struct ghp_split *splits_in(const struct ghp_model *model, const struct g
         }
         do
             splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)n];
-        while (!ghp_stage_takes_degree(s, stage, whole, splits[l].degree));
+        while (!ghp_stage_takes_tp_size(s, stage, whole, splits[l].tp_size));
     }
     free(choices);
     return splits;
@@ -156,13 +156,13 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
 
     work.splits = splits;
     work.staging = s;
-    if (!CHECK_STATUS(ghp_worker_open(&b->team, &work, &worker), GHP_OK)) return 0;
+    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK)) return 0;
     CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
     CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(
         ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
         GHP_OK);
@@ -194,7 +194,7 @@ static void say(const struct bench *b, const struct ghp_staging *s, const struct
                 v->verdicts[i].gradient_difference);
     for (int l = 0; l < b->model.n_layers; l++)
         fprintf(stderr, "%s %s:%d, ", b->model.layers[l].name, ghp_split_kind_name(splits[l].kind),
-                splits[l].degree);
+                splits[l].tp_size);
     fprintf(stderr, "\n");
 }
 
@@ -210,7 +210,7 @@ static uint64_t check_train(struct bench *b, const struct ghp_split *splits,
 }
 
 /* Marks some layers that make a tensor of their own. */
-static void draw_remade(const struct ghp_model *model, unsigned seed, bool *remade)
+static void draw_recomputed(const struct ghp_model *model, unsigned seed, bool *recomputed)
 {
     unsigned state = seed * 31337u + 17u;
 
@@ -219,30 +219,30 @@ static void draw_remade(const struct ghp_model *model, unsigned seed, bool *rema
         bool own = layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
                    layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
 
-        remade[l] = own && next_random(&state) % 2 == 0;
+        recomputed[l] = own && next_random(&state) % 2 == 0;
     }
 }
 
 /* By both schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
-    struct ghp_split *splits = splits_in(&b->model, s, b->work.extent, seed);
+    struct ghp_split *splits = splits_in(&b->model, s, b->work.problem, seed);
     uint64_t first;
 
     if (splits == NULL) return false;
     s->pipeline = GHP_PIPELINE_1F1B;
     first = check_train(b, splits, s);
     if (seed > 0) {
-        bool remade[512] = {false};
+        bool recomputed[512] = {false};
 
         CHECK(b->model.n_layers <= 512);
-        draw_remade(&b->model, seed, remade);
-        s->recompute = remade;
-        b->work.samples_ahead = true;
+        draw_recomputed(&b->model, seed, recomputed);
+        s->recompute = recomputed;
+        b->work.prefetch = true;
         if (!CHECK(check_train(b, splits, s) == first))
-            fprintf(stderr, "other bits where layers are made again, or samples ahead\n");
+            fprintf(stderr, "other bits where layers are recomputed, or samples ahead\n");
         s->recompute = NULL;
-        b->work.samples_ahead = false;
+        b->work.prefetch = false;
     }
     for (int pipeline = 0; pipeline < GHP_PIPELINE_COUNT; pipeline++) {
         s->pipeline = (enum ghp_pipeline)pipeline;
@@ -251,7 +251,7 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         if (!delays) continue;
         be_late(b, seed + 1);
         if (!CHECK(check_train(b, splits, s) == first)) fprintf(stderr, "other bits when late\n");
-        b->team.transport_ops = &ghp_transport_mpi;
+        b->exec.transport_ops = &ghp_transport_mpi;
     }
     free(splits);
     return true;
@@ -260,10 +260,10 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
 /* Deals unequally where equal shares do not come out. */
 static bool fit(const struct bench *b, struct ghp_staging *s)
 {
-    if (ghp_staging_check(s, &b->model, b->work.extent) == GHP_OK) return true;
+    if (ghp_staging_check(s, &b->model, b->work.problem) == GHP_OK) return true;
     for (int i = 0; i < s->n; i++)
         s->stage[i].grain = 1;
-    return s->n > 1 && ghp_staging_check(s, &b->model, b->work.extent) == GHP_OK;
+    return s->n > 1 && ghp_staging_check(s, &b->model, b->work.problem) == GHP_OK;
 }
 
 /* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has a third of the
@@ -285,21 +285,21 @@ static void check_shares(struct bench *b, unsigned seed)
     unsigned state = seed * 131u + 7u;
 
     if (workers == 1 || !CHECK(workers <= 16)) return;
-    left = b->work.extent.global_batch / s.micro_batches;
+    left = b->work.problem.global_batch / s.micro_batches;
     for (int r = 0; r < workers; r++) {
         int64_t most = left - (workers - 1 - r); /* each gets one at least */
 
         shares[r] = r == workers - 1 ? left : 1 + next_random(&state) % most;
         left -= shares[r];
     }
-    if (ghp_staging_check(&s, &b->model, b->work.extent) != GHP_OK) return;
-    splits = splits_in(&b->model, &s, b->work.extent, seed);
+    if (ghp_staging_check(&s, &b->model, b->work.problem) != GHP_OK) return;
+    splits = splits_in(&b->model, &s, b->work.problem, seed);
     if (splits == NULL) return;
     check_train(b, splits, &s);
     free(splits);
 }
 
-static void check_model(const char *path, int ghost, struct bench_numbers numbers)
+static void check_model(const char *path, int ghost_batch, struct bench_numbers numbers)
 {
     static const int shapes[][4] = {{0},    {1, 1}, {2, 1}, {1, 2},    {1, 1, 1},
                                     {3, 1}, {2, 2}, {1, 3}, {2, 1, 1}, {1, 1, 2}};
@@ -309,7 +309,7 @@ static void check_model(const char *path, int ghost, struct bench_numbers number
 
     CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
     for (int l = 0; l < b.model.n_layers; l++)
-        if (b.model.layers[l].op == GHP_OP_BATCH_NORM) b.model.layers[l].norm.ghost = ghost;
+        if (b.model.layers[l].op == GHP_OP_BATCH_NORM) b.model.layers[l].norm.ghost_batch = ghost_batch;
     CHECK_STATUS(bench_train_lone(&b), GHP_OK);
     for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
         for (size_t m = 0; m < sizeof(micro_batches) / sizeof(micro_batches[0]); m++) {

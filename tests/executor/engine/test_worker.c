@@ -24,13 +24,13 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flus
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     CHECK_EQ((int64_t)((uintptr_t)ghp_worker_arena(worker)->base % GHP_ALIGN_BYTES), 0);
     for (int t = 0; t < BENCH_STEPS; t++) {
-        struct ghp_step step = ghp_recipe_step(&b->recipe, t);
+        struct ghp_step step = ghp_training_config_step(&b->training_config, t);
 
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         if (t > 0 && !flushes) {
             CHECK(ghp_worker_result(worker, &result));
             CHECK_EQ(result.step, t - 1);
-            CHECK_EQ((int64_t)result.samples, b->work.extent.global_batch);
+            CHECK_EQ((int64_t)result.samples, b->work.problem.global_batch);
         }
         if (flushes) CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
     }
@@ -38,7 +38,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flus
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK); /* nothing is pending: nothing happens */
     CHECK(ghp_worker_result(worker, &result));
     CHECK_EQ(result.step, BENCH_STEPS - 1);
-    CHECK_EQ(ghp_stopwatch_steps(ghp_worker_stopwatch(worker)), BENCH_STEPS);
+    CHECK_EQ(ghp_step_timer_steps(ghp_worker_step_timer(worker)), BENCH_STEPS);
     hash = bench_fingerprint(worker);
     ghp_worker_close(worker);
     return hash;
@@ -51,7 +51,7 @@ static void check_model(const char *path)
     CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK);
     for (int kind = CASE_DATA; kind < CASE_COUNT; kind++) {
         struct ghp_split *splits =
-            case_splits(&b.model, b.work.extent, (enum case_kind)kind, 5, b.work.extent.workers);
+            case_splits(&b.model, b.work.problem, (enum case_kind)kind, 5, b.work.problem.workers);
 
         uint64_t hash = train(&b, splits, false);
 
@@ -78,15 +78,15 @@ static void check_profile(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
-    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
-    local = ghp_local_of(&b.model, 1, splits[1], b.work.extent);
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
+    local = ghp_local_of(&b.model, 1, splits[1], b.work.problem);
     ghp_local_key(&local, key);
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "exact", 8), GHP_OK);
     CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&profile), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     b.work.splits = splits;
     b.work.profile = &profile;
-    CHECK_STATUS(ghp_worker_open(&b.team, &b.work, &worker), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_ERR_INPUT);
     CHECK_MESSAGE("ghp-profile");
     ghp_profile_release(&profile);
     free(splits);
@@ -95,15 +95,15 @@ static void check_profile(void)
 
 static void check_windows(void)
 {
-    struct ghp_extent extent = {.workers = 8, .global_batch = 32};
+    struct ghp_problem problem = {.workers = 8, .global_batch = 32};
     struct ghp_window_at at =
-        ghp_window_of((struct ghp_layout){GHP_LAYOUT_CHANNEL, 4}, 12, extent, 6);
+        ghp_window_of((struct ghp_layout){GHP_LAYOUT_CHANNEL, 4}, 12, problem, 6);
 
     CHECK_EQ(at.samples, 16);
     CHECK_EQ(at.first_sample, 16);
     CHECK_EQ(at.channels, 3);
     CHECK_EQ(at.first_channel, 6);
-    at = ghp_window_of((struct ghp_layout){GHP_LAYOUT_BATCH, 1}, 12, extent, 6);
+    at = ghp_window_of((struct ghp_layout){GHP_LAYOUT_BATCH, 1}, 12, problem, 6);
     CHECK_EQ(at.first_sample, 24);
     CHECK_EQ(at.samples, 4);
     CHECK_EQ(at.channels, 12);
@@ -121,7 +121,7 @@ static void check_poison(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
-    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     arena = *ghp_worker_arena(worker);
     program = ghp_worker_program(worker);

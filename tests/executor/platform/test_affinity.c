@@ -33,8 +33,8 @@ static int64_t slot_bytes(void)
     struct ghp_comm *comm = NULL;
 
     CHECK_STATUS(ghp_transport_mpi.group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
-    if (!CHECK(comm->board != NULL)) return 0;
-    return comm->board->slot_bytes;
+    if (!CHECK(comm->shared != NULL)) return 0;
+    return comm->shared->slot_bytes;
 }
 
 /* A communicator of its own each time. */
@@ -73,10 +73,10 @@ static void check_threads(const struct ghp_processors *one)
 {
     struct ghp_machine none = {
         .name = (char[]){"none"}, .nodes = 1, .packages = 1, .cores = 1, .threads = 1};
-    struct ghp_crew crew = {.workers = 2, .here = 2, .processors = one};
+    struct ghp_binding_request request = {.workers = 2, .here = 2, .processors = one};
     struct ghp_binding binding;
 
-    CHECK_STATUS(ghp_binding_set(&none, crew, GHP_BIND_NONE, &binding), GHP_OK);
+    CHECK_STATUS(ghp_binding_set(&none, request, GHP_BIND_NONE, &binding), GHP_OK);
     CHECK_EQ(binding.n_cores, 1);
     CHECK(binding.oversubscribed);
 }

@@ -29,22 +29,22 @@ static void check_binding(void)
                                   .threads = 1,
                                   .n_pus = 1,
                                   .pus = &pu};
-    struct ghp_crew crew = {.workers = 1, .rank = 0, .here = 1};
+    struct ghp_binding_request request = {.workers = 1, .rank = 0, .here = 1};
     struct ghp_binding binding;
     cpu_set_t set;
 
-    CHECK_STATUS(ghp_binding_set(&machine, crew, GHP_BIND_NONE, &binding), GHP_OK);
+    CHECK_STATUS(ghp_binding_set(&machine, request, GHP_BIND_NONE, &binding), GHP_OK);
     CHECK(!binding.bound && binding.n_cores >= 1);
     cores = binding.n_cores;
     machine.cores = machine.threads = cores + 1; /* another machine */
-    CHECK_STATUS(ghp_binding_set(&machine, crew, GHP_BIND_AUTO, &binding), GHP_OK);
+    CHECK_STATUS(ghp_binding_set(&machine, request, GHP_BIND_AUTO, &binding), GHP_OK);
     CHECK(!binding.bound);
-    CHECK_STATUS(ghp_binding_set(&machine, crew, GHP_BIND_REQUIRE, &binding), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_binding_set(&machine, request, GHP_BIND_REQUIRE, &binding), GHP_ERR_INPUT);
     CHECK_MESSAGE("not bound");
     if (cores != 1)
         return; /* binding itself is checked where the whole machine is one core, and by the tool's test */
     machine.cores = machine.threads = 1;
-    CHECK_STATUS(ghp_binding_set(&machine, crew, GHP_BIND_REQUIRE, &binding), GHP_OK);
+    CHECK_STATUS(ghp_binding_set(&machine, request, GHP_BIND_REQUIRE, &binding), GHP_OK);
     CHECK(binding.bound);
     CPU_ZERO(&set);
     sched_getaffinity(0, sizeof(set), &set);

@@ -27,10 +27,10 @@ static void check_resume(void)
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
     CHECK_STATUS(bench_train_lone(&b), GHP_OK);
-    before = case_splits(&b.model, b.work.extent, CASE_MIXED, 2, b.work.extent.workers);
-    after = case_splits(&b.model, b.work.extent, CASE_OUT, 0, b.work.extent.workers);
+    before = case_splits(&b.model, b.work.problem, CASE_MIXED, 2, b.work.problem.workers);
+    after = case_splits(&b.model, b.work.problem, CASE_OUT, 0, b.work.problem.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
-    step = ghp_recipe_step(&b.recipe, 0);
+    step = ghp_training_config_step(&b.training_config, 0);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &resumed), GHP_OK);
     CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
     CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
@@ -40,8 +40,8 @@ static void check_resume(void)
         ghp_checkpoint_save(folder, worker,
                             (struct ghp_checkpoint){.step = 2,
                                                     .seed = UINT64_MAX,
-                                                    .global_batch = b.work.extent.global_batch,
-                                                    .samples = b.recipe.order.n}),
+                                                    .global_batch = b.work.problem.global_batch,
+                                                    .samples = b.training_config.order.n}),
         GHP_OK);
     ghp_worker_close(worker);
 
@@ -49,8 +49,8 @@ static void check_resume(void)
     CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_OK);
     CHECK_EQ(checkpoint.step, 2);
     CHECK(checkpoint.seed == UINT64_MAX);
-    CHECK_EQ(checkpoint.global_batch, b.work.extent.global_batch);
-    CHECK_EQ(checkpoint.samples, b.recipe.order.n);
+    CHECK_EQ(checkpoint.global_batch, b.work.problem.global_batch);
+    CHECK_EQ(checkpoint.samples, b.training_config.order.n);
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&resumed, worker), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&resumed, &b.lone, (struct ghp_precision){8, false}, &v), GHP_OK);
@@ -72,7 +72,7 @@ static void check_other_model(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 4),
                  GHP_OK);
-    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_ERR_INPUT);
     CHECK_MESSAGE("conv1.weight");

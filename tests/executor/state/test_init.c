@@ -73,7 +73,7 @@ static void check_value(struct ghp_worker *worker, const char *name, int at, dou
 
         if (strcmp(t->param->name, name) != 0) continue;
         found = true;
-        CHECK_STATUS(ghp_parameters_gather(worker, t, ghp_tensor_role(t), whole), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(worker, t, ghp_tensor_buffer_kind(t), whole), GHP_OK);
         CHECK_NEAR(whole[at], expected, 0); /* every one of them is a double */
     }
     CHECK(found);
@@ -131,7 +131,7 @@ static void check_file(void)
     }
     CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
     if (!CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK)) return;
-    splits = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_init_parse(path, 1, &choice), GHP_OK);
     check_foreign(worker, &choice);
@@ -154,8 +154,8 @@ static void check_checkpoint(void)
     CHECK_STATUS(
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
-    before = case_splits(&b.model, b.work.extent, CASE_DATA, 0, 1);
-    after = case_splits(&b.model, b.work.extent, CASE_OUT, 0, b.work.extent.workers);
+    before = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
+    after = case_splits(&b.model, b.work.problem, CASE_OUT, 0, b.work.problem.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
     CHECK_STATUS(bench_steps(&b, worker, 0, 1), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &saved), GHP_OK);

@@ -45,12 +45,12 @@ static enum ghp_status make_group(void)
                       &comm);
 }
 
-static enum ghp_status make_mailbox(void)
+static enum ghp_status make_channel(void)
 {
-    struct ghp_mailbox *box = NULL;
-    enum ghp_status status = ops->mail(transport, 2, &box);
+    struct ghp_channel *box = NULL;
+    enum ghp_status status = ops->channel_open(transport, 2, &box);
 
-    if (status == GHP_OK) ops->empty(box);
+    if (status == GHP_OK) ops->channel_close(box);
     return status;
 }
 
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
                             GHP_STREAM_COMPUTE, &world), GHP_OK);
     check(agree);
     check(make_group);
-    check(make_mailbox);
+    check(make_channel);
     ops->close(transport);
     return check_end();
 }

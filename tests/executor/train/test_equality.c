@@ -24,16 +24,16 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
 
     work.splits = splits;
     if (work.fault != GHP_FAULT_NONE) {
-        if (ghp_worker_open(&b->team, &work, &worker) != GHP_OK) return false;
+        if (ghp_worker_open(&b->exec, &work, &worker) != GHP_OK) return false;
     } else {
-        CHECK_STATUS(ghp_worker_open(&b->team, &work, &worker), GHP_OK);
+        CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK);
     }
     CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
     CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_train(worker, &b->recipe, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &b->lone,
                                     (struct ghp_precision){work.element_bytes, false}, v), GHP_OK);
     for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
@@ -52,7 +52,7 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
 
 static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->work.extent, kind, seed, most);
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, kind, seed, most);
     struct ghp_verification v = {0};
     uint64_t first = 0, second = 0;
 
@@ -60,7 +60,7 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
     if (!CHECK(v.passed)) {
         fprintf(stderr,
                 "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n",
-                b->model.name, case_name(kind), seed, most, b->team.backend_ops->name, workers,
+                b->model.name, case_name(kind), seed, most, b->exec.backend_ops->name, workers,
                 v.weight_difference, v.gradient_difference);
         for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
             fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name,
@@ -98,7 +98,7 @@ static void check_faults(const char *model, int *acted)
     for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
         for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0); kind++) {
             struct ghp_split *splits =
-                case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, workers);
+                case_splits(&b.model, b.work.problem, (enum case_kind)kind, 0, workers);
             struct ghp_verification v = {0};
             uint64_t hash;
 

@@ -20,7 +20,7 @@ CHECK_TEST(evaluate)
         GHP_OK);
     for (int kind = CASE_DATA; kind <= CASE_IN; kind++) {
         struct ghp_split *splits =
-            case_splits(&b.model, b.work.extent, (enum case_kind)kind, 0, b.work.extent.workers);
+            case_splits(&b.model, b.work.problem, (enum case_kind)kind, 0, b.work.problem.workers);
         struct ghp_worker *worker = NULL;
         uint64_t before;
 

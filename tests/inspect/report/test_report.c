@@ -13,14 +13,14 @@ static struct ghp_profile profile;
 
 static void make(const char *path, int workers, int64_t batch, struct ghp_plan *plan)
 {
-    struct ghp_wishes wishes = {.model_path = path,
+    struct ghp_plan_request wishes = {.model_path = path,
                                 .profile_path = "analytic",
                                 .profile = &profile,
-                                .extent = {workers, batch},
+                                .problem = {workers, batch},
                                 .time_limit_s = 5,
                                 .gap = 0.05};
 
-    CHECK_STATUS(ghp_make_plan(&wishes, plan), GHP_OK);
+    CHECK_STATUS(ghp_plan_make(&wishes, plan), GHP_OK);
 }
 
 /* Every layer is in one block of its own split, alone in its place; blocks come after what they read. */

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=60
  * tests/planner/alternatives/test_break_even.c - break-even values against a closed form, and on either side of them;
  * what a plan says of other splits against a simulation of each; terms against the sums of the streams. */
-#include "core/plan/profile_edit.h"
+#include "core/plan/profile_scale.h"
 #include "planner/alternatives/break_even.h"
 #include "planner/build/build.h"
 #include "planner/alternatives/quantity.h"
@@ -18,20 +18,20 @@ static const char *const net =
 
 static const double bandwidth_Bps = 1e9, latency_s = 20e-6;
 
-/* Two workers, batch 64: `a` is split, its runner-up is data. */
+/* Two workers, batch 64: `a` is split, its second best is data. */
 static struct ghp_plan two_layers(const struct ghp_profile *profile)
 {
-    struct ghp_plan plan = {.extent = {2, 64}, .groups = 1, .group_size = 2};
+    struct ghp_plan plan = {.problem = {2, 64}, .groups = 1, .group_size = 2};
     struct ghp_lowering how;
     struct ghp_program program;
-    struct ghp_prediction rival;
+    struct ghp_prediction second_best;
 
     CHECK_STATUS(ghp_model_parse(net, "two", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     for (int v = 0; v < plan.model.n_layers; ++v)
         plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     how = ghp_plan_lowering(&plan, profile);
-    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, profile, &rival), GHP_OK);
+    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, profile, &second_best), GHP_OK);
     plan.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     CHECK_STATUS(ghp_plan_predict(&how, plan.splits, profile, &plan.predicted), GHP_OK);
     CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
@@ -39,7 +39,7 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
     plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
     plan.n_alternatives = 1;
     plan.alternatives[0] =
-        (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_DATA, 1}, .step_s = rival.step_s};
+        (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_DATA, 1}, .step_s = second_best.step_s};
     ghp_program_release(&program);
     return plan;
 }
@@ -70,7 +70,7 @@ static void test_closed_form(void)
     plan = two_layers(&profile);
     CHECK_NEAR(plan.alternatives[0].step_s - plan.predicted.step_s, d / bandwidth_Bps - latency_s,
                1e-12);
-    CHECK_STATUS(ghp_break_even_find(&profile, &plan), GHP_OK);
+    CHECK_STATUS(ghp_break_even_compute(&profile, &plan), GHP_OK);
     CHECK(plan.break_even_search != NULL && strstr(plan.break_even_search, "1 of 1") != NULL);
     b = value_of(&plan.alternatives[0], GHP_QUANTITY_INTER_BANDWIDTH);
     if (CHECK(b != NULL)) {
@@ -115,7 +115,7 @@ static double slower_at(const struct ghp_plan *plan, const struct ghp_alternativ
     return other.step_s - mine.step_s;
 }
 
-/* What a whole plan says of each layer, priced again from outside. */
+/* What a whole plan says of each layer, costed again from outside. */
 static void test_plan(void)
 {
     struct ghp_profile profile;
@@ -123,15 +123,15 @@ static void test_plan(void)
     int values = 0;
 
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
-    struct ghp_wishes wishes = {.model_path = GHP_SOURCE_DIR "/models/vgg16.json",
+    struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/vgg16.json",
                                 .profile_path = "analytic",
                                 .profile = &profile,
-                                .extent = {16, 1024},
+                                .problem = {16, 1024},
                                 .bucket_bytes = GHP_BUCKET_AUTO,
                                 .time_limit_s = 30,
                                 .simplify = true,
                                 .break_even = true};
-    if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     CHECK_EQ(plan.n_alternatives, 16);
     for (int i = 0; i < plan.n_alternatives; ++i) {
         const struct ghp_alternative *a = &plan.alternatives[i];
@@ -185,13 +185,13 @@ static void test_terms(void)
 
         if (!CHECK_STATUS(random_case_make(seed, 1e6, &c), GHP_OK)) continue;
         struct ghp_lowering how = {.model = &c.model,
-                                   .extent = c.extent,
+                                   .problem = c.problem,
                                    .element_bytes = 4,
                                    .bucket_bytes = seed % 2 == 0 ? 1 << 12 : 0};
         CHECK(c.model.n_layers <= 32);
         for (int v = 0; v < c.model.n_layers; ++v) {
             struct ghp_split all[GHP_MAX_CHOICES];
-            int n = ghp_split_choices(&c.model.layers[v], c.extent, all, GHP_MAX_CHOICES);
+            int n = ghp_split_choices(&c.model.layers[v], c.problem, all, GHP_MAX_CHOICES);
 
             splits[v] = all[random_below(&source, n)];
         }
@@ -200,7 +200,7 @@ static void test_terms(void)
         ghp_terms_of(&program, &timing, c.model.n_layers, terms);
         for (int v = 0; v < c.model.n_layers; ++v) {
             compute_s +=
-                terms[v].forward_s + terms[v].backward_s + terms[v].exchange_s + terms[v].update_s;
+                terms[v].forward_s + terms[v].backward_s + terms[v].reshard_s + terms[v].update_s;
             comm_s += terms[v].reduce_s;
             exposed_s += terms[v].exposed_s;
         }

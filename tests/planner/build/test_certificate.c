@@ -17,14 +17,14 @@ static char model_path[64];
 /* The fastest of all combinations, each layer reduced alone. */
 static double fastest(const struct random_case *c)
 {
-    struct ghp_plan shell = {.model = c->model, .extent = c->extent};
+    struct ghp_plan shell = {.model = c->model, .problem = c->problem};
     struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
     struct ghp_split choices[16][64], splits[16];
     int n[16], at[16] = {0}, layers = c->model.n_layers, v = 0;
     double best = INFINITY;
 
     for (int u = 0; u < layers; ++u)
-        n[u] = ghp_split_choices(&c->model.layers[u], c->extent, choices[u], 64);
+        n[u] = ghp_split_choices(&c->model.layers[u], c->problem, choices[u], 64);
     while (v < layers) {
         struct ghp_prediction p;
 
@@ -68,7 +68,7 @@ static void check_texts(const struct ghp_plan *plan)
 }
 
 /* best_s   of what the certificate is about; 0: not known */
-static void check_certificate(const struct ghp_plan *plan, const struct ghp_wishes *wishes,
+static void check_certificate(const struct ghp_plan *plan, const struct ghp_plan_request *request,
                               double best_s)
 {
     const struct ghp_certificate *c = &plan->certificate;
@@ -79,35 +79,35 @@ static void check_certificate(const struct ghp_plan *plan, const struct ghp_wish
     CHECK(c->bound_s >= 0 && c->bound_s <= c->step_s);
     CHECK_NEAR(c->gap, (c->step_s - c->bound_s) / c->step_s, 1e-12);
     CHECK(strstr(c->status, "gap 0.") == NULL); /* no second gap */
-    CHECK_EQ(proven, c->gap <= wishes->gap + 1e-12);
+    CHECK_EQ(proven, c->gap <= request->gap + 1e-12);
     CHECK(!optimal || c->gap <= 0);
     if (best_s > 0) {
         CHECK(c->bound_s <= best_s * (1 + 1e-8));
         CHECK(c->step_s >= best_s * (1 - 1e-8));
     }
-    CHECK_STATUS(ghp_plan_verify(plan, wishes->profile), GHP_OK);
+    CHECK_STATUS(ghp_plan_verify(plan, request->profile), GHP_OK);
     check_texts(plan);
 }
 
-/* One case under one set of wishes, from no time at all to enough. */
+/* One case under one set of request, from no time at all to enough. */
 static void check_case(const struct random_case *c, uint64_t seed, double best_s)
 {
     static const double limits_s[] = {0, 1e-4, 1e-3, 30};
-    struct ghp_wishes wishes = {.model_path = model_path,
+    struct ghp_plan_request request = {.model_path = model_path,
                                 .profile_path = "random",
                                 .profile = &c->profile,
-                                .extent = c->extent,
+                                .problem = c->problem,
                                 .keep_layers = true,
                                 .bucket_bytes = seed % 2 == 0 ? GHP_BUCKET_AUTO : 0,
                                 .time_limit_s = limits_s[seed / 2 % 4],
                                 .gap = seed % 5 == 0 ? 0.05 : 0,
                                 .simplify = seed % 3 == 0,
-                                .all_roles = seed % 7 == 0,
+                                .search_stages = seed % 7 == 0,
                                 .space = {.most_stages = 2, .most_micro_batches = 4}};
     struct ghp_plan plan;
 
-    if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;
-    check_certificate(&plan, &wishes, wishes.all_roles ? 0 : best_s);
+    if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
+    check_certificate(&plan, &request, request.search_stages ? 0 : best_s);
     ghp_plan_release(&plan);
 }
 

@@ -69,22 +69,22 @@ static enum ghp_status print_sweep(const void *what, json_t *options, FILE *out)
 
 static void test_plan(const struct ghp_profile *profile)
 {
-    struct ghp_wishes wishes = {.model_path = GHP_SOURCE_DIR "/models/lenet5.json",
+    struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/lenet5.json",
                                 .profile_path = "analytic",
                                 .profile = profile,
-                                .extent = {4, 64},
+                                .problem = {4, 64},
                                 .time_limit_s = 30,
                                 .memory_bytes = 1 << 30,
                                 .simplify = true};
-    struct ghp_edits edits = {0};
+    struct ghp_overrides overrides = {0};
     struct ghp_plan plan;
 
-    CHECK_STATUS(ghp_edits_add(&edits, "nodes", "1", "4"), GHP_OK);
-    wishes.what_if = &edits;
-    if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;
+    CHECK_STATUS(ghp_overrides_add(&overrides, "nodes", "1", "4"), GHP_OK);
+    request.what_if = &overrides;
+    if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     check_print(print_plan, &plan, "plan");
     ghp_plan_release(&plan);
-    ghp_edits_release(&edits);
+    ghp_overrides_release(&overrides);
 }
 
 static void test_sweep(void)

@@ -20,10 +20,10 @@ static char model_path[64];
 
 static void check_limit(const struct ghp_profile *profile, double limit_s)
 {
-    struct ghp_wishes wishes = {.model_path = model_path,
+    struct ghp_plan_request request = {.model_path = model_path,
                                 .profile_path = "analytic",
                                 .profile = profile,
-                                .extent = {64, 256},
+                                .problem = {64, 256},
                                 .bucket_bytes = GHP_BUCKET_AUTO,
                                 .time_limit_s = limit_s,
                                 .break_even = true,
@@ -32,7 +32,7 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
     struct ghp_plan plan;
     double spent_s;
 
-    if (!CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     spent_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     printf("limit %.1f s: %.2f s\n", limit_s, spent_s);
     if (!CHECK(spent_s <= limit_s + slack_s)) fprintf(stderr, "%.2f s, limit %.1f s\n", spent_s, limit_s);

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=60
  * tests/planner/pipeline/test_closed_form.c - every row of docs/time-model.md's table, to all its digits: by the
- * formulas, and by pricing the lowered program under the table's premises; and that a free choice of splits does no
+ * formulas, and by costing the lowered program under the table's premises; and that a free choice of splits does no
  * worse. */
 #include "core/cost/simulate.h"
 #include "core/base/clock.h"
@@ -37,9 +37,9 @@ static const struct row rows[] = {
 /* The table prints hundredths of a millisecond. */
 #define CHECK_DIGITS(seconds, printed) CHECK_NEAR(1e3 * (seconds), (printed), 0.00501)
 
-static struct ghp_closed_setting setting_of(const struct row *row)
+static struct ghp_closed_form_setting setting_of(const struct row *row)
 {
-    return (struct ghp_closed_setting){.workers = row->workers,
+    return (struct ghp_closed_form_setting){.workers = row->workers,
                                        .groups = row->groups,
                                        .rear_workers = row->rear_workers,
                                        .global_batch = row->batch,
@@ -49,18 +49,18 @@ static struct ghp_closed_setting setting_of(const struct row *row)
                                        .latency_s = latency_s};
 }
 
-static struct ghp_closed_network network_of(const struct ghp_model *model, const struct row *row)
+static struct ghp_closed_form_network network_of(const struct ghp_model *model, const struct row *row)
 {
-    return ghp_closed_network_of(model, row->data ? model->n_layers - 1 : ghp_closed_cut(model));
+    return ghp_closed_form_network_of(model, row->data ? model->n_layers - 1 : ghp_closed_form_cut(model));
 }
 
 static void test_formulas(const struct ghp_model *model)
 {
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; ++k) {
         const struct row *row = &rows[k];
-        struct ghp_closed_setting setting = setting_of(row);
-        struct ghp_closed_network net = network_of(model, row);
-        struct ghp_closed_time t = ghp_closed_step(&net, &setting);
+        struct ghp_closed_form_setting setting = setting_of(row);
+        struct ghp_closed_form_network net = network_of(model, row);
+        struct ghp_closed_form_time t = ghp_closed_form_step(&net, &setting);
 
         CHECK_DIGITS(t.step_s, row->total);
         if (row->front < 0) continue;
@@ -76,8 +76,8 @@ static void test_formulas(const struct ghp_model *model)
 /* The network's sums, the best number of groups, and memory. */
 static void test_sums(const struct ghp_model *model)
 {
-    struct ghp_closed_network net = ghp_closed_network_of(model, ghp_closed_cut(model));
-    struct ghp_closed_setting setting = setting_of(&rows[2]);
+    struct ghp_closed_form_network net = ghp_closed_form_network_of(model, ghp_closed_form_cut(model));
+    struct ghp_closed_form_setting setting = setting_of(&rows[2]);
     double best_s = INFINITY;
     int best = 0;
 
@@ -87,17 +87,17 @@ static void test_sums(const struct ghp_model *model)
     CHECK_NEAR((net.front_flops + net.rear_flops) / 1e9, 30.94, 0.005);
     for (int g = 1; g <= 16; g *= 2) {
         setting.groups = g;
-        double step_s = ghp_closed_step(&net, &setting).step_s;
+        double step_s = ghp_closed_form_step(&net, &setting).step_s;
 
         if (step_s < best_s) best = g;
         best_s = fmin(best_s, step_s);
     }
     CHECK_EQ(best, 2);
-    double groups = ghp_closed_groups(&net, &setting);
+    double groups = ghp_closed_form_groups(&net, &setting);
     CHECK_NEAR(groups * groups, 16 * 1024.0 * (25088 + 4096 + 4096 + 500) / 123633664, 1e-9);
     CHECK(groups > 1 && groups < 4);
     setting.groups = 2; /* K = 8, 512 samples a group */
-    struct ghp_closed_memory m = ghp_closed_memory(&net, &setting, 1);
+    struct ghp_closed_form_memory m = ghp_closed_form_memory(&net, &setting, 1);
     CHECK_NEAR(m.data_bytes,
                4 * (3 * 14710464.0 + 2 * 64 * (net.input_scalars + net.front_scalars)), 1);
     CHECK_NEAR(m.model_bytes, 4 * (3 * 123633664.0 / 8 + 2 * 512 * (25088 + 4096 + 4096 + 1000.0)),
@@ -139,7 +139,7 @@ static enum ghp_status load_without_biases(struct ghp_model *model)
 static void premised_splits(const struct ghp_model *model, const struct row *row,
                             struct ghp_split *splits)
 {
-    int cut = row->data ? model->n_layers - 1 : ghp_closed_cut(model),
+    int cut = row->data ? model->n_layers - 1 : ghp_closed_form_cut(model),
         k = row->workers / row->groups;
 
     for (int v = 0; v < model->n_layers; ++v) {
@@ -154,12 +154,12 @@ static void premised_splits(const struct ghp_model *model, const struct row *row
     }
 }
 
-/* Sums the prices of a program by the table's terms. */
+/* Sums the costs of a program by the table's terms. */
 static void test_program_row(const struct ghp_model *model, const struct ghp_profile *profile,
                              const struct row *row)
 {
     struct ghp_lowering how = {.model = model,
-                               .extent = {row->workers, (int64_t)row->batch},
+                               .problem = {row->workers, (int64_t)row->batch},
                                .element_bytes = 4,
                                .input_gradient = true,
                                .no_metrics = true};
@@ -167,14 +167,14 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     struct ghp_program program;
     struct ghp_timing timing;
     double front = 0, rear = 0, boundary = 0, activations = 0, front_reduce = 0, rear_reduce = 0;
-    int cut = row->data ? model->n_layers - 1 : ghp_closed_cut(model);
+    int cut = row->data ? model->n_layers - 1 : ghp_closed_form_cut(model);
 
     premised_splits(model, row, splits);
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
     for (int k = 0; k < program.n_instrs; ++k) {
         const struct ghp_instr *instr = &program.instrs[k];
-        double seconds = timing.instrs[k].price.seconds;
+        double seconds = timing.instrs[k].cost.seconds;
 
         if (instr->kind == GHP_INSTR_RESHARD)
             *(model->edges[instr->edge].from <= cut ? &boundary : &activations) += seconds;
@@ -196,7 +196,7 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     CHECK_NEAR(timing.serial_s, front + rear + boundary + activations + front_reduce + rear_reduce,
                1e-9);
     ghp_timing_release(&timing);
-    how.bucket_bytes = (int64_t)1 << 40; /* one message a degree, as the table has it */
+    how.bucket_bytes = (int64_t)1 << 40; /* one message a TP size, as the table has it */
     if (!CHECK_STATUS((ghp_program_release(&program), ghp_lower(&how, splits, 0, &program)),
                       GHP_OK))
         return;
@@ -211,9 +211,9 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
 static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *profile,
                           const struct row *row)
 {
-    struct ghp_closed_setting setting = setting_of(row);
-    struct ghp_closed_network net = network_of(wide, row);
-    struct ghp_closed_time t = ghp_closed_step(&net, &setting);
+    struct ghp_closed_form_setting setting = setting_of(row);
+    struct ghp_closed_form_network net = network_of(wide, row);
+    struct ghp_closed_form_time t = ghp_closed_form_step(&net, &setting);
     struct row expected = *row;
 
     expected.total = 1e3 * t.step_s;
@@ -231,22 +231,22 @@ static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *prof
 static void test_separated_row(const struct ghp_model *model, const struct ghp_profile *profile,
                                const struct row *row)
 {
-    int cut = ghp_closed_cut(model), k = row->workers / row->groups,
+    int cut = ghp_closed_form_cut(model), k = row->workers / row->groups,
         front_workers = k - row->rear_workers;
     const struct ghp_staging staging = {
         .n = 2,
         .stage = {{.workers = front_workers, .grain = 1},
                   {.first_layer = cut + 1, .workers = row->rear_workers}}};
     struct ghp_lowering how = {.model = model,
-                               .extent = {row->workers, (int64_t)row->batch},
+                               .problem = {row->workers, (int64_t)row->batch},
                                .element_bytes = 4,
                                .bucket_bytes = (int64_t)1 << 40,
                                .input_gradient = true,
                                .no_metrics = true,
                                .staging = &staging};
-    struct ghp_closed_setting setting = setting_of(row);
-    struct ghp_closed_network net = network_of(model, row);
-    struct ghp_closed_time closed = ghp_closed_step(&net, &setting);
+    struct ghp_closed_form_setting setting = setting_of(row);
+    struct ghp_closed_form_network net = network_of(model, row);
+    struct ghp_closed_form_time proven = ghp_closed_form_step(&net, &setting);
     const struct row alone = {.workers = row->rear_workers, .groups = 1}; /* the rear's splits */
     double part[2] = {0}, reduce[2] = {0}, boundary = 0, activations = 0,
            group = row->batch / row->groups;
@@ -259,20 +259,20 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
     for (int i = 0; i < programs.n; ++i)
         for (int n = 0; n < programs.of[i].n_instrs; ++n) {
             const struct ghp_instr *instr = &programs.of[i].instrs[n];
-            struct ghp_price price;
+            struct ghp_cost cost;
 
-            CHECK_STATUS(ghp_profile_price(profile, instr, row->workers, &price), GHP_OK);
+            CHECK_STATUS(ghp_profile_cost(profile, instr, row->workers, &cost), GHP_OK);
             *(instr->stream == GHP_STREAM_TRANSFER  ? &boundary
               : instr->kind == GHP_INSTR_RESHARD    ? &activations
               : instr->kind == GHP_INSTR_ALL_REDUCE ? &reduce[i]
-                                                    : &part[i]) += price.seconds;
+                                                    : &part[i]) += cost.seconds;
         }
-    CHECK_DIGITS(part[0] / dealt, 1e3 * closed.front_s);
-    CHECK_DIGITS(part[1], 1e3 * closed.rear_s);
-    CHECK_DIGITS(boundary, 1e3 * closed.boundary_s);
-    CHECK_DIGITS(activations, 1e3 * closed.activations_s);
-    CHECK_DIGITS(reduce[0], 1e3 * closed.front_reduce_s);
-    CHECK_DIGITS(reduce[1], 1e3 * closed.rear_reduce_s);
+    CHECK_DIGITS(part[0] / dealt, 1e3 * proven.front_s);
+    CHECK_DIGITS(part[1], 1e3 * proven.rear_s);
+    CHECK_DIGITS(boundary, 1e3 * proven.boundary_s);
+    CHECK_DIGITS(activations, 1e3 * proven.activations_s);
+    CHECK_DIGITS(reduce[0], 1e3 * proven.front_reduce_s);
+    CHECK_DIGITS(reduce[1], 1e3 * proven.rear_reduce_s);
     total = part[0] / dealt + part[1] + boundary + activations + fmax(reduce[0], reduce[1]);
     CHECK_DIGITS(total, row->total);
     ghp_programs_release(&programs);
@@ -280,7 +280,7 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
 
 /* ---- a free choice ---- */
 
-/* The fastest plan's step, its reductions in one message a degree where `whole`. */
+/* The fastest plan's step, its reductions in one message a TP size where `whole`. */
 static double free_step_ms(const struct ghp_lowering *how, const struct ghp_profile *profile,
                            bool whole)
 {
@@ -289,15 +289,15 @@ static double free_step_ms(const struct ghp_lowering *how, const struct ghp_prof
     struct ghp_search_result result;
     double step_s = INFINITY;
 
-    if (!CHECK_STATUS(ghp_instance_init(how, profile, how->extent.workers, &in), GHP_OK))
+    if (!CHECK_STATUS(ghp_instance_init(how, profile, how->problem.workers, &in), GHP_OK))
         return INFINITY;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     struct ghp_search_job job = {
         .instance = &in, .domain = &domain, .deadline_s = ghp_now_s() + 30, .canonical = true};
     CHECK_STATUS(ghp_search_run(&job, &result), GHP_OK);
-    CHECK(result.closed && result.feasible);
+    CHECK(result.proven && result.feasible);
     CHECK_STATUS(
-        ghp_search_judge(&in, result.kept[0].choice, whole ? (int64_t)1 << 40 : 0, &step_s, NULL),
+        ghp_search_evaluate(&in, result.kept[0].choice, whole ? (int64_t)1 << 40 : 0, &step_s, NULL),
         GHP_OK);
     ghp_search_release(&result);
     ghp_domain_release(&domain);
@@ -310,7 +310,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
                             const struct row *best, int k, double named_ms)
 {
     struct ghp_lowering how = {.model = plain,
-                               .extent = {best->workers, (int64_t)best->batch},
+                               .problem = {best->workers, (int64_t)best->batch},
                                .element_bytes = 4,
                                .bucket_bytes = (int64_t)1 << 40,
                                .input_gradient = true,
@@ -318,7 +318,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
-    int cut = ghp_closed_cut(plain), last = plain->n_layers - 1;
+    int cut = ghp_closed_form_cut(plain), last = plain->n_layers - 1;
 
     for (int v = 0; v < plain->n_layers; ++v) {
         bool linear = plain->layers[v].op == GHP_OP_LINEAR, rear = v > cut && v < last;
@@ -339,7 +339,7 @@ static void test_free_choice(const struct ghp_model *model, const struct ghp_mod
                              struct ghp_profile *profile, const struct row *best, double least_ms)
 {
     struct ghp_lowering how = {.model = plain,
-                               .extent = {best->workers, (int64_t)best->batch},
+                               .problem = {best->workers, (int64_t)best->batch},
                                .element_bytes = 4,
                                .input_gradient = true,
                                .no_metrics = true};
@@ -349,7 +349,7 @@ static void test_free_choice(const struct ghp_model *model, const struct ghp_mod
     serial_ms = free_step_ms(&how, profile, true);
     CHECK(serial_ms <= least_ms);
     profile->overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
-    how = (struct ghp_lowering){.model = model, .extent = how.extent, .element_bytes = 4};
+    how = (struct ghp_lowering){.model = model, .problem = how.problem, .element_bytes = 4};
     free_ms = free_step_ms(&how, profile, false);
     CHECK(free_ms <= least_ms && free_ms < best->total);
     printf("%d workers: %.2f ms under the table's premises, %.2f ms as ghp runs it\n",

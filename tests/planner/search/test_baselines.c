@@ -18,9 +18,9 @@ static const struct ghp_split *only_split(const struct ghp_domain *domain, const
     return NULL;
 }
 
-static bool is_split(const struct ghp_split *split, enum ghp_split_kind kind, int degree)
+static bool is_split(const struct ghp_split *split, enum ghp_split_kind kind, int tp_size)
 {
-    return split != NULL && split->kind == kind && split->degree == degree;
+    return split != NULL && split->kind == kind && split->tp_size == tp_size;
 }
 
 static int kept(const struct ghp_domain *domain, const char *layer)
@@ -57,7 +57,7 @@ static void test_strategies(const struct ghp_instance *in)
 
 static void test_alone(void)
 {
-    struct ghp_lowering how = {.model = &model, .extent = {1, 8}, .element_bytes = 4};
+    struct ghp_lowering how = {.model = &model, .problem = {1, 8}, .element_bytes = 4};
     struct ghp_instance in;
     struct ghp_domain domain;
 
@@ -86,7 +86,7 @@ static void test_random(const struct ghp_instance *in)
         CHECK_EQ(kept(&domain, "conv1"), 1);
         CHECK(kept(&domain, "relu1") > 1);
         const struct ghp_split *fc1 = only_split(&domain, "fc1");
-        int now = 100 * (int)fc1->kind + fc1->degree;
+        int now = 100 * (int)fc1->kind + fc1->tp_size;
         differ += first >= 0 && now != first;
         first = first < 0 ? now : first;
         ghp_domain_release(&domain);
@@ -124,7 +124,7 @@ static void test_force(const struct ghp_instance *in)
 
 CHECK_TEST(baselines)
 {
-    struct ghp_lowering how = {.model = &model, .extent = {4, 64}, .element_bytes = 4};
+    struct ghp_lowering how = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
     struct ghp_instance in;
 
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &model), GHP_OK))

@@ -11,7 +11,7 @@ enum { CASES = 60, ADDED = 5000, LAYERS = 7 };
 
 static enum ghp_status judge(void *context, const int *choice, double *value)
 {
-    return ghp_search_judge(context, choice, 0, value, NULL);
+    return ghp_search_evaluate(context, choice, 0, value, NULL);
 }
 
 static uint64_t one_hash(const int *choice, int n)
@@ -28,7 +28,7 @@ static double fastest(const struct ghp_instance *in)
     double best = INFINITY, step_s;
 
     while (v < in->n_layers) {
-        if (!CHECK_STATUS(ghp_search_judge(in, at, 0, &step_s, NULL), GHP_OK)) return best;
+        if (!CHECK_STATUS(ghp_search_evaluate(in, at, 0, &step_s, NULL), GHP_OK)) return best;
         best = fmin(best, step_s);
         for (v = 0; v < in->n_layers && ++at[v] == in->n_choices[v]; ++v)
             at[v] = 0;
@@ -43,7 +43,7 @@ static void search(struct ghp_instance *in, ghp_seen_hash_fn *hash, struct ghp_b
         .in = in,
         .goal = {.scale = 1},
         .domain = &domain,
-        .truth = {.judge = judge, .context = in},
+        .objective = {.evaluate = judge, .context = in},
         .limits = {.deadline_s = ghp_now_s() + 30, .enough = -INFINITY},
         .hash = hash,
     };
@@ -51,7 +51,7 @@ static void search(struct ghp_instance *in, ghp_seen_hash_fn *hash, struct ghp_b
     double step_s;
 
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
-    CHECK_STATUS(ghp_search_judge(in, first, 0, &step_s, NULL), GHP_OK);
+    CHECK_STATUS(ghp_search_evaluate(in, first, 0, &step_s, NULL), GHP_OK);
     job.goal.scale = step_s;
     CHECK_STATUS(ghp_branch_run(&job, result), GHP_OK);
     ghp_domain_release(&domain);
@@ -65,14 +65,14 @@ static void test_search(uint64_t seed)
     double best;
 
     if (!CHECK_STATUS(random_case_make(5000 + seed, 500, &c), GHP_OK)) return;
-    struct ghp_plan shell = {.model = c.model, .extent = c.extent};
+    struct ghp_plan shell = {.model = c.model, .problem = c.problem};
     struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK)) return;
     best = fastest(&in);
     search(&in, NULL, &own);
     search(&in, one_hash, &collides);
-    CHECK(own.closed);
-    CHECK(collides.closed);
+    CHECK(own.proven);
+    CHECK(collides.proven);
     CHECK_NEAR(own.value, best, 1e-9 * best);
     CHECK_NEAR(collides.value, best, 1e-9 * best);
     CHECK_EQ(collides.plans, own.plans);

@@ -23,16 +23,16 @@ struct truth {
 /* Every combination, in mixed radix. */
 static void simulate_all(const struct random_case *c, struct truth *truth)
 {
-    struct ghp_plan shell = {.model = c->model, .extent = c->extent};
+    struct ghp_plan shell = {.model = c->model, .problem = c->problem};
     struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
     struct ghp_split choices[16][64], splits[16];
     int n[16], at[16] = {0}, layers = c->model.n_layers;
 
-    truth->n = (int)random_case_combinations(&c->model, c->extent);
+    truth->n = (int)random_case_combinations(&c->model, c->problem);
     truth->step_s = calloc((size_t)truth->n, sizeof *truth->step_s);
     truth->peak = calloc((size_t)truth->n, sizeof *truth->peak);
     for (int v = 0; v < layers; ++v)
-        n[v] = ghp_split_choices(&c->model.layers[v], c->extent, choices[v], 64);
+        n[v] = ghp_split_choices(&c->model.layers[v], c->problem, choices[v], 64);
     for (int k = 0; k < truth->n; ++k) {
         struct ghp_program program;
         struct ghp_timing timing;
@@ -71,13 +71,13 @@ static int64_t smallest(const struct truth *truth)
 }
 
 /* A verified plan no longer holds once its cost, its memory or a split is edited. */
-static void check_edits(struct ghp_plan *plan, const struct ghp_profile *profile,
+static void check_overrides(struct ghp_plan *plan, const struct ghp_profile *profile,
                         struct random_source *source)
 {
     struct ghp_prediction said = plan->predicted, other;
     struct ghp_split choices[64];
     int layer = random_below(source, plan->model.n_layers);
-    int n = ghp_split_choices(&plan->model.layers[layer], plan->extent, choices, 64);
+    int n = ghp_split_choices(&plan->model.layers[layer], plan->problem, choices, 64);
     struct ghp_split kept = plan->splits[layer];
     struct ghp_lowering how = ghp_plan_lowering(plan, profile);
 
@@ -103,17 +103,17 @@ static void check_edits(struct ghp_plan *plan, const struct ghp_profile *profile
 static void check_case(uint64_t seed, const struct random_case *c, const struct truth *truth,
                        int64_t limit, struct random_source *source)
 {
-    struct ghp_wishes wishes = {.model_path = model_path,
+    struct ghp_plan_request request = {.model_path = model_path,
                                 .profile_path = "random",
                                 .profile = &c->profile,
-                                .extent = c->extent,
+                                .problem = c->problem,
                                 .memory_bytes = limit,
                                 .keep_layers = true,
                                 .time_limit_s = 60,
                                 .simplify = true};
     struct ghp_plan plan;
     double best = fastest(truth, limit);
-    enum ghp_status status = ghp_make_plan(&wishes, &plan);
+    enum ghp_status status = ghp_plan_make(&request, &plan);
 
     if (!(best < INFINITY)) {
         char least[32];
@@ -129,10 +129,10 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
         fprintf(stderr,
                 "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
                 ", slow %d, status %s: %s\n",
-                seed, c->extent.workers, c->extent.global_batch, limit, c->slow,
+                seed, c->problem.workers, c->problem.global_batch, limit, c->slow,
                 plan.certificate.status, c->text);
     CHECK(limit == 0 || plan.predicted.peak_bytes <= limit);
-    check_edits(&plan, &c->profile, source);
+    check_overrides(&plan, &c->profile, source);
     ghp_plan_release(&plan);
 }
 

@@ -175,8 +175,8 @@ CHECK_TEST(frontier)
         struct ghp_instance in;
 
         if (!CHECK_STATUS(random_case_make(2000 + seed, 3000, &c), GHP_OK)) break;
-        struct ghp_lowering how = {.model = &c.model, .extent = c.extent, .element_bytes = 4};
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK))
+        struct ghp_lowering how = {.model = &c.model, .problem = c.problem, .element_bytes = 4};
+        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
             break;
         check_case(&in, &s);
         ghp_instance_release(&in);

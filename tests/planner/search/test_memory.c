@@ -30,18 +30,18 @@ static void draw_plan(const struct ghp_instance *in, struct random_source *s, in
 }
 
 static void compare_plan(const struct ghp_instance *in, const int *choice, bool chain,
-                         struct ghp_load *load)
+                         struct ghp_accumulated_cost *load)
 {
     struct ghp_split *splits = calloc((size_t)in->n_layers, sizeof *splits);
     int64_t *live = calloc((size_t)in->n_points, sizeof *live);
-    struct ghp_row row;
+    struct ghp_constraint row;
     struct ghp_program program;
 
     ghp_instance_splits(in, choice, splits);
     if (CHECK_STATUS(ghp_lower(in->how, splits, 0, &program), GHP_OK)) {
         ghp_program_live(&program, live);
-        ghp_load_set(in, choice, load);
-        double most = ghp_row_fullest(in, load, &row), receive = load->receive[row.receiver];
+        ghp_accumulated_cost_set(in, choice, load);
+        double most = ghp_constraint_fullest(in, load, &row), receive = load->receive[row.receiver];
         CHECK(most <= (double)program.live_bytes + 0.5);
         for (int p = 0; p < in->n_points; ++p) {
             if (chain)
@@ -56,27 +56,27 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
 }
 
 static void check_model(const struct ghp_model *model, const struct ghp_profile *profile,
-                        struct ghp_extent extent, struct random_source *s, bool input_gradient)
+                        struct ghp_problem problem, struct random_source *s, bool input_gradient)
 {
     struct ghp_lowering how = {.model = model,
-                               .extent = extent,
+                               .problem = problem,
                                .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
                                .scratch = {.bytes = some_scratch},
                                .input_gradient = input_gradient,
-                               .samples_ahead = random_below(s, 2) == 0};
+                               .prefetch = random_below(s, 2) == 0};
     struct ghp_instance in;
-    struct ghp_load load;
+    struct ghp_accumulated_cost load;
     int *choice = calloc((size_t)model->n_layers, sizeof *choice);
 
-    if (!CHECK_STATUS(ghp_instance_init(&how, profile, extent.workers, &in), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_instance_init(&how, profile, problem.workers, &in), GHP_OK)) return;
     CHECK_STATUS(ghp_memory_init(&in), GHP_OK);
-    CHECK_STATUS(ghp_load_init(&in, &load), GHP_OK);
+    CHECK_STATUS(ghp_accumulated_cost_init(&in, &load), GHP_OK);
     for (int k = 0; k < PLANS; ++k) {
         if (k > 0) draw_plan(&in, s, choice); /* the first is pure data */
         compare_plan(&in, choice, is_chain(model), &load);
     }
     free(choice);
-    ghp_load_release(&load);
+    ghp_accumulated_cost_release(&load);
     ghp_instance_release(&in);
 }
 
@@ -88,7 +88,7 @@ static void check_file(const char *path, bool input_gradient)
 
     if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
     if (!CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK)) return;
-    check_model(&model, &profile, (struct ghp_extent){4, 32}, &s, input_gradient);
+    check_model(&model, &profile, (struct ghp_problem){4, 32}, &s, input_gradient);
     ghp_profile_release(&profile);
     ghp_model_release(&model);
 }
@@ -100,7 +100,7 @@ CHECK_TEST(memory)
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_make(3000 + seed, 1e5, &c), GHP_OK)) break;
-        check_model(&c.model, &c.profile, c.extent, &s, seed % 5 == 0);
+        check_model(&c.model, &c.profile, c.problem, &s, seed % 5 == 0);
         random_case_release(&c);
     }
     check_file(GHP_SOURCE_DIR "/models/lenet5.json", false);

@@ -29,8 +29,8 @@ static void compare(struct ghp_instance *in, const struct ghp_domain *domain, in
 
     run(in, domain, limit, GHP_SOLVER_BRANCH, &fast);
     run(in, domain, limit, GHP_SOLVER_MILP, &slow);
-    CHECK(fast.closed);
-    CHECK(slow.closed);
+    CHECK(fast.proven);
+    CHECK(slow.proven);
     CHECK_EQ(fast.feasible, slow.feasible);
     if (fast.feasible && slow.feasible) {
         double step_s = fast.kept[0].step_s;
@@ -55,15 +55,15 @@ CHECK_TEST(milp)
         int64_t peak = 0;
 
         if (!CHECK_STATUS(random_case_make(1000 + seed, 1e4, &c), GHP_OK)) break;
-        if (random_case_combinations(&c.model, c.extent) > 300)
+        if (random_case_combinations(&c.model, c.problem) > 300)
             c.profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
-        struct ghp_plan shell = {.model = c.model, .extent = c.extent};
+        struct ghp_plan shell = {.model = c.model, .problem = c.problem};
         struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.extent.workers, &in), GHP_OK))
+        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
             break;
         CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
         compare(&in, &domain, 0, &peak);
-        if (random_case_combinations(&c.model, c.extent) <= 100)
+        if (random_case_combinations(&c.model, c.problem) <= 100)
             compare(&in, &domain, peak - 1, &peak);
         ghp_domain_release(&domain);
         ghp_instance_release(&in);

@@ -44,22 +44,22 @@ static void test_ranges(void)
     check_refused("workers=1,2,3,...,99", "64 points");
 }
 
-static enum ghp_status open_law(struct ghp_wishes *wishes, struct ghp_profile *profile,
-                                struct ghp_edits *edits)
+static enum ghp_status open_analytic(struct ghp_plan_request *request, struct ghp_profile *profile,
+                                struct ghp_overrides *overrides)
 {
-    (void)wishes;
-    (void)edits;
+    (void)request;
+    (void)overrides;
     return analytic_profile(6e12, 1.25e9, 20e-6, profile);
 }
 
-/* Each point is the plan that the same wishes make alone; a count that does not divide the batch is a reason. */
+/* Each point is the plan that the same request make alone; a count that does not divide the batch is a reason. */
 static void test_points(void)
 {
-    struct ghp_wishes wishes = {.model_path = GHP_SOURCE_DIR "/models/alexnet.json",
+    struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/alexnet.json",
                                 .profile_path = "analytic",
                                 .time_limit_s = 30};
     struct ghp_sweep_range range = {4, {1, 3, 8, 64}};
-    struct ghp_sweep_job job = {.wishes = &wishes, .range = &range, .batch = 256, .open = open_law};
+    struct ghp_sweep_job job = {.request = &request, .range = &range, .batch = 256, .open = open_analytic};
     struct ghp_profile profile;
     struct ghp_sweep sweep;
     struct ghp_plan plan;
@@ -71,9 +71,9 @@ static void test_points(void)
     CHECK(!sweep.point[1].plan[0].feasible &&
           strstr(sweep.point[1].plan[0].reason, "multiple of 3") != NULL);
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
-    wishes.profile = &profile;
-    wishes.extent = (struct ghp_extent){64, 256};
-    if (CHECK_STATUS(ghp_make_plan(&wishes, &plan), GHP_OK)) {
+    request.profile = &profile;
+    request.problem = (struct ghp_problem){64, 256};
+    if (CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) {
         const struct ghp_sweep_point *point = &sweep.point[3];
 
         CHECK_NEAR(point->plan[0].predicted.step_s, plan.predicted.step_s, 0);
@@ -101,8 +101,8 @@ static void test_points(void)
     }
 
     /* memory that nothing fits: no point is feasible, and it says which memory would do */
-    wishes.memory_bytes = 1;
-    wishes.time_limit_s = 2;
+    request.memory_bytes = 1;
+    request.time_limit_s = 2;
     range.n = 1;
     CHECK_STATUS(ghp_sweep_run(&job, &sweep), GHP_ERR_INFEASIBLE);
     CHECK_MESSAGE("memory binds");

@@ -1,5 +1,5 @@
-/* tests/planner/sweep/test_what_if.c - what an edit does to prices: nothing where it sets what is there, the ratio of
- * the laws where it changes a link or the nodes, and no measurement is kept that it makes untrue.
+/* tests/planner/sweep/test_what_if.c - what an override does to costs: nothing where it sets what is there, the ratio of
+ * the analytic models where it changes a link or the nodes, and no measurement is kept that it makes untrue.
  *
  * The measured profile here has 4 workers on 2 nodes; latencies are 0 where ratios are to be exact powers of two. */
 #include "core/plan/what_if.h"
@@ -42,7 +42,7 @@ static void make_measured(struct ghp_profile *p)
     p->machine.inter = (struct ghp_link){0, 1e9};
     p->machine.memory_bytes = INT64_C(64) << 30;
     p->workers = 4;
-    p->law = (struct ghp_law){.flops_per_s = 1e12, .memory_Bps = 1e10};
+    p->analytic = (struct ghp_analytic_model){.flops_per_s = 1e12, .memory_Bps = 1e10};
     p->copy = p->update = p->load = p->accumulate = rate;
     CHECK_STATUS(ghp_profile_add_op(p, &op), GHP_OK);
     add_comm(p, 2, 1, 1e-3); /* inside a node */
@@ -50,7 +50,7 @@ static void make_measured(struct ghp_profile *p)
     add_comm(
         p, 4, 1,
         2e-3); /* one group crosses by levels: 2 messages of 3 leave each node, so 3/2 of its link a rank */
-    CHECK_STATUS(ghp_profile_seal(p), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(p), GHP_OK);
 }
 
 static const struct ghp_comm_entry *entry_of(const struct ghp_profile *p, int count, int stride)
@@ -72,32 +72,32 @@ static void check_entry(const struct ghp_profile *p, int count, int stride, doub
 }
 
 /* Applies up to three edits for so many workers. */
-static enum ghp_status edit(struct ghp_profile *p, int workers, struct ghp_edits *edits,
+static enum ghp_status edit(struct ghp_profile *p, int workers, struct ghp_overrides *overrides,
                             const char *const *set)
 {
     struct ghp_what_if w = {.set = set, .workers = workers};
 
     while (set[w.n_set] != NULL)
         ++w.n_set;
-    return ghp_what_if_apply(&w, p, edits);
+    return ghp_what_if_apply(&w, p, overrides);
 }
 
-#define EDIT(p, workers, edits, ...)                                                               \
-    edit((p), (workers), (edits), (const char *const[]){__VA_ARGS__, NULL})
+#define EDIT(p, workers, overrides, ...)                                                               \
+    edit((p), (workers), (overrides), (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_identity(void)
 {
     struct ghp_profile p;
-    struct ghp_edits edits;
+    struct ghp_overrides overrides;
     uint64_t hash;
 
     make_measured(&p);
     hash = p.hash;
-    CHECK_STATUS(EDIT(&p, 16, &edits, "nodes=2", "cores=2", "memory_bytes=64GiB",
+    CHECK_STATUS(EDIT(&p, 16, &overrides, "nodes=2", "cores=2", "memory_bytes=64GiB",
                       "intra.latency_s=0", "intra.bandwidth_Bps=8e9", "inter.bandwidth_Bps=1e9",
                       "overlap.compute=1", "speed.compute=1", "speed.memory=1"),
                  GHP_OK);
-    CHECK_EQ(edits.n, 0);
+    CHECK_EQ(overrides.n, 0);
     CHECK(p.hash == hash);
     ghp_profile_release(&p);
 }
@@ -105,45 +105,45 @@ static void test_identity(void)
 static void test_links(void)
 {
     struct ghp_ranks eight = {.first = 0, .count = 8, .stride = 1};
-    struct ghp_price before, after;
-    struct ghp_edits edits;
+    struct ghp_cost before, after;
+    struct ghp_overrides overrides;
     struct ghp_profile p;
 
     make_measured(&p);
-    p.overlap.queue_s = 1e-3;
-    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
+    p.overlap.queueing_delay_s = 1e-3;
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
     CHECK_STATUS(ghp_profile_comm(&p, GHP_COMM_ALL_REDUCE, BYTES, eight, 8, &before), GHP_OK);
-    CHECK_STATUS(EDIT(&p, 4, &edits, "inter.bandwidth_Bps=0.25e9"), GHP_OK);
+    CHECK_STATUS(EDIT(&p, 4, &overrides, "inter.bandwidth_Bps=0.25e9"), GHP_OK);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
-    check_entry(&p, 2, 2, 12e-3, GHP_SOURCE_LAW);
-    check_entry(&p, 4, 1, 8e-3, GHP_SOURCE_LAW);
+    check_entry(&p, 2, 2, 12e-3, GHP_SOURCE_ANALYTIC);
+    check_entry(&p, 4, 1, 8e-3, GHP_SOURCE_ANALYTIC);
     CHECK_EQ(p.ops[0].source, GHP_SOURCE_MEASURED);
     CHECK_NEAR(p.ops[0].seconds, 4e-3, 0);
     CHECK_EQ(p.workers, 4);
-    CHECK_NEAR(p.overlap.queue_s, 4e-3, 1e-15);
-    /* what the law continues scales exactly as the link does */
+    CHECK_NEAR(p.overlap.queueing_delay_s, 4e-3, 1e-15);
+    /* what the analytic model continues scales exactly as the link does */
     CHECK_STATUS(ghp_profile_comm(&p, GHP_COMM_ALL_REDUCE, BYTES, eight, 8, &after), GHP_OK);
     CHECK_NEAR(after.seconds, 4 * before.seconds, 1e-15 * after.seconds);
-    CHECK_EQ(edits.n, 1);
-    CHECK_TEXT(edits.edit[0].key, "inter.bandwidth_Bps");
-    CHECK_TEXT(edits.edit[0].from, "1e+09");
-    CHECK_TEXT(edits.edit[0].to, "2.5e+08");
-    ghp_edits_release(&edits);
+    CHECK_EQ(overrides.n, 1);
+    CHECK_TEXT(overrides.override[0].key, "inter.bandwidth_Bps");
+    CHECK_TEXT(overrides.override[0].from, "1e+09");
+    CHECK_TEXT(overrides.override[0].to, "2.5e+08");
+    ghp_overrides_release(&overrides);
     ghp_profile_release(&p);
 
     /* what is set does not follow the link, and is recorded although it is what it was */
     make_measured(&p);
-    p.overlap.queue_s = 1e-3;
-    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
-    CHECK_STATUS(EDIT(&p, 4, &edits, "inter.bandwidth_Bps=0.25e9", "overlap.queue_s=1e-3"), GHP_OK);
-    CHECK_NEAR(p.overlap.queue_s, 1e-3, 0);
-    CHECK_EQ(edits.n, 2);
-    ghp_edits_release(&edits);
+    p.overlap.queueing_delay_s = 1e-3;
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
+    CHECK_STATUS(EDIT(&p, 4, &overrides, "inter.bandwidth_Bps=0.25e9", "overlap.queue_s=1e-3"), GHP_OK);
+    CHECK_NEAR(p.overlap.queueing_delay_s, 1e-3, 0);
+    CHECK_EQ(overrides.n, 2);
+    ghp_overrides_release(&overrides);
     ghp_profile_release(&p);
 
     make_measured(&p);
     CHECK_STATUS(EDIT(&p, 4, NULL, "intra.bandwidth_Bps=16e9"), GHP_OK);
-    check_entry(&p, 2, 1, 0.5e-3, GHP_SOURCE_LAW);
+    check_entry(&p, 2, 1, 0.5e-3, GHP_SOURCE_ANALYTIC);
     check_entry(&p, 2, 2, 3e-3, GHP_SOURCE_MEASURED);
     ghp_profile_release(&p);
 }
@@ -155,7 +155,7 @@ static void test_unknown_link(void)
 
     make_measured(&p);
     p.machine.inter = (struct ghp_link){0, 0};
-    CHECK_STATUS(ghp_profile_seal(&p), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
     CHECK_STATUS(EDIT(&p, 4, NULL, "inter.bandwidth_Bps=3e9"), GHP_OK);
     check_entry(&p, 4, 1, 2e-3, GHP_SOURCE_MEASURED);
     CHECK_NEAR(p.machine.inter.bandwidth_Bps, 3e9, 0);
@@ -164,53 +164,53 @@ static void test_unknown_link(void)
 
 static void test_nodes(void)
 {
-    struct ghp_edits edits;
+    struct ghp_overrides overrides;
     struct ghp_profile p;
 
     /* the same workers a node: nothing that was measured changes */
     make_measured(&p);
-    CHECK_STATUS(EDIT(&p, 8, &edits, "workers_per_node=2"), GHP_OK);
+    CHECK_STATUS(EDIT(&p, 8, &overrides, "workers_per_node=2"), GHP_OK);
     CHECK_EQ(p.machine.nodes, 4);
     CHECK_EQ(p.workers, 8);
     CHECK_EQ(p.ops[0].source, GHP_SOURCE_MEASURED);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
     check_entry(&p, 2, 2, 3e-3, GHP_SOURCE_MEASURED);
     check_entry(&p, 4, 1, 2e-3, GHP_SOURCE_MEASURED);
-    CHECK_EQ(edits.n, 2);
-    ghp_edits_release(&edits);
+    CHECK_EQ(overrides.n, 2);
+    ghp_overrides_release(&overrides);
     ghp_profile_release(&p);
 
     /* all four on one node: no group leaves it, and each worker has half of what it had */
     make_measured(&p);
     CHECK_STATUS(EDIT(&p, 4, NULL, "nodes=1"), GHP_OK);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
-    check_entry(&p, 2, 2, 3e-3 / 16, GHP_SOURCE_LAW);     /* half of 1e9 becomes 8e9 */
-    check_entry(&p, 4, 1, 2e-3 * 3 / 16, GHP_SOURCE_LAW); /* 3/2 of 1e9 becomes 8e9 */
+    check_entry(&p, 2, 2, 3e-3 / 16, GHP_SOURCE_ANALYTIC);     /* half of 1e9 becomes 8e9 */
+    check_entry(&p, 4, 1, 2e-3 * 3 / 16, GHP_SOURCE_ANALYTIC); /* 3/2 of 1e9 becomes 8e9 */
     CHECK_NEAR(p.ops[0].seconds, 8e-3, 0);
-    CHECK_EQ(p.ops[0].source, GHP_SOURCE_LAW);
+    CHECK_EQ(p.ops[0].source, GHP_SOURCE_ANALYTIC);
     CHECK_NEAR(p.copy.bandwidth_Bps, 4e9, 0);
-    CHECK_EQ(p.copy.source, GHP_SOURCE_LAW);
-    CHECK_NEAR(p.law.flops_per_s, 0.5e12, 0);
+    CHECK_EQ(p.copy.source, GHP_SOURCE_ANALYTIC);
+    CHECK_NEAR(p.analytic.flops_per_s, 0.5e12, 0);
     ghp_profile_release(&p);
 
     /* one worker a node: pairs that shared a link have their own, pairs inside a node now cross */
     make_measured(&p);
     CHECK_STATUS(EDIT(&p, 4, NULL, "nodes=4"), GHP_OK);
-    check_entry(&p, 2, 1, 8e-3, GHP_SOURCE_LAW);
-    check_entry(&p, 2, 2, 1.5e-3, GHP_SOURCE_LAW);
-    check_entry(&p, 4, 1, 3e-3, GHP_SOURCE_LAW); /* 3/2 of 1e9 becomes 1e9 */
+    check_entry(&p, 2, 1, 8e-3, GHP_SOURCE_ANALYTIC);
+    check_entry(&p, 2, 2, 1.5e-3, GHP_SOURCE_ANALYTIC);
+    check_entry(&p, 4, 1, 3e-3, GHP_SOURCE_ANALYTIC); /* 3/2 of 1e9 becomes 1e9 */
     CHECK_NEAR(p.ops[0].seconds, 2e-3, 0);
     ghp_profile_release(&p);
 }
 
 static void test_speeds(void)
 {
-    struct ghp_profile p, law;
+    struct ghp_profile p, analytic;
 
     make_measured(&p);
     CHECK_STATUS(EDIT(&p, 4, NULL, "cores=4", "speed.compute=2", "speed.memory=0.5"), GHP_OK);
     CHECK_NEAR(p.ops[0].seconds, 1e-3, 0);
-    CHECK_NEAR(p.law.flops_per_s, 4e12, 0);
+    CHECK_NEAR(p.analytic.flops_per_s, 4e12, 0);
     CHECK_NEAR(p.update.bandwidth_Bps, 4e9, 0);
     CHECK_NEAR(p.update.latency_s, 1e-6, 0);
     CHECK_EQ(p.machine.cores, 4);
@@ -218,41 +218,41 @@ static void test_speeds(void)
     CHECK_EQ(p.machine.threads, 4);
     ghp_profile_release(&p);
 
-    /* a profile by law states the rate of one worker, however many share a node */
-    if (!CHECK_STATUS(analytic_profile(6e12, 1e9, 0, &law), GHP_OK)) return;
+    /* a profile by the analytic model states the rate of one worker, however many share a node */
+    if (!CHECK_STATUS(analytic_profile(6e12, 1e9, 0, &analytic), GHP_OK)) return;
     CHECK_STATUS(
-        EDIT(&law, 8, NULL, "nodes=2", "cores=16", "overlap.link=1.5", "overlap.queue_s=2e-3"),
+        EDIT(&analytic, 8, NULL, "nodes=2", "cores=16", "overlap.link=1.5", "overlap.queue_s=2e-3"),
         GHP_OK);
-    CHECK_NEAR(law.law.flops_per_s, 6e12, 0);
-    CHECK_EQ(law.machine.nodes, 2);
-    CHECK_NEAR(law.overlap.link, 1.5, 0);
-    CHECK_NEAR(law.overlap.queue_s, 2e-3, 0);
-    CHECK_STATUS(EDIT(&law, 8, NULL, "law.flops_per_s=3e12", "law.memory_Bps=1e11"), GHP_OK);
-    CHECK_NEAR(law.law.flops_per_s, 3e12, 0);
-    CHECK_NEAR(law.law.memory_Bps, 1e11, 0);
-    CHECK_STATUS(EDIT(&law, 8, NULL, "law.batch_half=1.5"), GHP_OK);
-    CHECK_NEAR(law.law.batch_half, 1.5, 0);
-    ghp_profile_release(&law);
+    CHECK_NEAR(analytic.analytic.flops_per_s, 6e12, 0);
+    CHECK_EQ(analytic.machine.nodes, 2);
+    CHECK_NEAR(analytic.overlap.link, 1.5, 0);
+    CHECK_NEAR(analytic.overlap.queueing_delay_s, 2e-3, 0);
+    CHECK_STATUS(EDIT(&analytic, 8, NULL, "law.flops_per_s=3e12", "law.memory_Bps=1e11"), GHP_OK);
+    CHECK_NEAR(analytic.analytic.flops_per_s, 3e12, 0);
+    CHECK_NEAR(analytic.analytic.memory_Bps, 1e11, 0);
+    CHECK_STATUS(EDIT(&analytic, 8, NULL, "law.batch_half=1.5"), GHP_OK);
+    CHECK_NEAR(analytic.analytic.batch_half, 1.5, 0);
+    ghp_profile_release(&analytic);
 }
 
 static void test_machine(void)
 {
     struct ghp_machine other = {0};
     struct ghp_what_if w = {.machine = &other, .machine_name = "other.json", .workers = 4};
-    struct ghp_edits edits;
+    struct ghp_overrides overrides;
     struct ghp_profile p;
 
     make_measured(&p);
     CHECK_STATUS(ghp_machine_copy(&p.machine, &other), GHP_OK);
     other.intra = (struct ghp_link){0, 0};
     other.inter.bandwidth_Bps = 2e9;
-    CHECK_STATUS(ghp_what_if_apply(&w, &p, &edits), GHP_OK);
+    CHECK_STATUS(ghp_what_if_apply(&w, &p, &overrides), GHP_OK);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
-    check_entry(&p, 4, 1, 1e-3, GHP_SOURCE_LAW);
+    check_entry(&p, 4, 1, 1e-3, GHP_SOURCE_ANALYTIC);
     CHECK_NEAR(p.machine.intra.bandwidth_Bps, 8e9, 0);
-    CHECK_EQ(edits.n, 1);
-    CHECK_TEXT(edits.edit[0].to, "other.json");
-    ghp_edits_release(&edits);
+    CHECK_EQ(overrides.n, 1);
+    CHECK_TEXT(overrides.override[0].to, "other.json");
+    ghp_overrides_release(&overrides);
     ghp_machine_release(&other);
     ghp_profile_release(&p);
 }
@@ -285,28 +285,28 @@ static void test_refusals(void)
     REFUSED("number from 1 to", "inter.bandwidth_Bps=nan");
 }
 
-/* A whole plan: reductions by law scale exactly, the record is enough to make the same profile again. */
+/* A whole plan: reductions by the analytic model scale exactly, the record is enough to make the same profile again. */
 static void test_plan(void)
 {
-    struct ghp_profile law, again, edited;
-    struct ghp_edits edits;
-    struct ghp_wishes wishes = {.model_path = GHP_SOURCE_DIR "/models/alexnet.json",
+    struct ghp_profile analytic, again, edited;
+    struct ghp_overrides overrides;
+    struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/alexnet.json",
                                 .profile_path = "analytic",
-                                .extent = {8, 256},
+                                .problem = {8, 256},
                                 .time_limit_s = 30,
                                 .decision_only = true};
     struct ghp_plan before, after;
 
-    if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &law), GHP_OK)) return;
+    if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &analytic), GHP_OK)) return;
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &edited), GHP_OK);
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &again), GHP_OK);
-    CHECK_STATUS(EDIT(&edited, 8, &edits, "inter.bandwidth_Bps=5e9", "inter.latency_s=5e-6"),
+    CHECK_STATUS(EDIT(&edited, 8, &overrides, "inter.bandwidth_Bps=5e9", "inter.latency_s=5e-6"),
                  GHP_OK);
-    wishes.profile = &law;
-    CHECK_STATUS(ghp_make_plan(&wishes, &before), GHP_OK);
-    wishes.profile = &edited;
-    wishes.what_if = &edits;
-    CHECK_STATUS(ghp_make_plan(&wishes, &after), GHP_OK);
+    request.profile = &analytic;
+    CHECK_STATUS(ghp_plan_make(&request, &before), GHP_OK);
+    request.profile = &edited;
+    request.what_if = &overrides;
+    CHECK_STATUS(ghp_plan_make(&request, &after), GHP_OK);
     CHECK(before.n_baselines == 3 && after.n_baselines == 3);
     /* each layer alone: sums of products, each exact to rounding */
     CHECK_NEAR(after.baselines[0].predicted.comm_s, before.baselines[0].predicted.comm_s / 4,
@@ -316,12 +316,12 @@ static void test_plan(void)
     CHECK_EQ(after.what_if.n, 2);
     CHECK_EQ(before.what_if.n, 0);
     CHECK_STATUS(ghp_what_if_repeat(&after, &again), GHP_OK);
-    CHECK(again.hash == after.profile_hash && again.hash != law.hash);
+    CHECK(again.hash == after.profile_hash && again.hash != analytic.hash);
     CHECK_STATUS(ghp_plan_verify(&after, &again), GHP_OK);
     ghp_plan_release(&before);
     ghp_plan_release(&after);
-    ghp_edits_release(&edits);
-    ghp_profile_release(&law);
+    ghp_overrides_release(&overrides);
+    ghp_profile_release(&analytic);
     ghp_profile_release(&again);
     ghp_profile_release(&edited);
 }
@@ -330,20 +330,20 @@ static void test_plan(void)
 static void test_slow_worker(void)
 {
     struct ghp_profile p;
-    struct ghp_edits edits;
+    struct ghp_overrides overrides;
 
     make_measured(&p);
-    CHECK_STATUS(EDIT(&p, 4, &edits, "slow.worker=2", "slow.factor=2"), GHP_OK);
-    CHECK_EQ(edits.n, 2);
+    CHECK_STATUS(EDIT(&p, 4, &overrides, "slow.worker=2", "slow.factor=2"), GHP_OK);
+    CHECK_EQ(overrides.n, 2);
     CHECK_EQ(p.speeds.n, 4);
     CHECK_NEAR(p.speeds.of[0], 2, 0);
     CHECK_NEAR(p.speeds.of[2], 1, 0);
     CHECK_NEAR(p.ops[0].seconds, 8e-3, 1e-17);
-    CHECK_EQ(p.ops[0].source, GHP_SOURCE_LAW);
+    CHECK_EQ(p.ops[0].source, GHP_SOURCE_ANALYTIC);
     CHECK_NEAR(p.update.bandwidth_Bps, 4e9, 1e-6);
     CHECK_NEAR(p.copy.bandwidth_Bps, 8e9, 0);
     check_entry(&p, 4, 1, 2e-3, GHP_SOURCE_MEASURED);
-    ghp_edits_release(&edits);
+    ghp_overrides_release(&overrides);
     CHECK_STATUS(EDIT(&p, 4, NULL, "slow.worker=0", "slow.factor=2"),
                  GHP_OK); /* as slow as that one */
     CHECK_NEAR(p.speeds.of[0], 1, 0);

@@ -1,4 +1,4 @@
-/* tests/profiler/measure/test_comm.c - collectives are timed at every rank count, and the fitted law finds the links
+/* tests/profiler/measure/test_comm.c - collectives are timed at every rank count, and the fitted analytic model finds the links
  * again. ghp-test: np=3 np_full=1,2,4 timeout=60 */
 #include "profiler/measure/comm.h"
 #include "core/base/clock.h"
@@ -25,7 +25,7 @@ static void test_ranks(void)
     }
 }
 
-/* Entries made by the law of two known links: the fit must give these links back. */
+/* Entries made by the analytic model of two known links: the fit must give these links back. */
 static void test_fit(void)
 {
     static const struct ghp_link intra = {2e-6, 8e9}, inter = {30e-6, 1e9};
@@ -72,7 +72,7 @@ static void test_fit_nothing(void)
 static void test_measured(void)
 {
     int most = m.size > 1 ? m.size : 2; /* a lone rank takes part in nothing, but does so in step */
-    struct ghp_agenda_comm comms[] = {
+    struct ghp_worklist_comm comms[] = {
         {.op = GHP_COMM_ALL_REDUCE, .count = most, .stride = 1, .bytes = 1200},
         {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 1 << 20},
         {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 2, .bytes = 4096},
@@ -81,12 +81,12 @@ static void test_measured(void)
         {.op = GHP_COMM_ALL_TO_ALL, .count = most, .stride = 1, .bytes = 12000},
         {.op = GHP_COMM_ALL_TO_ALL, .count = most, .stride = 1, .bytes = 1 << 30},
     };
-    struct ghp_agenda agenda = {.n_comms = (int)(sizeof comms / sizeof comms[0]), .comms = comms};
+    struct ghp_worklist worklist = {.n_comms = (int)(sizeof comms / sizeof comms[0]), .comms = comms};
     struct ghp_comm_limits limits = {.samples = 2, .deadline_s = ghp_now_s() + 60, .memory_bytes = 8 << 20};
     struct ghp_profile profile = {0};
 
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);
-    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile), GHP_OK);
+    CHECK_STATUS(ghp_measure_comms(&m, &worklist, limits, &profile), GHP_OK);
     CHECK_EQ(comms[6].samples.n, 0); /* too large */
     CHECK_EQ(comms[5].samples.n, 2);
     CHECK_EQ(profile.n_comms, m.rank == 0 ? 6 : 0);
@@ -96,12 +96,12 @@ static void test_measured(void)
         CHECK_EQ(profile.comms[i].source, GHP_SOURCE_MEASURED);
     }
     comms[0].kept = true;
-    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile), GHP_OK); /* another round */
+    CHECK_STATUS(ghp_measure_comms(&m, &worklist, limits, &profile), GHP_OK); /* another round */
     CHECK_EQ(comms[0].samples.n, 2);
     CHECK_EQ(comms[5].samples.n, 4);
     CHECK_EQ(profile.n_comms, m.rank == 0 ? 6 : 0);
     limits.deadline_s = 0;
-    CHECK_STATUS(ghp_measure_comms(&m, &agenda, limits, &profile), GHP_OK); /* no time */
+    CHECK_STATUS(ghp_measure_comms(&m, &worklist, limits, &profile), GHP_OK); /* no time */
     CHECK_EQ(comms[5].samples.n, 4);
     ghp_profile_release(&profile);
 }

@@ -76,20 +76,20 @@ static void test_overlap(void)
     CHECK(overlap.compute >= 1 && overlap.compute < 100);
     CHECK(overlap.comm >= 1 && overlap.comm < 100);
     CHECK(overlap.link >= 1 && overlap.link < 100);
-    CHECK(overlap.queue_s >= 0 && overlap.queue_s < 10);
+    CHECK(overlap.queueing_delay_s >= 0 && overlap.queueing_delay_s < 10);
     if (m.size == 1)
-        CHECK_NEAR(overlap.compute + overlap.comm + overlap.link + overlap.queue_s, 3, 0);
+        CHECK_NEAR(overlap.compute + overlap.comm + overlap.link + overlap.queueing_delay_s, 3, 0);
     ghp_opbench_close(bench);
 }
 
 /* All ranks have the same means. */
-static void test_pace(void)
+static void test_speed_probe(void)
 {
-    struct ghp_samples samples[GHP_PACE_JOBS] = {{0}};
+    struct ghp_samples samples[GHP_SPEED_PROBE_JOBS] = {{0}};
 
     for (int i = 0; i < 2; ++i)
-        CHECK_STATUS(ghp_measure_pace(&m, samples), GHP_OK);
-    for (int job = 0; job < GHP_PACE_JOBS; ++job) {
+        CHECK_STATUS(ghp_measure_speed_probe(&m, samples), GHP_OK);
+    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; ++job) {
         double most = samples[job].values[1];
 
         CHECK_EQ(samples[job].n, 2);
@@ -118,7 +118,7 @@ CHECK_TEST(rates)
     test_line();
     test_rates();
     test_overlap();
-    test_pace();
+    test_speed_probe();
     m.backend_ops->close(m.backend);
     m.transport_ops->close(m.transport);
     return check_end();

@@ -1,5 +1,5 @@
 /* tests/profiler/run/test_budget.c - a measuring run keeps its budget, trials of algorithms counted, or says what took
- * longer; and it asks once for what convolutions take along.
+ * longer; and it asks once for what convolutions fuse.
  *
  * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the machine, no
  * more of them may have been started than the budget holds.
@@ -34,12 +34,12 @@ static struct ghp_model model;
 static char path[64];
 static int runs, relus; /* kernels run; forward passes of ReLUs prepared */
 
-static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_call *call)
+static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     const struct timespec pause = {.tv_nsec = (long)(1e9 * run_s)};
 
     (void)kernel;
-    (void)call;
+    (void)args;
     runs++;
     nanosleep(&pause, NULL);
     return GHP_OK;
@@ -47,16 +47,16 @@ static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_c
 
 static enum ghp_status prepare_counted(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_formats formats, struct ghp_kernel **kernel)
+                                       struct ghp_memory_format memory_formats, struct ghp_kernel **kernel)
 {
     relus += local->op == GHP_OP_RELU && pass == GHP_PASS_FORWARD;
-    return ghp_backend_onednn.prepare_blocked(backend, local, pass, algorithm, formats, kernel);
+    return ghp_backend_onednn.prepare_nchw16c(backend, local, pass, algorithm, memory_formats, kernel);
 }
 
-static struct ghp_measured_result measure(double budget_s)
+static struct ghp_profiling_result measure(double budget_s)
 {
     static const int64_t batch = 4;
-    const struct ghp_measured_request wanted = {.models = &model,
+    const struct ghp_profiling_request wanted = {.models = &model,
                                                 .n_models = 1,
                                                 .batches = &batch,
                                                 .n_batches = 1,
@@ -71,50 +71,50 @@ static struct ghp_measured_result measure(double budget_s)
                                                 .intra = {1e-6, 1e10},
                                                 .inter = {2e-5, 1e9},
                                                 .bucket_bytes = 1 << 16};
-    struct ghp_measured_result result = {0};
+    struct ghp_profiling_result result = {0};
 
     runs = relus = 0;
-    CHECK_STATUS(ghp_measured_run(&wanted, &ghp_transport_mpi, transport, &result), GHP_OK);
+    CHECK_STATUS(ghp_profiling_run(&wanted, &ghp_transport_mpi, transport, &result), GHP_OK);
     CHECK_EQ(result.overrun[0] != '\0', result.seconds > 1.1 * budget_s);
     ghp_profile_release(&result.profile);
     return result;
 }
 
 /* What most plans hang on has its formats at once; of the rest, all have one before any has a second. */
-static void test_formats_wait(void)
+static void test_memory_formats_wait(void)
 {
-    struct ghp_agenda_op op = {.value = GHP_VALUE_DATA, .n_ways = 4, .flops = 1};
-    struct ghp_forecast forecast = {0};
-    const struct ghp_visiting visiting = {.samples = 2, .sample_s = 1, .chooses = true};
-    double all_s = ghp_forecast_s(&forecast, &op, visiting);
+    struct ghp_worklist_op op = {.value = GHP_VALUE_DATA, .n_variants = 4, .flops = 1};
+    struct ghp_time_estimate estimate = {0};
+    const struct ghp_visit_plan visit_plan = {.samples = 2, .sample_s = 1, .chooses = true};
+    double all_s = ghp_time_estimate_s(&estimate, &op, visit_plan);
 
-    CHECK_EQ(ghp_forecast_ways(&op), 4);
+    CHECK_EQ(ghp_time_estimate_variants(&op), 4);
     op.value = GHP_VALUE_REST;
-    CHECK_EQ(ghp_forecast_ways(&op), 1);
-    CHECK(ghp_forecast_s(&forecast, &op, visiting) < all_s / 3);
-    op.ways[0].samples = (struct ghp_samples){.n = 1, .values = {1e-9}};
-    CHECK_EQ(ghp_forecast_ways(&op), 4);
-    CHECK_EQ(ghp_forecast_kind(&op, true), GHP_VISIT_FORMATS);
+    CHECK_EQ(ghp_time_estimate_variants(&op), 1);
+    CHECK(ghp_time_estimate_s(&estimate, &op, visit_plan) < all_s / 3);
+    op.variants[0].samples = (struct ghp_samples){.n = 1, .values = {1e-9}};
+    CHECK_EQ(ghp_time_estimate_variants(&op), 4);
+    CHECK_EQ(ghp_time_estimate_kind(&op, true), GHP_VISIT_MEMORY_FORMATS);
     for (int w = 1; w < 4; ++w)
-        op.ways[w].samples.n = 1;
-    CHECK_EQ(ghp_forecast_kind(&op, true), GHP_VISIT_AGAIN);
+        op.variants[w].samples.n = 1;
+    CHECK_EQ(ghp_time_estimate_kind(&op, true), GHP_VISIT_AGAIN);
 }
 
 static void test_budget(void)
 {
-    struct ghp_measured_result whole = measure(300), part;
+    struct ghp_profiling_result whole = measure(300), part;
     double whole_s = runs * run_s;
 
-    CHECK_EQ(whole.ops.law, 0);
+    CHECK_EQ(whole.ops.analytic, 0);
     CHECK_TEXT(whole.overrun, "");
-    CHECK(relus > 0 && relus <= 3 * GHP_FORMATS_MOST); /* three sizes, once */
+    CHECK(relus > 0 && relus <= 3 * GHP_MEMORY_FORMAT_MAX); /* three sizes, once */
     part = measure(whole_s / 2);
     CHECK(part.ops.measured > 0);
-    CHECK(part.ops.law + part.ops.interpolated > 0 || runs * run_s < whole_s);
+    CHECK(part.ops.analytic + part.ops.interpolated > 0 || runs * run_s < whole_s);
     CHECK(runs * run_s <= 1.1 * whole_s / 2);
     part = measure(1e-3); /* not even the rates */
     CHECK(part.overrun[0] != '\0');
-    CHECK(part.ops.measured > 0); /* what laws are made of */
+    CHECK(part.ops.measured > 0); /* what analytic models are made of */
 }
 
 CHECK_TEST(budget)
@@ -124,10 +124,10 @@ CHECK_TEST(budget)
     ghp_log_open("test", false);
     sleepy = ghp_backend_onednn;
     sleepy.run = sleep_a_run;
-    sleepy.prepare_blocked = prepare_counted;
+    sleepy.prepare_nchw16c = prepare_counted;
     snprintf(path, sizeof path, "/tmp/ghp-budget-%d.json", (int)getpid());
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
-    test_formats_wait();
+    test_memory_formats_wait();
     test_budget();
     unlink(path);
     ghp_model_release(&model);

@@ -33,23 +33,23 @@ static void write_file(void)
     open_profile(&old);
     add_op(&old, 1, GHP_SOURCE_MEASURED);
     add_op(&old, 2, GHP_SOURCE_INTERPOLATED);
-    add_op(&old, 3, GHP_SOURCE_LAW);
+    add_op(&old, 3, GHP_SOURCE_ANALYTIC);
     add_op(&old, 4, GHP_SOURCE_MEASURED);
     CHECK_STATUS(ghp_profile_add_comm(&old, &comm), GHP_OK);
-    CHECK_STATUS(ghp_profile_seal(&old), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&old), GHP_OK);
     CHECK_STATUS(ghp_profile_save(path, &old), GHP_OK);
     ghp_profile_release(&old);
 }
 
-/* What was measured stays, estimates go, and the agenda's entries are marked. */
+/* What was measured stays, estimates go, and the work list's entries are marked. */
 static void test_continue(void)
 {
     struct ghp_profile profile = {0};
-    struct ghp_agenda_op ops[4] = {{.local = {.op = GHP_OP_RELU}}};
-    struct ghp_agenda_comm comms[2] = {
+    struct ghp_worklist_op ops[4] = {{.local = {.op = GHP_OP_RELU}}};
+    struct ghp_worklist_comm comms[2] = {
         {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 1024},
         {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 2048}};
-    struct ghp_agenda agenda = {.n_ops = 4, .ops = ops, .n_comms = 2, .comms = comms};
+    struct ghp_worklist worklist = {.n_ops = 4, .ops = ops, .n_comms = 2, .comms = comms};
     bool resumed = false;
 
     open_profile(&profile);
@@ -61,7 +61,7 @@ static void test_continue(void)
         ops[i].local = (struct ghp_local){.op = GHP_OP_RELU, .n = i + 1, .c = 4, .h = 1, .w = 1};
         ghp_local_key(&ops[i].local, ops[i].key);
     }
-    ghp_resume_mark(&profile, &agenda);
+    ghp_resume_mark(&profile, &worklist);
     CHECK(ops[0].kept && !ops[1].kept && !ops[2].kept && ops[3].kept);
     CHECK(comms[0].kept && !comms[1].kept);
     ghp_profile_release(&profile);

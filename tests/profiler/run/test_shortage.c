@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     bool last;
 
     if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
-    CHECK_STATUS(ghp_muster_ranks(&ghp_transport_mpi, transport, &m), GHP_OK);
+    CHECK_STATUS(ghp_participants_ranks(&ghp_transport_mpi, transport, &m), GHP_OK);
     last = m.rank == m.size - 1;
     refuses = last;
     most = mean = m.rank + 1;

@@ -1,4 +1,4 @@
-/* tests/profiler/worklist/test_analytic.c - the law's text, its defaults, its errors, and that equal texts give equal
+/* tests/profiler/worklist/test_analytic.c - the analytic model's text, its defaults, its errors, and that equal texts give equal
  * files. */
 #include "profiler/worklist/analytic.h"
 #include "core/base/file.h"
@@ -79,7 +79,7 @@ static void test_bad(void)
     }
 }
 
-/* A saved profile reads back as the same law, and is written alike again. */
+/* A saved profile reads back as the same analytic model, and is written alike again. */
 static void test_profile(void)
 {
     char path[] = "/tmp/ghp-analytic-XXXXXX";
@@ -99,7 +99,7 @@ static void test_profile(void)
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
     CHECK_STATUS(ghp_profile_load(path, &read), GHP_OK);
     CHECK(profile.hash == read.hash);
-    CHECK_NEAR(read.law.flops_per_s, 6e12, 0);
+    CHECK_NEAR(read.analytic.flops_per_s, 6e12, 0);
     CHECK_NEAR(read.machine.inter.bandwidth_Bps, 1.25e9, 0);
     CHECK_EQ(read.machine.nodes, GHP_ANALYTIC_NODES);
     ghp_profile_release(&read);
@@ -113,21 +113,21 @@ static void test_ring(void)
 {
     struct ghp_analytic a = {0};
     struct ghp_profile profile = {0};
-    struct ghp_price price = {0};
+    struct ghp_cost cost = {0};
     struct ghp_ranks ranks = {.first = 0, .count = 16, .stride = 1};
     double bytes = 4.0 * 138344128.0;
 
     CHECK_STATUS(ghp_analytic_parse("F=6e12,bandwidth=1.25e9,latency=20e-6", &a), GHP_OK);
     CHECK_STATUS(ghp_analytic_profile(&a, "fast", 4, &profile), GHP_OK);
-    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, (int64_t)bytes, ranks, 16, &price),
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, (int64_t)bytes, ranks, 16, &cost),
                  GHP_OK);
-    CHECK_NEAR(price.seconds, 2 * 15.0 / 16 * bytes / 1.25e9 + 2 * 15 * 20e-6, 1e-9);
-    CHECK_NEAR(price.seconds, 830.66e-3, 5e-6);
-    CHECK_EQ(price.source, GHP_SOURCE_LAW);
+    CHECK_NEAR(cost.seconds, 2 * 15.0 / 16 * bytes / 1.25e9 + 2 * 15 * 20e-6, 1e-9);
+    CHECK_NEAR(cost.seconds, 830.66e-3, 5e-6);
+    CHECK_EQ(cost.source, GHP_SOURCE_ANALYTIC);
     ghp_profile_release(&profile);
 }
 
-/* Half of the rate at batch_half samples, near all of it at many; the file keeps the law and names it only where it is
+/* Half of the rate at batch_half samples, near all of it at many; the file keeps the analytic model and names it only where it is
  * given. */
 static void test_batch_half(void)
 {
@@ -153,7 +153,7 @@ static void test_batch_half(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         struct ghp_local local = {.op = GHP_OP_LINEAR, .n = cases[i].samples, .c = 1000, .h = 1,
                                   .w = 1, .k = 500, .p = 1, .q = 1};
-        struct ghp_price full = {0}, half = {0};
+        struct ghp_cost full = {0}, half = {0};
 
         CHECK_STATUS(ghp_profile_op(&plain, &local, GHP_PASS_FORWARD, &full), GHP_OK);
         CHECK_STATUS(ghp_profile_op(&read, &local, GHP_PASS_FORWARD, &half), GHP_OK);

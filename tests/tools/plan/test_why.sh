@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
-# tests/tools/plan/test_why.sh - why a plan is as it is: every split of a layer, runner-up, break-even values and the
+# tests/tools/plan/test_why.sh - why a plan is as it is: every split of a layer, second-best, break-even values and the
 # margin, as ghp-plan writes them and ghp-inspect shows them, without the profile.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -29,9 +29,9 @@ rm p.json # the plan is enough
 says '^margin: .* by data parallelism: .*beyond the error, so the faster plan was taken' plan.json --explain
 says '^fc7 +data +in:2 .*inter_bandwidth_Bps +GB/s +1\.25 +0\.969' plan.json --explain
 says '^data .* planned$' plan.json --explain fc7
-says '^in:2 .* runner-up$' plan.json --explain fc7
+says '^in:2 .* second-best$' plan.json --explain fc7
 says '^out:16 ' plan.json --explain fc7
-says '^runner-up of fc7: in:2, along with fc6.bias channel:2' plan.json --explain fc7
+says '^second-best of fc7: in:2, along with fc6.bias channel:2' plan.json --explain fc7
 says 'fc7 .*global_batch +samples +1024 +800 +none' plan.json --explain fc7
 says 'memory_limit_bytes +MiB +no limit' plan.json --explain fc7
 says 'other splits of relu1: not in the plan' plan.json --explain relu1

@@ -9,28 +9,28 @@ namespace
 {
 
 template <int WHAT>
-__device__ __forceinline__ float point(float a, float b, float alpha, float beta)
+__device__ __forceinline__ float elementwise(float a, float b, float alpha, float beta)
 {
-    if (WHAT == GHP_POINT_RELU) return a > 0 ? a : 0;
-    if (WHAT == GHP_POINT_RELU_BACK) return a > 0 ? b : 0;
-    if (WHAT == GHP_POINT_LEAKY) return a > 0 ? a : alpha * a;
-    if (WHAT == GHP_POINT_LEAKY_BACK) return a > 0 ? b : alpha * b;
-    if (WHAT == GHP_POINT_SIGMOID) return 1.0f / (1.0f + expf(-a));
-    if (WHAT == GHP_POINT_SIGMOID_BACK) return b * a * (1.0f - a);
-    if (WHAT == GHP_POINT_TANH) return tanhf(a);
-    if (WHAT == GHP_POINT_TANH_BACK) return b * (1.0f - a * a);
-    if (WHAT == GHP_POINT_CLIP) return a < alpha ? alpha : a > beta ? beta : a;
-    if (WHAT == GHP_POINT_CLIP_BACK) return a > alpha && a < beta ? b : 0;
-    if (WHAT == GHP_POINT_AFFINE) return alpha * a + beta;
-    if (WHAT == GHP_POINT_AFFINE_BACK) return alpha * b;
-    if (WHAT == GHP_POINT_ADD) return a + b;
-    if (WHAT == GHP_POINT_ADD_RELU) return a + b > 0 ? a + b : 0;
+    if (WHAT == GHP_ELEMENTWISE_RELU) return a > 0 ? a : 0;
+    if (WHAT == GHP_ELEMENTWISE_RELU_BACK) return a > 0 ? b : 0;
+    if (WHAT == GHP_ELEMENTWISE_LEAKY) return a > 0 ? a : alpha * a;
+    if (WHAT == GHP_ELEMENTWISE_LEAKY_BACK) return a > 0 ? b : alpha * b;
+    if (WHAT == GHP_ELEMENTWISE_SIGMOID) return 1.0f / (1.0f + expf(-a));
+    if (WHAT == GHP_ELEMENTWISE_SIGMOID_BACK) return b * a * (1.0f - a);
+    if (WHAT == GHP_ELEMENTWISE_TANH) return tanhf(a);
+    if (WHAT == GHP_ELEMENTWISE_TANH_BACK) return b * (1.0f - a * a);
+    if (WHAT == GHP_ELEMENTWISE_CLIP) return a < alpha ? alpha : a > beta ? beta : a;
+    if (WHAT == GHP_ELEMENTWISE_CLIP_BACK) return a > alpha && a < beta ? b : 0;
+    if (WHAT == GHP_ELEMENTWISE_AFFINE) return alpha * a + beta;
+    if (WHAT == GHP_ELEMENTWISE_AFFINE_BACK) return alpha * b;
+    if (WHAT == GHP_ELEMENTWISE_ADD) return a + b;
+    if (WHAT == GHP_ELEMENTWISE_ADD_RELU) return a + b > 0 ? a + b : 0;
     return a * b;
 }
 
 // out, a and b may be the same: each number is read before it is written, by one thread.
 template <int WHAT, typename T>
-__global__ void point_kernel(int64_t n, const T *a, const T *b, T *out, float alpha, float beta)
+__global__ void elementwise_kernel(int64_t n, const T *a, const T *b, T *out, float alpha, float beta)
 {
     constexpr int V = full_width<T>;
     int64_t groups = n / V;
@@ -42,39 +42,39 @@ __global__ void point_kernel(int64_t n, const T *a, const T *b, T *out, float al
         if (b != nullptr) load<T, V>(b, g * V, y);
 #pragma unroll
         for (int j = 0; j < V; j++)
-            z[j] = point<WHAT>(x[j], b != nullptr ? y[j] : 0, alpha, beta);
+            z[j] = elementwise<WHAT>(x[j], b != nullptr ? y[j] : 0, alpha, beta);
         store<T, V>(out, g * V, z);
     }
     for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
-        out[i] = narrow<T>(point<WHAT>(widen(a[i]), b != nullptr ? widen(b[i]) : 0, alpha, beta));
+        out[i] = narrow<T>(elementwise<WHAT>(widen(a[i]), b != nullptr ? widen(b[i]) : 0, alpha, beta));
 }
 
-template <int WHAT> cudaError_t launch_point(struct ghp_launch launch, const ghp_point_job *job)
+template <int WHAT> cudaError_t launch_elementwise(struct ghp_launch launch, const ghp_elementwise_job *job)
 {
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
         unsigned blocks = blocks_for(ceil_div(job->n, full_width<T>));
 
-        enqueue(point_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, job->n,
+        enqueue(elementwise_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, job->n,
                 (const T *)job->a, (const T *)job->b, (T *)job->out, job->alpha, job->beta);
     });
 }
 
-typedef cudaError_t point_launcher(struct ghp_launch launch, const ghp_point_job *job);
+typedef cudaError_t elementwise_launcher(struct ghp_launch launch, const ghp_elementwise_job *job);
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_point(struct ghp_launch launch, const struct ghp_point_job *job)
+extern "C" cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const struct ghp_elementwise_job *job)
 {
-    static point_launcher *const launchers[GHP_POINT_COUNT] = {
-        launch_point<GHP_POINT_RELU>,    launch_point<GHP_POINT_RELU_BACK>,
-        launch_point<GHP_POINT_LEAKY>,   launch_point<GHP_POINT_LEAKY_BACK>,
-        launch_point<GHP_POINT_SIGMOID>, launch_point<GHP_POINT_SIGMOID_BACK>,
-        launch_point<GHP_POINT_TANH>,    launch_point<GHP_POINT_TANH_BACK>,
-        launch_point<GHP_POINT_CLIP>,    launch_point<GHP_POINT_CLIP_BACK>,
-        launch_point<GHP_POINT_AFFINE>,  launch_point<GHP_POINT_AFFINE_BACK>,
-        launch_point<GHP_POINT_ADD>,     launch_point<GHP_POINT_MUL>,
-        launch_point<GHP_POINT_ADD_RELU>};
+    static elementwise_launcher *const launchers[GHP_ELEMENTWISE_COUNT] = {
+        launch_elementwise<GHP_ELEMENTWISE_RELU>,    launch_elementwise<GHP_ELEMENTWISE_RELU_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_LEAKY>,   launch_elementwise<GHP_ELEMENTWISE_LEAKY_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_SIGMOID>, launch_elementwise<GHP_ELEMENTWISE_SIGMOID_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_TANH>,    launch_elementwise<GHP_ELEMENTWISE_TANH_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_CLIP>,    launch_elementwise<GHP_ELEMENTWISE_CLIP_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_AFFINE>,  launch_elementwise<GHP_ELEMENTWISE_AFFINE_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_ADD>,     launch_elementwise<GHP_ELEMENTWISE_MUL>,
+        launch_elementwise<GHP_ELEMENTWISE_ADD_RELU>};
 
     return job->n == 0 ? cudaSuccess : launchers[job->what](launch, job);
 }
@@ -90,29 +90,29 @@ __global__ void add_doubles_kernel(int64_t n, const double *from, double *to)
         to[i] += from[i];
 }
 
-__device__ __forceinline__ float gated(float to, float from, float y)
+__device__ __forceinline__ float masked(float to, float from, float y)
 {
     return y > 0 ? to + from : 0;
 }
 
-template <typename T> __global__ void gated_kernel(int64_t n, T *to, const T *from, const T *y)
+template <typename T> __global__ void masked_kernel(int64_t n, T *to, const T *from, const T *y)
 {
     constexpr int V = full_width<T>;
     int64_t groups = n / V;
 
     for (int64_t g = first_item(); g < groups; g += item_stride()) {
-        float a[V], b[V], gate[V];
+        float a[V], b[V], mask[V];
 
         load<T, V>(to, g * V, a);
         load<T, V>(from, g * V, b);
-        load<T, V>(y, g * V, gate);
+        load<T, V>(y, g * V, mask);
 #pragma unroll
         for (int j = 0; j < V; j++)
-            a[j] = gated(a[j], b[j], gate[j]);
+            a[j] = masked(a[j], b[j], mask[j]);
         store<T, V>(to, g * V, a);
     }
     for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
-        to[i] = narrow<T>(gated(widen(to[i]), widen(from[i]), widen(y[i])));
+        to[i] = narrow<T>(masked(widen(to[i]), widen(from[i]), widen(y[i])));
 }
 
 } // namespace
@@ -125,14 +125,14 @@ extern "C" cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, co
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n, void *to,
+extern "C" cudaError_t ghp_launch_masked_sum(struct ghp_launch launch, int64_t n, void *to,
                                             const void *from, const void *y)
 {
     if (n == 0) return cudaSuccess;
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(gated_kernel<T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
+        enqueue(masked_kernel<T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
                 n, (T *)to, (const T *)from, (const T *)y);
     });
 }
@@ -361,9 +361,9 @@ struct update_list {
     ghp_update_tensor tensors[kTensors];
 };
 
-__global__ void update_kernel(update_list list, ghp_rates given, const ghp_rates *rates_at)
+__global__ void update_kernel(update_list list, ghp_hyperparameters given, const ghp_hyperparameters *hyperparameters_at)
 {
-    ghp_rates r = rates_at != nullptr ? *rates_at : given;
+    ghp_hyperparameters r = hyperparameters_at != nullptr ? *hyperparameters_at : given;
     float rate = (float)r.learning_rate, momentum = (float)r.momentum,
           decay = (float)r.weight_decay;
     int low = 0, high = list.n - 1;
@@ -407,7 +407,7 @@ __global__ void update_kernel(update_list list, ghp_rates given, const ghp_rates
 
 extern "C" cudaError_t ghp_launch_update(cudaStream_t stream,
                                          const struct ghp_update_tensor *tensors, int n,
-                                         struct ghp_rates rates, const struct ghp_rates *rates_at)
+                                         struct ghp_hyperparameters hyperparameters, const struct ghp_hyperparameters *hyperparameters_at)
 {
     for (int done = 0; done < n;) {
         update_list list = {};
@@ -422,7 +422,7 @@ extern "C" cudaError_t ghp_launch_update(cudaStream_t stream,
             blocks += ceil_div(t->n, kChunk);
         }
         if (blocks == 0) continue;
-        enqueue(update_kernel, (unsigned)blocks, kThreads, 0, stream, list, rates, rates_at);
+        enqueue(update_kernel, (unsigned)blocks, kThreads, 0, stream, list, hyperparameters, hyperparameters_at);
         cudaError_t error = cudaGetLastError();
         if (error != cudaSuccess) return error;
     }

@@ -26,39 +26,39 @@ struct ghp_launch {
 
 /* ---- element by element; out may be an input ---- */
 
-enum ghp_point {
-    GHP_POINT_RELU,       /* x */
-    GHP_POINT_RELU_BACK,  /* y, dy */
-    GHP_POINT_LEAKY,      /* x; alpha, as below where it is used */
-    GHP_POINT_LEAKY_BACK, /* y, dy; and so on: see core/model/model.h, GHP_FUNCTION_LIST */
-    GHP_POINT_SIGMOID,
-    GHP_POINT_SIGMOID_BACK,
-    GHP_POINT_TANH,
-    GHP_POINT_TANH_BACK,
-    GHP_POINT_CLIP,
-    GHP_POINT_CLIP_BACK,
-    GHP_POINT_AFFINE,
-    GHP_POINT_AFFINE_BACK,
-    GHP_POINT_ADD,      /* a, b */
-    GHP_POINT_MUL,      /* a, b */
-    GHP_POINT_ADD_RELU, /* a, b */
-    GHP_POINT_COUNT
+enum ghp_elementwise {
+    GHP_ELEMENTWISE_RELU,       /* x */
+    GHP_ELEMENTWISE_RELU_BACK,  /* y, dy */
+    GHP_ELEMENTWISE_LEAKY,      /* x; alpha, as below where it is used */
+    GHP_ELEMENTWISE_LEAKY_BACK, /* y, dy; and so on: see core/model/model.h, GHP_FUNCTION_LIST */
+    GHP_ELEMENTWISE_SIGMOID,
+    GHP_ELEMENTWISE_SIGMOID_BACK,
+    GHP_ELEMENTWISE_TANH,
+    GHP_ELEMENTWISE_TANH_BACK,
+    GHP_ELEMENTWISE_CLIP,
+    GHP_ELEMENTWISE_CLIP_BACK,
+    GHP_ELEMENTWISE_AFFINE,
+    GHP_ELEMENTWISE_AFFINE_BACK,
+    GHP_ELEMENTWISE_ADD,      /* a, b */
+    GHP_ELEMENTWISE_MUL,      /* a, b */
+    GHP_ELEMENTWISE_ADD_RELU, /* a, b */
+    GHP_ELEMENTWISE_COUNT
 };
 
-struct ghp_point_job {
-    enum ghp_point what;
+struct ghp_elementwise_job {
+    enum ghp_elementwise what;
     int64_t n;
     const void *a, *b; /* b NULL where only one is read */
     void *out;
     float alpha, beta;
 };
-cudaError_t ghp_launch_point(struct ghp_launch launch, const struct ghp_point_job *job);
+cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const struct ghp_elementwise_job *job);
 
 /* to += from. */
 cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double *from, double *to);
 
 /* to += from; where y is not above 0: to = 0. */
-cudaError_t ghp_launch_gated_sum(struct ghp_launch launch, int64_t n, void *to, const void *from,
+cudaError_t ghp_launch_masked_sum(struct ghp_launch launch, int64_t n, void *to, const void *from,
                                  const void *y);
 
 /* y[rows][c] = x + b; then a ReLU, where asked for. */
@@ -92,12 +92,12 @@ struct ghp_update_tensor {
     const float *dw;
     int64_t n;
 };
-struct ghp_rates {
+struct ghp_hyperparameters {
     double learning_rate, momentum, weight_decay;
 };
-/* rates_at in device memory, in place of `rates`; or NULL. */
+/* hyperparameters_at in device memory, in place of `rates`; or NULL. */
 cudaError_t ghp_launch_update(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
-                              struct ghp_rates rates, const struct ghp_rates *rates_at);
+                              struct ghp_hyperparameters hyperparameters, const struct ghp_hyperparameters *hyperparameters_at);
 
 /* Probabilities and, added to metrics (loss, correct, samples), the loss of the first `valid` rows.
  * scratch: ghp_softmax_scratch bytes. */
@@ -121,7 +121,7 @@ enum ghp_sum {
     GHP_SUM_BIAS,       /* sum of dy -> float out [c] */
     GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
     GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
-    GHP_SUM_BACK_GATED, /* the same of what a ReLU behind the batch norm lets through of dy */
+    GHP_SUM_BACK_MASKED, /* the same of what a ReLU behind the batch norm lets through of dy */
     GHP_SUM_COUNT
 };
 
@@ -130,8 +130,8 @@ struct ghp_sum_job {
     int64_t rows, c;
     const void *x, *dy;
     const float *shift;          /* STATS: running mean */
-    const float *mean, *inverse; /* BACK_STATS, BACK_GATED */
-    const float *gamma, *beta;   /* BACK_GATED */
+    const float *mean, *inverse; /* BACK_STATS, BACK_MASKED */
+    const float *gamma, *beta;   /* BACK_MASKED */
     void *out;
     void *scratch; /* ghp_sum_scratch bytes */
 };
@@ -146,9 +146,9 @@ struct ghp_batch_norm_job {
     void *y, *dx;
     const float *gamma, *beta;
     float *running_mean, *running_variance; /* forward */
-    float *drift_mean, *drift_variance;     /* moved in their place; NULL: they move themselves */
-    double drift_share;
-    bool drift_adds;     /* to what is there */
+    float *stats_delta_mean, *stats_delta_variance;     /* moved in their place; NULL: they move themselves */
+    double stats_delta_share;
+    bool stats_delta_adds;     /* to what is there */
     const double *stats; /* [2 c], reduced; NULL: running statistics */
     float *saved;        /* [2 c]: mean, inverse deviation */
     double count, mix, epsilon;
@@ -180,9 +180,9 @@ struct ghp_pool_job {
     const void *x, *dy;
     void *y, *dx;
     /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
-    void *places;
+    void *argmax;
     /* max, forward: windows with nothing above 0 have no place, as for the gradient of a ReLU before the pool */
-    bool gated;
+    bool masked;
 };
 cudaError_t ghp_launch_max_pool(struct ghp_launch launch, const struct ghp_pool_job *job);
 cudaError_t ghp_launch_max_pool_back(struct ghp_launch launch, const struct ghp_pool_job *job);
@@ -204,10 +204,10 @@ cudaError_t ghp_launch_transpose(cudaStream_t stream, int element_bytes, int64_t
                                  int64_t b, const void *from, void *to);
 
 /* y[n][out] = x[n][table[out]], `nothing` where the table is negative. */
-cudaError_t ghp_launch_take(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
+cudaError_t ghp_launch_gather(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
                             const int32_t *table, float nothing, const void *x, void *y);
 /* dx[n][i] = sum of dy[n][list[j]], starts[i] <= j < starts[i + 1]. */
-cudaError_t ghp_launch_give_back(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
+cudaError_t ghp_launch_scatter_add(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
                                  const int32_t *starts, const int32_t *list, const void *dy,
                                  void *dx);
 

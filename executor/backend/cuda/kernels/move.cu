@@ -113,7 +113,7 @@ __global__ void take_kernel(int64_t n, int64_t in, int64_t out, const int32_t *t
 }
 
 template <typename T>
-__global__ void give_back_kernel(int64_t n, int64_t in, int64_t out, const int32_t *starts,
+__global__ void scatter_add_kernel(int64_t n, int64_t in, int64_t out, const int32_t *starts,
                                  const int32_t *list, const T *dy, T *dx)
 {
     for (int64_t i = first_item(); i < n * in; i += item_stride()) {
@@ -129,7 +129,7 @@ __global__ void give_back_kernel(int64_t n, int64_t in, int64_t out, const int32
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_take(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
+extern "C" cudaError_t ghp_launch_gather(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
                                        const int32_t *table, float nothing, const void *x, void *y)
 {
     if (n * out == 0) return cudaSuccess;
@@ -141,7 +141,7 @@ extern "C" cudaError_t ghp_launch_take(struct ghp_launch launch, int64_t n, int6
     });
 }
 
-extern "C" cudaError_t ghp_launch_give_back(struct ghp_launch launch, int64_t n, int64_t in,
+extern "C" cudaError_t ghp_launch_scatter_add(struct ghp_launch launch, int64_t n, int64_t in,
                                             int64_t out, const int32_t *starts, const int32_t *list,
                                             const void *dy, void *dx)
 {
@@ -149,7 +149,7 @@ extern "C" cudaError_t ghp_launch_give_back(struct ghp_launch launch, int64_t n,
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(give_back_kernel<T>, blocks_for(n * in), kThreads, 0, launch.stream, n, in, out,
+        enqueue(scatter_add_kernel<T>, blocks_for(n * in), kThreads, 0, launch.stream, n, in, out,
                 starts, list, (const T *)dy, (T *)dx);
     });
 }

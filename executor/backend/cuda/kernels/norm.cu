@@ -40,7 +40,7 @@ struct sum_inputs {
 
 constexpr __host__ __device__ bool is_back(int what)
 {
-    return what == GHP_SUM_BACK_STATS || what == GHP_SUM_BACK_GATED;
+    return what == GHP_SUM_BACK_STATS || what == GHP_SUM_BACK_MASKED;
 }
 
 // Numbers of a thread's channels that stay the same from row to row.
@@ -69,7 +69,7 @@ __device__ __forceinline__ void begin_channel(const sum_inputs &in, int64_t colu
         load<float, V>(in.mean, column, k.a);
         load<float, V>(in.inverse, column, k.b);
     }
-    if (WHAT == GHP_SUM_BACK_GATED) {
+    if (WHAT == GHP_SUM_BACK_MASKED) {
         load<float, V>(in.gamma, column, k.scale);
         load<float, V>(in.beta, column, k.beta);
 #pragma unroll
@@ -102,7 +102,7 @@ __device__ __forceinline__ void add_row(const sum_inputs &in, int64_t at, const 
         for (int j = 0; j < V; j++) {
             float normal = (x[j] - k.a[j]) * k.b[j];
 
-            if (WHAT == GHP_SUM_BACK_GATED)
+            if (WHAT == GHP_SUM_BACK_MASKED)
                 g[j] = let_through<T>(g[j], x[j], k.a[j], k.scale[j], k.beta[j]);
             second[j] += g[j] * normal;
         }
@@ -241,7 +241,7 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
     case GHP_SUM_BIAS: return launch_sum<GHP_SUM_BIAS>(launch, job);
     case GHP_SUM_STATS: return launch_sum<GHP_SUM_STATS>(launch, job);
     case GHP_SUM_BACK_STATS: return launch_sum<GHP_SUM_BACK_STATS>(launch, job);
-    case GHP_SUM_BACK_GATED: return launch_sum<GHP_SUM_BACK_GATED>(launch, job);
+    case GHP_SUM_BACK_MASKED: return launch_sum<GHP_SUM_BACK_MASKED>(launch, job);
     case GHP_SUM_COUNT: break;
     }
     return cudaErrorInvalidValue;
@@ -254,13 +254,13 @@ namespace
 
 // A running statistic moves by so much; or that is noted beside it, where other samples of the batch have statistics of
 // their own.
-__device__ __forceinline__ void move(const ghp_batch_norm_job &j, float *running, float *drift,
+__device__ __forceinline__ void move(const ghp_batch_norm_job &j, float *running, float *stats_delta,
                                      int64_t i, double by)
 {
-    if (drift == nullptr)
+    if (stats_delta == nullptr)
         running[i] = (float)((double)running[i] + by);
     else
-        drift[i] = (float)((j.drift_adds ? (double)drift[i] : 0) + j.drift_share * by);
+        stats_delta[i] = (float)((j.stats_delta_adds ? (double)stats_delta[i] : 0) + j.stats_delta_share * by);
 }
 
 // Training: mean and variance behind the sums, kept and mixed into the running ones.
@@ -276,8 +276,8 @@ __global__ void norm_prepare_kernel(ghp_batch_norm_job j)
     double unbiased = j.count > 1 ? variance * j.count / (j.count - 1) : variance;
     j.saved[i] = (float)(mean + offset);
     j.saved[j.c + i] = (float)(1 / sqrt(variance + j.epsilon));
-    move(j, j.running_mean, j.drift_mean, i, j.mix * offset);
-    move(j, j.running_variance, j.drift_variance, i, j.mix * (unbiased - old));
+    move(j, j.running_mean, j.stats_delta_mean, i, j.mix * offset);
+    move(j, j.running_variance, j.stats_delta_variance, i, j.mix * (unbiased - old));
 }
 
 // dx = a dy - b - (x - mean) e with a, b, e in scratch.

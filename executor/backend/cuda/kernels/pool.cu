@@ -9,17 +9,17 @@
 namespace
 {
 
-constexpr int kNoPlace = -1;
+constexpr int kNoArgmax = -1;
 
 template <typename P, int V>
-__device__ __forceinline__ void store_places(P *places, int64_t at, const int (&from)[V])
+__device__ __forceinline__ void store_argmax(P *argmax, int64_t at, const int (&from)[V])
 {
     Vector<P, V> x;
 
 #pragma unroll
     for (int j = 0; j < V; j++)
         x.v[j] = (P)from[j];
-    *reinterpret_cast<Vector<P, V> *>(places + at) = x;
+    *reinterpret_cast<Vector<P, V> *>(argmax + at) = x;
 }
 
 template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job j)
@@ -29,12 +29,12 @@ template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job
     for (int64_t g = first_item(); g < n; g += item_stride()) {
         int64_t channel = g % columns * V, out = g / columns;
         float best[V];
-        int place[V];
+        int argmax[V];
 
 #pragma unroll
         for (int i = 0; i < V; i++) {
             best[i] = 0;
-            place[i] = kNoPlace;
+            argmax[i] = kNoArgmax;
         }
         each_input(j, out, [&](int64_t here, int64_t in) {
             float value[V];
@@ -42,16 +42,16 @@ template <typename T, typename P, int V> __global__ void max_kernel(ghp_pool_job
             load<T, V>((const T *)j.x, in * j.c + channel, value);
 #pragma unroll
             for (int i = 0; i < V; i++)
-                if (place[i] == kNoPlace || value[i] > best[i]) {
+                if (argmax[i] == kNoArgmax || value[i] > best[i]) {
                     best[i] = value[i];
-                    place[i] = (int)here;
+                    argmax[i] = (int)here;
                 }
         });
         store<T, V>((T *)j.y, out * j.c + channel, best);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            if (j.gated && !(best[i] > 0)) place[i] = kNoPlace;
-        if (j.places != nullptr) store_places<P, V>((P *)j.places, out * j.c + channel, place);
+            if (j.masked && !(best[i] > 0)) argmax[i] = kNoArgmax;
+        if (j.argmax != nullptr) store_argmax<P, V>((P *)j.argmax, out * j.c + channel, argmax);
     }
 }
 
@@ -68,26 +68,26 @@ template <typename T, typename P, int V> __global__ void max_back_kernel(ghp_poo
             sum[i] = 0;
         each_window(j, in, [&](const window &w) {
             int64_t at = w.at * j.c + channel;
-            Vector<P, V> place = *reinterpret_cast<const Vector<P, V> *>((const P *)j.places + at);
+            Vector<P, V> argmax = *reinterpret_cast<const Vector<P, V> *>((const P *)j.argmax + at);
             float dy[V];
 
             load<T, V>((const T *)j.dy, at, dy);
 #pragma unroll
             for (int i = 0; i < V; i++)
-                if (place.v[i] == (P)w.place) sum[i] += dy[i];
+                if (argmax.v[i] == (P)w.place) sum[i] += dy[i];
         });
         store<T, V>((T *)j.dx, in * j.c + channel, sum);
     }
 }
 
 // Places of a window that lie inside the image, in one direction: those below `places` whose position is in 0 .. size - 1.
-__device__ __forceinline__ int64_t inside(int64_t corner, int64_t dilation, int64_t places,
+__device__ __forceinline__ int64_t inside(int64_t corner, int64_t dilation, int64_t argmax,
                                           int64_t size)
 {
     int64_t first = corner < 0 ? (-corner + dilation - 1) / dilation : 0;
     int64_t end = corner < size ? (size - corner + dilation - 1) / dilation : 0;
 
-    if (end > places) end = places;
+    if (end > argmax) end = argmax;
     return end > first ? end - first : 0;
 }
 

@@ -18,9 +18,9 @@ static void open_backends(void)
     CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &floats), GHP_OK);
 }
 
-static void must_init(struct ghp_opset *set, const struct ghp_local *local, int element_bytes)
+static void must_init(struct ghp_operand_set *set, const struct ghp_local *local, int element_bytes)
 {
-    if (!CHECK_STATUS(ghp_opset_init(local, element_bytes, GHP_OPSET_ALL, set), GHP_OK)) exit(1);
+    if (!CHECK_STATUS(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set), GHP_OK)) exit(1);
 }
 
 static bool trains_state(const struct ghp_local *local)
@@ -29,64 +29,64 @@ static bool trains_state(const struct ghp_local *local)
 }
 
 /* Forward passes only, without changing running statistics. */
-static void forward(struct ghp_opset *set, struct ghp_backend *backend)
+static void forward(struct ghp_operand_set *set, struct ghp_backend *backend)
 {
     double before[2][64] = {{0}};
     for (int s = 0; trains_state(&set->local) && s < 2; s++)
         for (int64_t i = 0; i < set->local.c; i++)
-            before[s][i] = op_case_get(set, set->call.at.state[s], i);
+            before[s][i] = op_case_get(set, set->args.at.state[s], i);
     if (ghp_local_has_pass(&set->local, GHP_PASS_STATS))
         op_case_run(set, ops, backend, GHP_PASS_STATS, NULL);
     op_case_run(set, ops, backend, GHP_PASS_FORWARD, NULL);
     for (int s = 0; trains_state(&set->local) && s < 2; s++)
         for (int64_t i = 0; i < set->local.c; i++)
-            op_case_set(set, set->call.at.state[s], i, before[s][i]);
+            op_case_set(set, set->args.at.state[s], i, before[s][i]);
 }
 
 /* Each term of a sum is rounded once: |error| <= terms eps max|term|; the largest cases have a few hundred terms. */
 static void check_definition(const struct ghp_local *local)
 {
-    struct ghp_opset set;
+    struct ghp_operand_set set;
     int64_t n = ghp_local_out_elements(local);
     double *y = ghp_alloc((size_t)n, sizeof *y);
     must_init(&set, local, 8);
     for (int training = 1; training >= 0; training--) {
         double worst = 0.0;
-        set.call.training = training == 1;
+        set.args.training = training == 1;
         op_case_define(&set, y);
         forward(&set, doubles);
         for (int64_t i = 0; i < n; i++)
-            worst = fmax(worst, fabs(op_case_get(&set, set.call.at.y, i) - y[i]));
+            worst = fmax(worst, fabs(op_case_get(&set, set.args.at.y, i) - y[i]));
         if (!CHECK_NEAR(worst, 0.0, 1e-12))
             fprintf(stderr, "  in %s\n", op_case_text(local, GHP_PASS_FORWARD));
     }
     free(y);
-    ghp_opset_release(&set);
+    ghp_operand_set_release(&set);
 }
 
-static void clear_metrics(struct ghp_opset *set)
+static void clear_metrics(struct ghp_operand_set *set)
 {
-    if (set->call.at.metrics != NULL)
-        memset(set->call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    if (set->args.at.metrics != NULL)
+        memset(set->args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
 }
 
 /* The scalar whose gradient the backward passes give when dy is the set's dy. */
-static double objective(struct ghp_opset *set)
+static double objective(struct ghp_operand_set *set)
 {
     forward(set, doubles);
     if (set->local.op == GHP_OP_SOFTMAX_CE) {
-        double loss = set->call.at.metrics[GHP_METRIC_LOSS];
+        double loss = set->args.at.metrics[GHP_METRIC_LOSS];
         clear_metrics(set);
-        return loss * set->call.loss_scale;
+        return loss * set->args.loss_scale;
     }
     double sum = 0.0;
     for (int64_t i = 0; i < ghp_local_out_elements(&set->local); i++)
-        sum += op_case_get(set, set->call.at.y, i) * op_case_get(set, set->call.at.dy, i);
+        sum += op_case_get(set, set->args.at.y, i) * op_case_get(set, set->args.at.dy, i);
     return sum;
 }
 
 /* Central differences with step h: error h^2 f''' / 6 + eps |f| / h, about 1e-9 for f of order 10 and h = 1e-5. */
-static void check_gradient(struct ghp_opset *set, void *tensor, const double *gradient, int64_t n,
+static void check_gradient(struct ghp_operand_set *set, void *tensor, const double *gradient, int64_t n,
                            const char *what)
 {
     const double step = 1e-5;
@@ -109,27 +109,27 @@ static void check_gradient(struct ghp_opset *set, void *tensor, const double *gr
 
 static void check_gradients(const struct ghp_local *local)
 {
-    struct ghp_opset set;
+    struct ghp_operand_set set;
     must_init(&set, local, 8);
     forward(&set, doubles);
     clear_metrics(&set);
     op_case_run_all(&set, ops, doubles);
     clear_metrics(&set);
     if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA))
-        for (int i = 0; i < ghp_opset_inputs(local); i++)
-            check_gradient(&set, (void *)(uintptr_t)set.call.at.x[i], set.call.at.dx[i],
-                           ghp_opset_input_elements(local, i), "dx");
+        for (int i = 0; i < ghp_operand_set_inputs(local); i++)
+            check_gradient(&set, (void *)(uintptr_t)set.args.at.x[i], set.args.at.dx[i],
+                           ghp_operand_set_input_elements(local, i), "dx");
     if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_WEIGHT))
-        for (int i = 0; i < ghp_opset_weights(local); i++)
-            check_gradient(&set, set.call.at.w[i], set.call.at.dw[i],
-                           ghp_local_weight_elements(local) / ghp_opset_weights(local), "dw");
-    ghp_opset_release(&set);
+        for (int i = 0; i < ghp_operand_set_weights(local); i++)
+            check_gradient(&set, set.args.at.w[i], set.args.at.dw[i],
+                           ghp_local_weight_elements(local) / ghp_operand_set_weights(local), "dw");
+    ghp_operand_set_release(&set);
 }
 
 /* Inputs are the same numbers and sums are in double, so a float result is rounded a few times only. */
 static void check_float(const struct ghp_local *local)
 {
-    struct ghp_opset a, b;
+    struct ghp_operand_set a, b;
     must_init(&a, local, 4);
     must_init(&b, local, 8);
     op_case_run_all(&a, ops, floats);
@@ -151,62 +151,62 @@ static void check_float(const struct ghp_local *local)
                         op_case_text(local, (enum ghp_pass)pass));
         }
     }
-    ghp_opset_release(&a);
-    ghp_opset_release(&b);
+    ghp_operand_set_release(&a);
+    ghp_operand_set_release(&b);
 }
 
 /* relu, bias, dropout and flat flatten may write over their input. */
 static void check_in_place(const struct ghp_local *local)
 {
-    struct ghp_opset apart, over;
+    struct ghp_operand_set apart, over;
     must_init(&apart, local, 8);
     must_init(&over, local, 8);
     size_t bytes = (size_t)(ghp_local_out_elements(local) * 8);
     struct ghp_kernel *kernel = NULL;
     CHECK_STATUS(ops->prepare(doubles, local, GHP_PASS_FORWARD, &kernel), GHP_OK);
-    over.call.at.y = (void *)(uintptr_t)over.call.at.x[0];
-    CHECK_STATUS(ops->run(kernel, &apart.call), GHP_OK);
-    CHECK_STATUS(ops->run(kernel, &over.call), GHP_OK);
+    over.args.at.y = (void *)(uintptr_t)over.args.at.x[0];
+    CHECK_STATUS(ops->run(kernel, &apart.args), GHP_OK);
+    CHECK_STATUS(ops->run(kernel, &over.args), GHP_OK);
     ops->release(kernel);
-    CHECK(memcmp(apart.call.at.y, over.call.at.y, bytes) == 0);
+    CHECK(memcmp(apart.args.at.y, over.args.at.y, bytes) == 0);
     if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA)) {
         CHECK_STATUS(ops->prepare(doubles, local, GHP_PASS_BACKWARD_DATA, &kernel), GHP_OK);
-        over.call.at.dx[0] = over.call.at.dy;
-        CHECK_STATUS(ops->run(kernel, &apart.call), GHP_OK);
-        CHECK_STATUS(ops->run(kernel, &over.call), GHP_OK);
+        over.args.at.dx[0] = over.args.at.dy;
+        CHECK_STATUS(ops->run(kernel, &apart.args), GHP_OK);
+        CHECK_STATUS(ops->run(kernel, &over.args), GHP_OK);
         ops->release(kernel);
-        CHECK(memcmp(apart.call.at.dx[0], over.call.at.dy, bytes) == 0);
+        CHECK(memcmp(apart.args.at.dx[0], over.args.at.dy, bytes) == 0);
     }
-    ghp_opset_release(&apart);
-    ghp_opset_release(&over);
+    ghp_operand_set_release(&apart);
+    ghp_operand_set_release(&over);
 }
 
-static void run_shares(struct ghp_opset *set, enum ghp_pass pass, int parts)
+static void run_shares(struct ghp_operand_set *set, enum ghp_pass pass, int parts)
 {
-    const struct ghp_loop *loop = ghp_loop_find(set->local.op, pass);
-    set->call.at.scratch = ghp_opset_block(loop->scratch_bytes(&set->local, parts, 8));
+    const struct ghp_cpu_kernel *cpu_kernel = ghp_cpu_kernel_find(set->local.op, pass);
+    set->args.at.scratch = ghp_operand_set_block(cpu_kernel->scratch_bytes(&set->local, parts, 8));
     for (int part = parts; part-- > 0;)
-        loop->stages[GHP_PRECISION_DOUBLE].run(&set->local, &set->call,
+        cpu_kernel->stages[GHP_PRECISION_DOUBLE].run(&set->local, &set->args,
                                                (struct ghp_share){part, parts});
-    free(set->call.at.scratch);
+    free(set->args.at.scratch);
 }
 
 /* The shares of threads write what is theirs alone: in falling order they give the whole. */
 static void check_pool_shares(const struct ghp_local *local)
 {
-    struct ghp_opset whole, shares;
+    struct ghp_operand_set whole, shares;
     must_init(&whole, local, 8);
     must_init(&shares, local, 8);
     for (int pass = GHP_PASS_FORWARD; pass <= GHP_PASS_BACKWARD_DATA; pass++) {
         run_shares(&whole, (enum ghp_pass)pass, 1);
         run_shares(&shares, (enum ghp_pass)pass, 5);
     }
-    CHECK(memcmp(whole.call.at.y, shares.call.at.y, (size_t)(ghp_local_out_elements(local) * 8)) ==
+    CHECK(memcmp(whole.args.at.y, shares.args.at.y, (size_t)(ghp_local_out_elements(local) * 8)) ==
           0);
-    CHECK(memcmp(whole.call.at.dx[0], shares.call.at.dx[0],
+    CHECK(memcmp(whole.args.at.dx[0], shares.args.at.dx[0],
                  (size_t)(ghp_local_in_elements(local) * 8)) == 0);
-    ghp_opset_release(&whole);
-    ghp_opset_release(&shares);
+    ghp_operand_set_release(&whole);
+    ghp_operand_set_release(&shares);
 }
 
 /* A part of the samples and channels has the whole's mask. */
@@ -215,32 +215,32 @@ static void check_dropout_parts(void)
     struct ghp_local whole = {GHP_OP_DROPOUT,        4, 12, 3, 2, 12, 3, 2, .n_inputs = 1,
                               .norm = {.ratio = 0.5}};
     struct ghp_local part = whole;
-    struct ghp_opset a, b;
+    struct ghp_operand_set a, b;
     int64_t kept = 0;
     part.n = 2;
     part.c = part.k = 5;
     must_init(&a, &whole, 8);
     must_init(&b, &part, 8);
-    a.call.layer = b.call.layer = 3;
-    a.call.step = b.call.step = 9;
-    a.call.first_sample = 8;
-    b.call.first_sample = 10;
-    b.call.first_channel = 6;
-    b.call.global_channels = 12;
+    a.args.layer = b.args.layer = 3;
+    a.args.step = b.args.step = 9;
+    a.args.first_sample = 8;
+    b.args.first_sample = 10;
+    b.args.first_channel = 6;
+    b.args.global_channels = 12;
     op_case_run(&a, ops, doubles, GHP_PASS_FORWARD, NULL);
     op_case_run(&b, ops, doubles, GHP_PASS_FORWARD, NULL);
     for (int64_t n = 0; n < 2; n++)
         for (int64_t pixel = 0; pixel < 6; pixel++)
             for (int64_t c = 0; c < 5; c++) {
                 bool zero_a =
-                    op_case_get(&a, a.call.at.y, ((n + 2) * 6 + pixel) * 12 + 6 + c) == 0.0;
-                bool zero_b = op_case_get(&b, b.call.at.y, (n * 6 + pixel) * 5 + c) == 0.0;
+                    op_case_get(&a, a.args.at.y, ((n + 2) * 6 + pixel) * 12 + 6 + c) == 0.0;
+                bool zero_b = op_case_get(&b, b.args.at.y, (n * 6 + pixel) * 5 + c) == 0.0;
                 CHECK_EQ(zero_a, zero_b);
                 kept += zero_a ? 0 : 1;
             }
     CHECK(kept > 15 && kept < 45);
-    ghp_opset_release(&a);
-    ghp_opset_release(&b);
+    ghp_operand_set_release(&a);
+    ghp_operand_set_release(&b);
 }
 
 /* Statistics whose mean is a thousand deviations away keep their digits, and running statistics are mixed as promised. */
@@ -256,25 +256,25 @@ static void check_norm_statistics(void)
                               4,
                               .n_inputs = 1,
                               .norm = {.epsilon = 0.0, .momentum = 0.25}};
-    struct ghp_opset set;
+    struct ghp_operand_set set;
     must_init(&set, &local, 8);
-    double *x = (double *)(uintptr_t)set.call.at.x[0], mean = 0.0, variance = 0.0;
+    double *x = (double *)(uintptr_t)set.args.at.x[0], mean = 0.0, variance = 0.0;
     for (int i = 0; i < 128; i++) {
         x[i] += 1000.0;
         mean += x[i] / 128.0;
     }
     for (int i = 0; i < 128; i++)
         variance += (x[i] - mean) * (x[i] - mean) / 127.0;
-    op_case_set(&set, set.call.at.state[0], 0, 1000.0);
-    op_case_set(&set, set.call.at.state[1], 0, 3.0);
+    op_case_set(&set, set.args.at.state[0], 0, 1000.0);
+    op_case_set(&set, set.args.at.state[1], 0, 3.0);
     op_case_run(&set, ops, doubles, GHP_PASS_STATS, NULL);
     op_case_run(&set, ops, doubles, GHP_PASS_FORWARD, NULL);
-    CHECK_NEAR(op_case_get(&set, set.call.at.saved, 0), mean, 1e-12);
-    CHECK_NEAR(op_case_get(&set, set.call.at.saved, 1), 1.0 / sqrt(variance * 127.0 / 128.0),
+    CHECK_NEAR(op_case_get(&set, set.args.at.saved, 0), mean, 1e-12);
+    CHECK_NEAR(op_case_get(&set, set.args.at.saved, 1), 1.0 / sqrt(variance * 127.0 / 128.0),
                1e-12);
-    CHECK_NEAR(op_case_get(&set, set.call.at.state[0], 0), 750.0 + 0.25 * mean, 1e-12);
-    CHECK_NEAR(op_case_get(&set, set.call.at.state[1], 0), 2.25 + 0.25 * variance, 1e-12);
-    ghp_opset_release(&set);
+    CHECK_NEAR(op_case_get(&set, set.args.at.state[0], 0), 750.0 + 0.25 * mean, 1e-12);
+    CHECK_NEAR(op_case_get(&set, set.args.at.state[1], 0), 2.25 + 0.25 * variance, 1e-12);
+    ghp_operand_set_release(&set);
 }
 
 /* Sums of two halves, added, give what the whole gives: what STAT_REDUCE relies on. */
@@ -291,41 +291,41 @@ static void check_norm_halves(void)
                               .n_inputs = 1,
                               .norm = {.epsilon = 1e-5, .momentum = 0.1}};
     struct ghp_local half = whole;
-    struct ghp_opset a, b;
+    struct ghp_operand_set a, b;
     double sum[10] = {0.0};
     half.n = 3;
     must_init(&a, &whole, 8);
     must_init(&b, &half, 8);
     op_case_run(&a, ops, doubles, GHP_PASS_STATS, NULL);
     for (int part = 0; part < 2; part++) {
-        memcpy((void *)(uintptr_t)b.call.at.x[0], (const double *)a.call.at.x[0] + part * 60,
+        memcpy((void *)(uintptr_t)b.args.at.x[0], (const double *)a.args.at.x[0] + part * 60,
                60 * sizeof(double));
         op_case_run(&b, ops, doubles, GHP_PASS_STATS, NULL);
         for (int i = 0; i < 10; i++)
-            sum[i] += b.call.at.stats[i];
+            sum[i] += b.args.at.stats[i];
     }
     for (int i = 0; i < 10; i++)
-        CHECK_NEAR(sum[i], a.call.at.stats[i], 1e-13);
-    ghp_opset_release(&a);
-    ghp_opset_release(&b);
+        CHECK_NEAR(sum[i], a.args.at.stats[i], 1e-13);
+    ghp_operand_set_release(&a);
+    ghp_operand_set_release(&b);
 }
 
 static void check_loss(void)
 {
     struct ghp_local local = {GHP_OP_SOFTMAX_CE, 3, 4, 1, 1, 4, 1, 1, .n_inputs = 1};
-    struct ghp_opset set;
+    struct ghp_operand_set set;
     must_init(&set, &local, 8);
     const double logits[12] = {1000.0, 0.0, 0.0, 0.0, 2.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 5.0};
     const int32_t labels[3] = {0, 1, 0};
-    memcpy((void *)(uintptr_t)set.call.at.x[0], logits, sizeof logits);
-    memcpy((void *)(uintptr_t)set.call.at.labels, labels, sizeof labels);
-    set.call.valid_samples = 2;
-    set.call.at.metrics[GHP_METRIC_SAMPLES] = 7.0;
+    memcpy((void *)(uintptr_t)set.args.at.x[0], logits, sizeof logits);
+    memcpy((void *)(uintptr_t)set.args.at.labels, labels, sizeof labels);
+    set.args.valid_samples = 2;
+    set.args.at.metrics[GHP_METRIC_SAMPLES] = 7.0;
     op_case_run(&set, ops, doubles, GHP_PASS_FORWARD, NULL);
-    CHECK_NEAR(set.call.at.metrics[GHP_METRIC_LOSS], log(2.0 + exp(-1.0) + exp(-2.0)), 1e-14);
-    CHECK_NEAR(set.call.at.metrics[GHP_METRIC_CORRECT], 1.0, 0.0); /* of equals the first wins */
-    CHECK_NEAR(set.call.at.metrics[GHP_METRIC_SAMPLES], 9.0, 0.0);
-    ghp_opset_release(&set);
+    CHECK_NEAR(set.args.at.metrics[GHP_METRIC_LOSS], log(2.0 + exp(-1.0) + exp(-2.0)), 1e-14);
+    CHECK_NEAR(set.args.at.metrics[GHP_METRIC_CORRECT], 1.0, 0.0); /* of equals the first wins */
+    CHECK_NEAR(set.args.at.metrics[GHP_METRIC_SAMPLES], 9.0, 0.0);
+    ghp_operand_set_release(&set);
 }
 
 static void check_update(void)
@@ -337,7 +337,7 @@ static void check_update(void)
     CHECK_NEAR(w[0], 1.0 - 0.1 * (0.9 * 0.25 + 0.51), 1e-15);
     CHECK_NEAR(v[2], -0.9 - 0.25 + 0.005, 1e-15);
     float to[2] = {1.0f, 2.0f}, from[2] = {0.5f, -1.0f};
-    CHECK_STATUS(ops->accumulate(floats, to, from, (struct ghp_numbers){2, 4}), GHP_OK);
+    CHECK_STATUS(ops->accumulate(floats, to, from, (struct ghp_buffer_extent){2, 4}), GHP_OK);
     CHECK_NEAR(to[0], 1.5, 0.0);
     CHECK_NEAR(to[1], 1.0, 0.0);
 }

@@ -81,7 +81,7 @@ static void check_names(void)
 static void check_scratch(void)
 {
     static const int64_t wanted[] = {1, 255, 256, 257, 100000};
-    char *block = ghp_opset_block(1 << 20);
+    char *block = ghp_operand_set_block(1 << 20);
 
     CHECK_EQ(ghp_cuda_scratch(0), 0);
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)

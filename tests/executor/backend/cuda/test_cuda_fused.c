@@ -1,6 +1,6 @@
 /* ghp-test: timeout=600 emulated=yes
  *
- * What the cuda backend's kernels take along (executor/engine/fuse.h) against the reference's passes one by one, in float, tf32 and
+ * What the cuda backend's kernels fuse (executor/engine/fuse.h) against the reference's passes one by one, in float, tf32 and
  * bf16: bias and ReLU behind a convolution and a linear layer, a ReLU behind an addition and a batch norm, a batch norm's own
  * sums and the addition behind it, backward passes of all these, a max pool behind a ReLU, a sum of gradients before one; and a
  * batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no tensor but those that the passes
@@ -62,13 +62,13 @@ static float *make(int64_t n)
 /* ---- one kernel beside the reference ---- */
 
 /* Runs the kernel on the reference's tensors of before the pass; `w1`, `x1`: more of them. */
-static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_formats along, void *w1,
+static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_memory_format fused, void *w1,
                 const void *x1)
 {
-    struct ghp_tensors *at = &c->there.call.at, was = *at;
+    struct ghp_tensors *at = &c->there.args.at, was = *at;
     struct ghp_kernel *kernel = NULL;
 
-    CHECK_STATUS(ops->prepare_blocked(backend, &c->right.local, pass, NULL, along, &kernel),
+    CHECK_STATUS(ops->prepare_nchw16c(backend, &c->right.local, pass, NULL, fused, &kernel),
                  GHP_OK);
     if (!CHECK(kernel != NULL)) return;
     CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
@@ -83,7 +83,7 @@ static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_formats alon
 
 static void expect(struct twin_case *c, enum ghp_pass pass)
 {
-    CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+    CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
 }
 
 /* All tensors but one, which the reference's passes change and the kernel does not. */
@@ -106,10 +106,10 @@ static void apply_relu(float *values, int64_t n)
 }
 
 /* What a ReLU lets through of dy, by its output. */
-static void mask(struct ghp_opset *set)
+static void mask(struct ghp_operand_set *set)
 {
-    const float *y = set->call.at.y;
-    float *dy = set->call.at.dy;
+    const float *y = set->args.at.y;
+    float *dy = set->args.at.dy;
 
     for (int64_t i = 0; i < ghp_local_out_elements(&set->local); i++)
         if (!(y[i] > 0)) dy[i] = 0;
@@ -122,7 +122,7 @@ static void open_case(struct twin_case *c, const struct ghp_local *local)
 
 /* ---- the cases ---- */
 
-static void check_product(const struct ghp_local *local, struct ghp_formats along)
+static void check_product(const struct ghp_local *local, struct ghp_memory_format fused)
 {
     struct twin_case c;
     float *bias = make(local->k);
@@ -130,13 +130,13 @@ static void check_product(const struct ghp_local *local, struct ghp_formats alon
 
     open_case(&c, local);
     there = put(&c, bias, local->k, true);
-    run(&c, GHP_PASS_FORWARD, along, there, NULL);
+    run(&c, GHP_PASS_FORWARD, fused, there, NULL);
     expect(&c, GHP_PASS_FORWARD);
-    float *y = c.right.call.at.y;
+    float *y = c.right.args.at.y;
     int64_t n = ghp_local_out_elements(local);
-    for (int64_t i = 0; along.bias && i < n; i++)
+    for (int64_t i = 0; fused.bias && i < n; i++)
         y[i] += bias[i % local->k];
-    if (along.relu) apply_relu(y, n);
+    if (fused.relu) apply_relu(y, n);
     compare(&c, op_case_text(local, GHP_PASS_FORWARD), "");
     ghp_device_release(c.there.device, there);
     free(bias);
@@ -149,49 +149,49 @@ static void check_add(int64_t channels, int64_t size)
     struct twin_case c;
 
     open_case(&c, &local);
-    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){.relu = true}, NULL, NULL);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){.relu = true}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
-    apply_relu(c.right.call.at.y, ghp_local_out_elements(&local));
+    apply_relu(c.right.args.at.y, ghp_local_out_elements(&local));
     compare(&c, "an addition and a ReLU", "");
     twin_case_close(&c);
 }
 
-static void norm_forward(struct twin_case *c, struct ghp_formats along, const float *other,
+static void norm_forward(struct twin_case *c, struct ghp_memory_format fused, const float *other,
                          const void *there)
 {
     const struct ghp_local *local = &c->right.local;
     int64_t n = ghp_local_out_elements(local);
-    float *y = c->right.call.at.y;
+    float *y = c->right.args.at.y;
 
-    if (!along.stats) expect(c, GHP_PASS_STATS);
-    run(c, GHP_PASS_FORWARD, along, NULL, along.add ? there : NULL);
-    if (along.stats) expect(c, GHP_PASS_STATS);
+    if (!fused.stats) expect(c, GHP_PASS_STATS);
+    run(c, GHP_PASS_FORWARD, fused, NULL, fused.add ? there : NULL);
+    if (fused.stats) expect(c, GHP_PASS_STATS);
     expect(c, GHP_PASS_FORWARD);
-    for (int64_t i = 0; along.add && i < n; i++)
+    for (int64_t i = 0; fused.add && i < n; i++)
         y[i] += other[i];
-    if (along.relu) apply_relu(y, n);
-    compare(c, "a batch norm, forward", along.stats ? "stats" : "");
+    if (fused.relu) apply_relu(y, n);
+    compare(c, "a batch norm, forward", fused.stats ? "stats" : "");
 }
 
 /* The ReLU is behind the batch norm, or behind the addition, and then not the backward passes' concern. */
-static void norm_back(struct twin_case *c, struct ghp_formats along)
+static void norm_back(struct twin_case *c, struct ghp_memory_format fused)
 {
-    along.relu = along.relu && !along.add;
-    along.add = false;
-    if (!along.stats) {
-        run(c, GHP_PASS_BACKWARD_STATS, along, NULL, NULL);
-        if (along.relu) mask(&c->right);
+    fused.relu = fused.relu && !fused.add;
+    fused.add = false;
+    if (!fused.stats) {
+        run(c, GHP_PASS_BACKWARD_STATS, fused, NULL, NULL);
+        if (fused.relu) mask(&c->right);
         expect(c, GHP_PASS_BACKWARD_STATS);
         compare(c, "a batch norm's sums, backward", "dy");
     }
-    run(c, GHP_PASS_BACKWARD_DATA, along, NULL, NULL);
-    if (along.relu) mask(&c->right);
-    if (along.stats) expect(c, GHP_PASS_BACKWARD_STATS);
+    run(c, GHP_PASS_BACKWARD_DATA, fused, NULL, NULL);
+    if (fused.relu) mask(&c->right);
+    if (fused.stats) expect(c, GHP_PASS_BACKWARD_STATS);
     expect(c, GHP_PASS_BACKWARD_DATA);
     compare(c, "a batch norm, backward", "dy");
 }
 
-static void check_norm(int64_t channels, int64_t size, struct ghp_formats along)
+static void check_norm(int64_t channels, int64_t size, struct ghp_memory_format fused)
 {
     struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, channels, size);
     int64_t n = ghp_local_out_elements(&local);
@@ -201,8 +201,8 @@ static void check_norm(int64_t channels, int64_t size, struct ghp_formats along)
 
     open_case(&c, &local);
     there = put(&c, other, n, false);
-    norm_forward(&c, along, other, there);
-    norm_back(&c, along);
+    norm_forward(&c, fused, other, there);
+    norm_back(&c, fused);
     ghp_device_release(c.there.device, there);
     free(other);
     twin_case_close(&c);
@@ -215,10 +215,10 @@ static void check_norm_evaluates(void)
     struct twin_case c;
 
     open_case(&c, &local);
-    c.right.call.training = c.there.call.training = false;
-    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){.stats = true, .relu = true}, NULL, NULL);
+    c.right.args.training = c.there.args.training = false;
+    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){.stats = true, .relu = true}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
-    apply_relu(c.right.call.at.y, ghp_local_out_elements(&local));
+    apply_relu(c.right.args.at.y, ghp_local_out_elements(&local));
     for (int i = 0; i < c.n; i++) { /* `saved` stays as it was made */
         if (strcmp(c.tensors[i].name, "y") != 0) continue;
         CHECK(twin_case_error(&c, &c.tensors[i]) <= setting->bound);
@@ -227,42 +227,42 @@ static void check_norm_evaluates(void)
 }
 
 /* Statistics that move apart: what a ghost batch adds is noted beside them. */
-static void check_norm_drifts(bool adds)
+static void check_norm_stats_deltas(bool adds)
 {
     struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, 40, 6);
-    float *drift = make(local.c), got[2][40];
+    float *stats_delta = make(local.c), got[2][40];
     struct twin_case c;
     void *there[2];
 
     open_case(&c, &local);
     expect(&c, GHP_PASS_STATS);
     for (int i = 0; i < 2; i++) {
-        there[i] = put(&c, drift, local.c, true);
-        c.right.call.at.drift[i] = ghp_alloc((size_t)local.c, sizeof(float));
-        memcpy(c.right.call.at.drift[i], drift, (size_t)local.c * sizeof(float));
-        c.there.call.at.drift[i] = there[i];
+        there[i] = put(&c, stats_delta, local.c, true);
+        c.right.args.at.stats_delta[i] = ghp_alloc((size_t)local.c, sizeof(float));
+        memcpy(c.right.args.at.stats_delta[i], stats_delta, (size_t)local.c * sizeof(float));
+        c.there.args.at.stats_delta[i] = there[i];
     }
-    c.right.call.drift_share = c.there.call.drift_share = 0.25;
-    c.right.call.drift_adds = c.there.call.drift_adds = adds;
-    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){0}, NULL, NULL);
+    c.right.args.stats_delta_share = c.there.args.stats_delta_share = 0.25;
+    c.right.args.stats_delta_adds = c.there.args.stats_delta_adds = adds;
+    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){0}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     compare(&c, "a batch norm whose statistics drift", "");
     for (int i = 0; i < 2; i++) {
-        const float *right = c.right.call.at.drift[i];
+        const float *right = c.right.args.at.stats_delta[i];
 
         CHECK_STATUS(ghp_device_read(c.there.device, got[i], there[i], (int64_t)sizeof got[i]),
                      GHP_OK);
         for (int64_t k = 0; k < local.c; k++)
             CHECK(fabsf(got[i][k] - right[k]) <= 1e-5f * (1 + fabsf(right[k])));
-        CHECK(fabsf(right[0] - drift[0]) > 1e-6f);
+        CHECK(fabsf(right[0] - stats_delta[0]) > 1e-6f);
         ghp_device_release(c.there.device, there[i]);
-        free(c.right.call.at.drift[i]);
+        free(c.right.args.at.stats_delta[i]);
     }
-    free(drift);
+    free(stats_delta);
     twin_case_close(&c);
 }
 
-static void check_gate(int64_t channels, int64_t stride)
+static void check_mask(int64_t channels, int64_t stride)
 {
     struct ghp_local local = twin_case_shape(GHP_OP_MAX_POOL, 5, channels, 6);
     struct twin_case c;
@@ -271,22 +271,22 @@ static void check_gate(int64_t channels, int64_t stride)
     local.window.stride_h = local.window.stride_w = stride;
     local = op_case_conv(local);
     open_case(&c, &local);
-    float *x = (float *)(uintptr_t)c.right.call.at.x[0];
+    float *x = (float *)(uintptr_t)c.right.args.at.x[0];
     n = ghp_local_in_elements(&local);
     for (int64_t i = 0; i < n; i++)
         x[i] = x[i] > 0.8f ? x[i] : 0;
-    run(&c, GHP_PASS_FORWARD, (struct ghp_formats){.relu = true}, NULL, NULL);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){.relu = true}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     compare(&c, "a max pool", "saved");
     for (int64_t i = 0; i < ghp_local_out_elements(&local); i++)
-        closed += !(((const float *)c.right.call.at.y)[i] > 0);
+        closed += !(((const float *)c.right.args.at.y)[i] > 0);
     CHECK(closed > 0 && closed < ghp_local_out_elements(&local));
     /* its own places in, the ReLU's gradient out */
-    memcpy(c.right.call.at.saved, c.got.call.at.saved, (size_t)ghp_local_saved_bytes(&local, 4));
-    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_formats){0}, NULL, NULL);
+    memcpy(c.right.args.at.saved, c.got.args.at.saved, (size_t)ghp_local_saved_bytes(&local, 4));
+    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_memory_format){0}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     expect(&c, GHP_PASS_BACKWARD_DATA);
-    float *dx = c.right.call.at.dx[0];
+    float *dx = c.right.args.at.dx[0];
     for (int64_t i = 0; i < n; i++)
         dx[i] = x[i] > 0 ? dx[i] : 0;
     compare(&c, "a max pool and a ReLU, backward", "saved");
@@ -294,7 +294,7 @@ static void check_gate(int64_t channels, int64_t stride)
 }
 
 /* to += from where y lets it through, on vectors and what is left of them. */
-static void check_gated_sum(int64_t n)
+static void check_masked_sum(int64_t n)
 {
     struct ghp_local any = twin_case_shape(GHP_OP_RELU, 1, 8, 1);
     struct twin_case c;
@@ -307,9 +307,9 @@ static void check_gated_sum(int64_t n)
     for (int i = 0; i < 3; i++)
         there[i] = put(&c, values + i * n, n, false);
     CHECK_STATUS(
-        ops->accumulate_gated(
+        ops->accumulate_masked(
             backend,
-            &(struct ghp_gated_sum){there[0], there[1], there[2], {n, setting->element_bytes}}),
+            &(struct ghp_masked_sum){there[0], there[1], there[2], {n, setting->element_bytes}}),
         GHP_OK);
     CHECK_STATUS(ghp_device_read(c.there.device, got, there[0], bytes), GHP_OK);
     for (int64_t i = 0; i < n; i++) {
@@ -335,7 +335,7 @@ static void check_doubles(void)
         CHECK_STATUS(ghp_device_allocate(device, sizeof values[i], &there[i]), GHP_OK);
         CHECK_STATUS(ghp_device_write(device, there[i], values[i], sizeof values[i]), GHP_OK);
     }
-    CHECK_STATUS(ops->accumulate(backend, there[0], there[1], (struct ghp_numbers){5, 8}), GHP_OK);
+    CHECK_STATUS(ops->accumulate(backend, there[0], there[1], (struct ghp_buffer_extent){5, 8}), GHP_OK);
     CHECK_STATUS(ghp_device_read(device, got, there[0], sizeof got), GHP_OK);
     for (int i = 0; i < 5; i++)
         CHECK(got[i] == values[0][i] + values[1][i]);
@@ -343,35 +343,35 @@ static void check_doubles(void)
         ghp_device_release(device, there[i]);
 }
 
-/* What nothing takes along comes out as no kernel, and exact algorithms take nothing. */
+/* What nothing fuses comes out as no kernel, and exact algorithms take nothing. */
 static void check_refusals(struct ghp_backend *exact)
 {
     static const struct wish {
         enum ghp_op op;
         enum ghp_pass pass;
-        struct ghp_formats along;
-    } wishes[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
+        struct ghp_memory_format fused;
+    } request[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
                   {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
                   {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
                   {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}}};
 
-    for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
-        struct ghp_local local = twin_case_shape(wishes[i].op, 2, 8, 4);
+    for (size_t i = 0; i < sizeof request / sizeof request[0]; i++) {
+        struct ghp_local local = twin_case_shape(request[i].op, 2, 8, 4);
         struct ghp_kernel *kernel = NULL;
 
         CHECK_STATUS(
-            ops->prepare_blocked(backend, &local, wishes[i].pass, NULL, wishes[i].along, &kernel),
+            ops->prepare_nchw16c(backend, &local, request[i].pass, NULL, request[i].fused, &kernel),
             GHP_OK);
         CHECK(kernel == NULL);
     }
-    CHECK(ghp_formats_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_FORWARD));
-    CHECK(ghp_formats_fuses(ops, backend, GHP_OP_LINEAR, GHP_PASS_FORWARD));
-    CHECK(!ghp_formats_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
-    CHECK(!ghp_formats_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
-    CHECK(ghp_formats_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
-    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
-    CHECK(!ghp_formats_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
+    CHECK(ghp_memory_format_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(ghp_memory_format_fuses(ops, backend, GHP_OP_LINEAR, GHP_PASS_FORWARD));
+    CHECK(!ghp_memory_format_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
+    CHECK(!ghp_memory_format_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
+    CHECK(ghp_memory_format_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
 }
 
 static void check_setting(void)
@@ -382,23 +382,23 @@ static void check_setting(void)
         twin_case_shape(GHP_OP_LINEAR, 9, 64, 1), twin_case_shape(GHP_OP_LINEAR, 3, 5, 1)};
 
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
-        for (int along = 1; along < 4; along++)
+        for (int fused = 1; fused < 4; fused++)
             check_product(&products[i],
-                          (struct ghp_formats){.bias = (along & 1) > 0, .relu = (along & 2) > 0});
+                          (struct ghp_memory_format){.bias = (fused & 1) > 0, .relu = (fused & 2) > 0});
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
         check_add(channels[i], 6);
-        check_gate(channels[i], 1);
-        check_gate(channels[i], 2);
-        for (int way = 0; way < 6; way++)
+        check_mask(channels[i], 1);
+        check_mask(channels[i], 2);
+        for (int variant = 0; variant < 6; variant++)
             check_norm(
                 channels[i], 6,
-                (struct ghp_formats){.relu = way & 1, .stats = way / 2 > 0, .add = way / 2 > 1});
+                (struct ghp_memory_format){.relu = variant & 1, .stats = variant / 2 > 0, .add = variant / 2 > 1});
     }
     check_norm_evaluates();
-    check_norm_drifts(false);
-    check_norm_drifts(true);
-    check_gated_sum(1000);
-    check_gated_sum(1003);
+    check_norm_stats_deltas(false);
+    check_norm_stats_deltas(true);
+    check_masked_sum(1000);
+    check_masked_sum(1003);
 }
 
 /* Settings named on the command line, or all. */

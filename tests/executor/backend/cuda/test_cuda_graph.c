@@ -85,7 +85,7 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
     return has;
 }
 
-/* With what a forward pass takes along. A ReLU without bias, and all in bf16, runs on engines that cuDNN compiles when they are
+/* With what a forward pass fuses. A ReLU without bias, and all in bf16, runs on engines that cuDNN compiles when they are
  * asked for, which it does not without a driver: there is then no plan, but a graph. */
 static void check_fused(struct ghp_graph_request request, struct ghp_graph_target target,
                         const struct precision_case *precision, struct tally *tally)
@@ -141,7 +141,7 @@ static void check_model(const char *path, int64_t batch, struct ghp_graph_target
     if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
     for (int i = 0; i < model.n_layers; i++) {
         struct ghp_local local = ghp_local_of(&model, i, (struct ghp_split){GHP_SPLIT_DATA, 1},
-                                              (struct ghp_extent){1, batch});
+                                              (struct ghp_problem){1, batch});
         bool known = false;
 
         if (local.op != GHP_OP_CONV2D) continue;

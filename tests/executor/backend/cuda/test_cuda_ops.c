@@ -74,14 +74,14 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
     char algorithm[128];
 
     /* metrics are added to: zero both */
-    if (c->right.call.at.metrics != NULL)
-        memset(c->right.call.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    if (c->right.args.at.metrics != NULL)
+        memset(c->right.args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
     if (!CHECK_STATUS(ops->prepare(backend, &c->right.local, pass, &kernel), GHP_OK)) return;
     snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
     CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
     if (CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK)) {
         CHECK_STATUS(twin_case_fetch(c), GHP_OK);
-        CHECK_STATUS(ghp_opset_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
         compare(c, pass, setting, algorithm);
         twin_case_round(c);
     }

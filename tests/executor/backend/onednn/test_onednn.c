@@ -49,7 +49,7 @@ static double products(const struct ghp_local *l, enum ghp_pass pass)
     return (double)(l->n * l->p * l->q);
 }
 
-static void compare(const struct ghp_opset *got, const struct ghp_opset *right, enum ghp_pass pass,
+static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right, enum ghp_pass pass,
                     const char *algorithm)
 {
     struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
@@ -70,9 +70,9 @@ static void compare(const struct ghp_opset *got, const struct ghp_opset *right, 
     }
 }
 
-static void must_init(struct ghp_opset *set, const struct ghp_local *local)
+static void must_init(struct ghp_operand_set *set, const struct ghp_local *local)
 {
-    if (!CHECK_STATUS(ghp_opset_init(local, 4, GHP_OPSET_ALL, set), GHP_OK)) exit(1);
+    if (!CHECK_STATUS(ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, set), GHP_OK)) exit(1);
 }
 
 /* Each pass starts from the reference's tensors, so that errors do not add up. */
@@ -81,7 +81,7 @@ static void check_passes(const struct ghp_local *local, const struct ghp_backend
 {
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
                                           GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
-    struct ghp_opset right, got;
+    struct ghp_operand_set right, got;
     char algorithm[64];
     must_init(&right, local);
     must_init(&got, local);
@@ -96,27 +96,27 @@ static void check_passes(const struct ghp_local *local, const struct ghp_backend
             if (!CHECK(strcmp(algorithm, "loop") != 0))
                 fprintf(stderr, "  in %s\n", op_case_text(local, order[i]));
 #endif
-        for (int64_t c = 0; got.call.at.stats != NULL && c < 2 * local->c; c++)
-            CHECK_NEAR(got.call.at.stats[c], right.call.at.stats[c], 1e-6);
-        for (int m = 0; got.call.at.metrics != NULL && m < GHP_METRIC_COUNT; m++)
-            CHECK_NEAR(got.call.at.metrics[m], right.call.at.metrics[m], 1e-9);
+        for (int64_t c = 0; got.args.at.stats != NULL && c < 2 * local->c; c++)
+            CHECK_NEAR(got.args.at.stats[c], right.args.at.stats[c], 1e-6);
+        for (int m = 0; got.args.at.metrics != NULL && m < GHP_METRIC_COUNT; m++)
+            CHECK_NEAR(got.args.at.metrics[m], right.args.at.metrics[m], 1e-9);
     }
-    ghp_opset_release(&right);
-    ghp_opset_release(&got);
+    ghp_operand_set_release(&right);
+    ghp_operand_set_release(&got);
 }
 
 /* The same kernel twice and another kernel of the same pass give the same bits. */
 static void check_repeats(const struct ghp_local *local, struct ghp_backend *backend)
 {
-    struct ghp_opset once, again;
+    struct ghp_operand_set once, again;
     must_init(&once, local);
     must_init(&again, local);
     op_case_run_all(&once, ops, backend);
     op_case_run_all(&again, ops, backend);
     if (!CHECK(memcmp(once.memory, again.memory, (size_t)once.bytes) == 0))
         fprintf(stderr, "  in %s\n", op_case_text(local, GHP_PASS_FORWARD));
-    ghp_opset_release(&once);
-    ghp_opset_release(&again);
+    ghp_operand_set_release(&once);
+    ghp_operand_set_release(&again);
 }
 
 static struct ghp_local conv(int64_t n, int64_t c, int64_t size, int64_t k)
@@ -136,14 +136,14 @@ static struct ghp_local conv(int64_t n, int64_t c, int64_t size, int64_t k)
 static void check_choices(void)
 {
     const struct ghp_local large = conv(4, 32, 16, 48), tiny = conv(2, 32, 4, 32);
-    struct ghp_opset set;
+    struct ghp_operand_set set;
     char exact[64], fast[64];
     must_init(&set, &large);
     op_case_run(&set, ops, backends[0], GHP_PASS_FORWARD, exact);
     op_case_run(&set, ops, backends[2], GHP_PASS_FORWARD, fast);
     CHECK(strstr(exact, "wino") == NULL);
     fprintf(stderr, "exact: %s; fast: %s\n", exact, fast);
-    ghp_opset_release(&set);
+    ghp_operand_set_release(&set);
     for (int i = 0; i < 4; i++) {
         check_passes(&large, ops, backends[i]);
         check_passes(&tiny, ops, backends[i]);
@@ -152,10 +152,10 @@ static void check_choices(void)
     check_repeats(&tiny, backends[1]);
 }
 
-static enum ghp_status prepare_thin(struct ghp_backend *backend, const struct ghp_local *local,
+static enum ghp_status prepare_small_batch(struct ghp_backend *backend, const struct ghp_local *local,
                                     enum ghp_pass pass, struct ghp_kernel **kernel)
 {
-    return ops->prepare_as(backend, local, pass, GHP_LOOP_THIN, kernel);
+    return ops->prepare_as(backend, local, pass, GHP_CPU_KERNEL_SMALL_BATCH, kernel);
 }
 
 static enum ghp_status prepare_winograd(struct ghp_backend *backend, const struct ghp_local *local,
@@ -168,7 +168,7 @@ static bool offers(struct ghp_backend *backend, const struct ghp_local *local, c
 {
     struct ghp_algorithms names;
     bool found = false;
-    CHECK_STATUS(ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_formats){0}, &names),
+    CHECK_STATUS(ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_memory_format){0}, &names),
                  GHP_OK);
     for (int i = 0; i < names.n; i++)
         found = found || strcmp(names.names[i], name) == 0;
@@ -177,25 +177,25 @@ static bool offers(struct ghp_backend *backend, const struct ghp_local *local, c
 
 /* Linear layers over few samples: tiles, what is left of rows, samples and columns, more than one chunk of columns, and
  * gradients large enough to be written past the caches. */
-static void check_thin(void)
+static void check_small_batch(void)
 {
     static const int64_t sizes[][3] = {{1, 16, 3},     {3, 50, 9},      {4, 1024, 8}, {8, 1040, 40},
                                        {9, 2119, 17}, {32, 1100, 300}, {5, 7, 2},    {2, 4096, 72}};
-    struct ghp_backend_ops thin = *ops;
-    thin.prepare = prepare_thin;
+    struct ghp_backend_ops small_batch = *ops;
+    small_batch.prepare = prepare_small_batch;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct ghp_local local = {.op = GHP_OP_LINEAR, .n = sizes[i][0], .c = sizes[i][1], .h = 1,
                                   .w = 1, .k = sizes[i][2], .p = 1, .q = 1, .n_inputs = 1};
         struct ghp_kernel *kernel = NULL;
-        CHECK(offers(backends[2], &local, GHP_LOOP_THIN) &&
-              !offers(backends[0], &local, GHP_LOOP_THIN));
-        CHECK_STATUS(thin.prepare(backends[2], &local, GHP_PASS_FORWARD, &kernel), GHP_OK);
-        CHECK_TEXT(ops->algorithm(kernel), GHP_LOOP_THIN);
+        CHECK(offers(backends[2], &local, GHP_CPU_KERNEL_SMALL_BATCH) &&
+              !offers(backends[0], &local, GHP_CPU_KERNEL_SMALL_BATCH));
+        CHECK_STATUS(small_batch.prepare(backends[2], &local, GHP_PASS_FORWARD, &kernel), GHP_OK);
+        CHECK_TEXT(ops->algorithm(kernel), GHP_CPU_KERNEL_SMALL_BATCH);
         ops->release(kernel);
-        check_passes(&local, &thin, backends[2]);
-        check_passes(&local, &thin, backends[3]);
+        check_passes(&local, &small_batch, backends[2]);
+        check_passes(&local, &small_batch, backends[3]);
         local.n = 33;
-        CHECK(!offers(backends[2], &local, GHP_LOOP_THIN));
+        CHECK(!offers(backends[2], &local, GHP_CPU_KERNEL_SMALL_BATCH));
     }
 }
 
@@ -253,11 +253,11 @@ static void check_update(void)
         reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL}), GHP_OK);
     CHECK(memcmp(w, w1, N * sizeof *w) == 0);
     CHECK(memcmp(v, v1, N * sizeof *v) == 0);
-    CHECK_STATUS(ops->accumulate(backends[1], w, dw, (struct ghp_numbers){N, 4}), GHP_OK);
+    CHECK_STATUS(ops->accumulate(backends[1], w, dw, (struct ghp_buffer_extent){N, 4}), GHP_OK);
     for (int i = 0; i < N; i += 1000)
         CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
-    CHECK_STATUS(ops->accumulate_gated(backends[1],
-                                       &(struct ghp_gated_sum){w1, dw, v, {N, 4}}), GHP_OK);
+    CHECK_STATUS(ops->accumulate_masked(backends[1],
+                                       &(struct ghp_masked_sum){w1, dw, v, {N, 4}}), GHP_OK);
     for (int i = 0; i < N; i++)
         CHECK(w1[i] == (v[i] > 0 ? w[i] : 0));
     free(block);
@@ -312,7 +312,7 @@ CHECK_TEST(onednn)
         check_opbench(&cases[i]);
     }
     check_choices();
-    check_thin();
+    check_small_batch();
     check_winograd();
     check_update();
     check_refusals();

@@ -2,11 +2,11 @@
  *
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
  * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both streams
- * at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a board that are numbered on
+ * at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a shared segment that are numbered on
  * beyond 2^32. */
 #include "core/program/lower.h"
 #include "core/model/precision.h"
-#include "executor/engine/stream.h"
+#include "executor/engine/comm_thread.h"
 #include "executor/transport/mpi/shared_segment.h"
 #include "executor/transport/mpi/communicator.h"
 #include "tests/check.h"
@@ -196,25 +196,25 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
         }
 }
 
-/* The board's sheets as if so many had gone before. */
-static void count_from(struct ghp_comm *comm, uint32_t sheet)
+/* The shared segment's sheets as if so many had gone before. */
+static void count_from(struct ghp_comm *comm, uint32_t chunk)
 {
     CHECK_STATUS(ops->barrier(comm), GHP_OK); /* nobody waits for an earlier one */
-    for (int event = 0; event < GHP_BOARD_EVENTS; event++)
-        ghp_board_say(comm->board, (enum ghp_board_event)event, sheet - 1);
-    comm->board->next = sheet;
+    for (int event = 0; event < GHP_SHARED_SEGMENT_EVENTS; event++)
+        ghp_shared_segment_signal(comm->shared, (enum ghp_shared_segment_event)event, chunk - 1);
+    comm->shared->next = chunk;
     CHECK_STATUS(ops->barrier(comm), GHP_OK);
 }
 
 /* Where the number of the sheet begins again at 0, sheets under way have slots of their own, and sums are right. */
 static void check_wrap(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
-    const struct ghp_board *b = comm->board;
+    const struct ghp_shared_segment *b = comm->shared;
     bool used = comm->in_node == comm->count || in_node > 0; /* not where nodes make no difference */
 
     for (uint32_t i = 0; i < 16; i++)
         for (uint32_t j = 1; j < (uint32_t)b->slots; j++)
-            CHECK(ghp_board_at(b, 0, i - 16) != ghp_board_at(b, 0, i - 16 + j));
+            CHECK(ghp_shared_segment_at(b, 0, i - 16) != ghp_shared_segment_at(b, 0, i - 16 + j));
     count_from(comm, (uint32_t)-3);
     check_all_reduce(comm, ranks, (const int64_t[3]){300007, 1 << 16, in_node});
     CHECK_EQ(b->next < 1 << 20, used); /* beyond it */
@@ -223,17 +223,17 @@ static void check_wrap(struct ghp_comm *comm, struct ghp_ranks ranks, int in_nod
     CHECK_EQ(b->next < 1 << 20, used);
 }
 
-/* Sums over the node's board and by messages alone have the same bits: those of the sums made by hand. */
+/* Sums over the node's shared segment and by messages alone have the same bits: those of the sums made by hand. */
 static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
     static const int64_t elements[] = {0, 1, 12, 512, 8750, 37501};
 
-    CHECK_EQ(comm->board != NULL, comm->in_node > 1);
+    CHECK_EQ(comm->shared != NULL, comm->in_node > 1);
     check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);
-    if (comm->board != NULL) check_wrap(comm, ranks, in_node);
+    if (comm->shared != NULL) check_wrap(comm, ranks, in_node);
     transport->shares_memory = false;
-    if (comm->board != NULL) check_sums(comm, ranks, in_node);
+    if (comm->shared != NULL) check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);
     transport->shares_memory = true;
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++)
@@ -316,19 +316,19 @@ static void check_two_streams(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
     struct ghp_comm *here = NULL, *there = NULL;
-    struct ghp_stream_thread *stream = NULL;
+    struct ghp_comm_thread *stream = NULL;
     int64_t last = 0;
 
     CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &here), GHP_OK);
     CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMM, &there), GHP_OK);
     CHECK(here != there);
-    CHECK_STATUS(ghp_stream_open(8, reduce_there, there, &stream), GHP_OK);
+    CHECK_STATUS(ghp_comm_thread_open(8, reduce_there, there, &stream), GHP_OK);
     for (int job = 0; job < 40; job++) {
-        last = ghp_stream_post(stream, job);
+        last = ghp_comm_thread_post(stream, job);
         check_copies(here, all, 500);
     }
-    CHECK_STATUS(ghp_stream_wait(stream, last), GHP_OK);
-    ghp_stream_close(stream);
+    CHECK_STATUS(ghp_comm_thread_wait(stream, last), GHP_OK);
+    ghp_comm_thread_close(stream);
 }
 
 /* Sums short and long, to which another rank comes late each time: the others sleep, and are woken. */
@@ -348,14 +348,14 @@ static void check_late(void)
 static void check_message_beside_sum(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
-    struct ghp_message message = {
+    struct ghp_p2p_message message = {
         .bytes = 8 << 20, .peer = 1 - rank, .tag = 3, .receives = rank == 1};
-    struct ghp_mailbox *box = NULL;
+    struct ghp_channel *box = NULL;
     struct ghp_comm *comm = NULL;
     bool done = false;
 
     CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
-    CHECK_STATUS(ops->mail(transport, 1, &box), GHP_OK);
+    CHECK_STATUS(ops->channel_open(transport, 1, &box), GHP_OK);
     if (rank < 2 && size > 1) {
         message.data = ghp_alloc((size_t)message.bytes, 1);
         CHECK_STATUS(ops->post(box, 0, &message), GHP_OK);
@@ -365,7 +365,7 @@ static void check_message_beside_sum(void)
     check_all_reduce(comm, all, (const int64_t[3]){150000, 1 << 16, 0});
     while (rank == 0 && size > 1 && !done)
         CHECK_STATUS(ops->poll(box, 0, &done), GHP_OK);
-    ops->empty(box);
+    ops->channel_close(box);
     free(message.data);
 }
 
@@ -404,7 +404,7 @@ static void check_watchdog(void)
     sleep(3);
 }
 
-/* A worker that comes too late to a sum over a board is named likewise. */
+/* A worker that comes too late to a sum over a shared segment is named likewise. */
 static void check_watchdog_of_sums(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
@@ -444,10 +444,10 @@ CHECK_TEST(transport)
     rank = ops->rank(transport);
     size = ops->size(transport);
     check_group((struct ghp_ranks){.count = size, .stride = 1});
-    for (int degree = 1; degree < size; degree++) {
-        if (size % degree != 0) continue;
-        check_group(ghp_ranks_subgroup(rank, degree));
-        check_group(ghp_ranks_replica(rank, degree, size));
+    for (int tp_size = 1; tp_size < size; tp_size++) {
+        if (size % tp_size != 0) continue;
+        check_group(ghp_ranks_subgroup(rank, tp_size));
+        check_group(ghp_ranks_replica(rank, tp_size, size));
     }
     if (size == 4 || size == 6) check_nodes(by_two, 2);
     if (size == 6) check_nodes(by_three, 3);

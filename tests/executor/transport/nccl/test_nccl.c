@@ -12,7 +12,7 @@
 #include "executor/transport/nccl/transport_nccl.h"
 #include "executor/transport/device/staged.h"
 
-static struct ghp_team team;
+static struct ghp_exec_context exec;
 static struct ghp_transport *nccl;
 static int rank, workers;
 
@@ -42,7 +42,7 @@ static double get(const void *from, int element_bytes, int64_t i)
 
 static struct ghp_device device_of(void)
 {
-    return ghp_team_device(&team);
+    return ghp_exec_context_device(&exec);
 }
 
 struct pair { /* in device memory, and on the host */
@@ -76,7 +76,7 @@ static void fill(struct pair *p, int element_bytes, int64_t first)
 static void fetch(struct pair *p, const void *from, enum ghp_stream stream)
 {
     CHECK_STATUS(ghp_device_finish(device_of(),
-                                   stream == GHP_STREAM_COMM ? GHP_QUEUE_COMM : GHP_QUEUE_COMPUTE),
+                                   stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE),
                  GHP_OK);
     CHECK_STATUS(ghp_device_read(device_of(), p->host, from, p->bytes), GHP_OK);
 }
@@ -167,7 +167,7 @@ static void check_reuse(void)
 static void open_nccl(double watchdog_s)
 {
     struct ghp_nccl_request request = {.base_ops = &ghp_transport_mpi,
-                                       .base = team.transport,
+                                       .base = exec.transport,
                                        .device = device_of(),
                                        .watchdog_s = watchdog_s};
 
@@ -220,25 +220,25 @@ static void check_error(void)
 static void check_choice(bool shared)
 {
     const struct ghp_transport_ops *carries = shared ? &ghp_transport_staged : &ghp_transport_nccl;
-    struct ghp_team copy = team, host = {.backend_ops = &ghp_backend_reference,
+    struct ghp_exec_context copy = exec, host = {.backend_ops = &ghp_backend_reference,
                                          .transport_ops = &ghp_transport_mpi,
-                                         .transport = team.transport};
+                                         .transport = exec.transport};
 
-    CHECK_STATUS(ghp_carrier_open(&host, GHP_CARRIER_AUTO, 60), GHP_OK);
-    CHECK(host.carrier_ops == NULL);
-    CHECK_STATUS(ghp_carrier_open(&host, GHP_CARRIER_NCCL, 60), GHP_ERR_USAGE);
+    CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_AUTO, 60), GHP_OK);
+    CHECK(host.device_transport_ops == NULL);
+    CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_NCCL, 60), GHP_ERR_USAGE);
     CHECK_MESSAGE("--backend cuda");
-    CHECK_STATUS(ghp_carrier_open(&copy, GHP_CARRIER_MPI, 60), GHP_OK);
-    CHECK((copy.carrier_ops != NULL) == (workers > 1));
-    ghp_carrier_close(&copy);
-    copy = team;
-    CHECK_STATUS(ghp_carrier_open(&copy, GHP_CARRIER_AUTO, 60), GHP_OK);
-    CHECK(copy.carrier_ops == (workers == 1 ? NULL : carries));
-    ghp_carrier_close(&copy);
+    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_MPI, 60), GHP_OK);
+    CHECK((copy.device_transport_ops != NULL) == (workers > 1));
+    ghp_device_transport_close(&copy);
+    copy = exec;
+    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_AUTO, 60), GHP_OK);
+    CHECK(copy.device_transport_ops == (workers == 1 ? NULL : carries));
+    ghp_device_transport_close(&copy);
     /* asked for, it carries between those that share one, too: main saw that they say they are apart */
-    CHECK_STATUS(ghp_carrier_open(&copy, GHP_CARRIER_NCCL, 60), GHP_OK);
-    CHECK(copy.carrier_ops == (workers == 1 ? NULL : &ghp_transport_nccl));
-    ghp_carrier_close(&copy);
+    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_NCCL, 60), GHP_OK);
+    CHECK(copy.device_transport_ops == (workers == 1 ? NULL : &ghp_transport_nccl));
+    ghp_device_transport_close(&copy);
 }
 
 static void check_all(void)
@@ -261,20 +261,20 @@ CHECK_TEST(nccl)
     struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};
     struct ghp_device_about about = {0};
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &team.transport), GHP_OK)) return 1;
-    team.transport_ops = &ghp_transport_mpi;
-    team.backend_ops = ghp_backend_find("cuda");
-    rank = ghp_transport_mpi.rank(team.transport);
-    workers = ghp_transport_mpi.size(team.transport);
-    config.seat = rank;
-    if (team.backend_ops->check() != GHP_OK) {
-        ghp_transport_mpi.close(team.transport);
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &exec.transport), GHP_OK)) return 1;
+    exec.transport_ops = &ghp_transport_mpi;
+    exec.backend_ops = ghp_backend_find("cuda");
+    rank = ghp_transport_mpi.rank(exec.transport);
+    workers = ghp_transport_mpi.size(exec.transport);
+    config.local_rank = rank;
+    if (exec.backend_ops->check() != GHP_OK) {
+        ghp_transport_mpi.close(exec.transport);
         SKIP(ghp_status_message());
     }
-    if (!CHECK_STATUS(team.backend_ops->open(&config, &team.backend), GHP_OK)) return check_end();
-    device_of().ops->about(team.backend, &about);
+    if (!CHECK_STATUS(exec.backend_ops->open(&config, &exec.backend), GHP_OK)) return check_end();
+    device_of().ops->about(exec.backend, &about);
     if (about.count < workers && getenv("NCCL_HOSTID") == NULL) {
-        ghp_transport_mpi.close(team.transport);
+        ghp_transport_mpi.close(exec.transport);
         SKIP("fewer GPUs than ranks");
     }
     open_nccl(60);
@@ -284,7 +284,7 @@ CHECK_TEST(nccl)
     check_choice(about.count < workers); /* seats are ranks: one node */
     check_watchdog();
     if (strcmp(about.name, "emulated GPU") == 0) check_error();
-    team.backend_ops->close(team.backend);
-    ghp_transport_mpi.close(team.transport);
+    exec.backend_ops->close(exec.backend);
+    ghp_transport_mpi.close(exec.transport);
     return check_end();
 }

@@ -1,0 +1,78 @@
+/* executor/backend/cuda/native.c - finds and prepares the passes that ghp's own kernels run, and what several of them do. */
+#include "executor/backend/cuda/native.h"
+
+#include <string.h>
+
+enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from, void *to,
+                                  int64_t elements)
+{
+    struct ghp_backend *backend = kernel->base.backend;
+    struct ghp_copy how = {to, from, elements * backend->config.element_bytes, GHP_COPY_ON_DEVICE};
+
+    return ghp_cuda_device.copy(backend, GHP_DEVICE_STREAM_COMPUTE, &how);
+}
+
+enum ghp_status ghp_cuda_native_sum(const struct ghp_cuda_kernel *kernel, struct ghp_sum_job job,
+                                 const struct ghp_kernel_arguments *args)
+{
+    const struct ghp_local *l = &kernel->base.local;
+
+    job.rows = ghp_cuda_native_rows(l);
+    job.c = l->c;
+    job.scratch = args->at.scratch;
+    return ghp_cuda_native_status(ghp_launch_sum(ghp_cuda_launch(kernel->base.backend), &job), kernel);
+}
+
+int64_t ghp_cuda_native_sum_scratch(const struct ghp_local *l)
+{
+    return ghp_sum_scratch(ghp_cuda_native_rows(l), l->c);
+}
+
+static const struct ghp_cuda_native *find(enum ghp_op op, enum ghp_pass pass)
+{
+    static const struct ghp_cuda_native *const tables[] = {ghp_cuda_native_elementwise, ghp_cuda_native_pool,
+                                                        ghp_cuda_native_norm, ghp_cuda_native_move};
+
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (const struct ghp_cuda_native *own = tables[t]; own->run != NULL; own++)
+            if (own->op == op && own->pass == pass) return own;
+    return NULL;
+}
+
+bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused)
+{
+    static const struct taker {
+        enum ghp_op op;
+        enum ghp_pass pass;
+        bool relu, stats, add;
+    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, true, true, true},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, true, false, false},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, true, true, false},
+                  {GHP_OP_ADD, GHP_PASS_FORWARD, true, false, false},
+                  {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, true, false, false}};
+
+    for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++) {
+        const struct taker *t = &takers[i];
+
+        if (t->op != op || t->pass != pass) continue;
+        /* shared statistics are not there any more where the addition's other half is */
+        return !fused.bias && (t->relu || !fused.relu) && (t->stats || !fused.stats) &&
+               ((t->add && fused.stats) || !fused.add);
+    }
+    return false;
+}
+
+enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    const struct ghp_cuda_native *own = find(l->op, kernel->base.pass);
+
+    if (own == NULL)
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "the cuda backend has no kernel for '%s' (%s); report this",
+                        ghp_op_name(l->op), ghp_pass_name(kernel->base.pass));
+    kernel->run = own->run;
+    kernel->base.scratch_bytes = own->scratch_bytes != NULL ? own->scratch_bytes(l) : 0;
+    memcpy(kernel->algorithm, "own", sizeof("own"));
+    return own->make != NULL ? own->make(kernel) : GHP_OK;
+}

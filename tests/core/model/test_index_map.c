@@ -1,0 +1,106 @@
+/* tests/core/model/test_index_map.c - views and pads: which are refused, which keep channels apart, and their tables. */
+#include "core/model/index_map.h"
+#include "core/model/model_private.h"
+#include "core/sharding/index_table.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+static struct ghp_layer view_of(int n, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    struct ghp_layer layer = {.name = (char *)(uintptr_t) "v", .op = GHP_OP_VIEW, .in = {4, 2, 3}};
+
+    layer.view = (struct ghp_view){.n = n, .offset = offset};
+    memcpy(layer.view.sizes, sizes, (size_t)n * sizeof *sizes);
+    memcpy(layer.view.strides, strides, (size_t)n * sizeof *strides);
+    layer.out = (struct ghp_shape){4, 2, 3};
+    return layer;
+}
+
+static void check_views(void)
+{
+    const int64_t sizes[] = {4, 2, 3}, same[] = {6, 3, 1}, swapped[] = {1, 12, 4};
+    struct ghp_layer layer = view_of(3, sizes, same, 0);
+
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_OK);
+    CHECK(ghp_index_map_keeps_channels(&layer));
+    layer.view.offset = 1; /* one too far */
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_ERR_INPUT);
+    CHECK_MESSAGE("reaches beyond the 24 elements");
+    layer.view.offset = -1;
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_ERR_INPUT);
+    layer = view_of(3, sizes, swapped, 0);
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_OK);
+    CHECK(!ghp_index_map_keeps_channels(&layer));
+    layer.view.strides[0] = INT64_MAX;
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_ERR_INPUT);
+    layer = view_of(2, (const int64_t[]){4, 6}, (const int64_t[]){6, 1}, 0); /* rows not apart */
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_ERR_INPUT);
+    CHECK_MESSAGE("do not multiply to");
+    layer = view_of(3, (const int64_t[]){4, 0, 3}, same, 0);
+    CHECK_STATUS(ghp_index_map_check_view(&layer), GHP_ERR_INPUT);
+    layer = view_of(3, sizes, (const int64_t[]){6, -3, 1}, 3); /* rows backwards */
+    CHECK(ghp_index_map_keeps_channels(&layer));
+    layer = view_of(3, sizes, (const int64_t[]){6, 3, 1}, 0);
+    layer.in.c = 8; /* half of the channels */
+    CHECK(!ghp_index_map_keeps_channels(&layer));
+}
+
+static void check_pads(void)
+{
+    struct ghp_layer layer = {.name = (char *)(uintptr_t) "p", .op = GHP_OP_PAD, .in = {2, 3, 3}};
+
+    layer.border =
+        (struct ghp_border){.before = {0, 2, 1}, .after = {0, 0, 1}, .fill = GHP_FILL_REFLECT};
+    CHECK_STATUS(ghp_index_map_check_pad(&layer), GHP_OK);
+    CHECK(layer.out.c == 2 && layer.out.h == 5 && layer.out.w == 5);
+    CHECK(ghp_index_map_keeps_channels(&layer));
+    layer.border.before[1] = 3; /* more than there is to mirror */
+    CHECK_STATUS(ghp_index_map_check_pad(&layer), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use 0 to 2");
+    layer.border.fill = GHP_FILL_EDGE;
+    CHECK_STATUS(ghp_index_map_check_pad(&layer), GHP_OK);
+    layer.border.before[0] = 1;
+    CHECK(!ghp_index_map_keeps_channels(&layer));
+    layer.border.after[2] = INT64_MAX;
+    CHECK_STATUS(ghp_index_map_check_pad(&layer), GHP_ERR_INPUT);
+}
+
+/* Two channels of 1x2 pixels: [c][w] in the attributes, [w][c] in memory. */
+static void check_table(void)
+{
+    struct ghp_local local = {.op = GHP_OP_VIEW,
+                              .n = 1,
+                              .c = 2,
+                              .h = 1,
+                              .w = 2,
+                              .k = 4,
+                              .p = 1,
+                              .q = 1,
+                              .view = {1, 3, {4}, {-1}}};
+    struct ghp_local pad = {.op = GHP_OP_PAD,
+                            .n = 1,
+                            .c = 2,
+                            .h = 1,
+                            .w = 2,
+                            .k = 2,
+                            .p = 1,
+                            .q = 3,
+                            .border = {.before = {0, 0, 1}}};
+    int32_t table[6];
+
+    ghp_index_map_table(&local, table); /* c1w1, c1w0, c0w1, c0w0 */
+    CHECK(table[0] == 3 && table[1] == 1 && table[2] == 2 && table[3] == 0);
+    ghp_index_map_table(&pad, table);
+    CHECK(table[0] == GHP_INDEX_MAP_NOTHING && table[1] == GHP_INDEX_MAP_NOTHING);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(table[2 + i], i);
+}
+
+CHECK_TEST(index_map)
+{
+    check_views();
+    check_pads();
+    check_table();
+    return check_end();
+}

@@ -1,0 +1,153 @@
+/* ghp-test: np=2,4 np_full=1,6 timeout=60
+ *
+ * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
+ * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares. Tensors
+ * lie plain or in blocks of 16 channels, each as it can. */
+#include "core/program/lower.h"
+#include "executor/engine/kernel_arguments.h"
+#include "executor/engine/reshard.h"
+#include "tests/check.h"
+
+enum { CHANNELS = 96, HEIGHT = 3, WIDTH = 2, PIXELS = HEIGHT * WIDTH, LANES = GHP_BLOCK_CHANNELS };
+
+static struct ghp_transport *transport;
+static int rank, workers, both,
+    turned; /* steps between blocked tensors; between one and a plain one */
+static struct ghp_problem problem;
+
+/* Whole numbers: sums are exact in any order. */
+static double truth(int64_t n, int64_t pixel, int64_t c)
+{
+    return (double)((n * 31 + pixel * 7 + c * 3) % 64);
+}
+
+/* Where a channel of a pixel lies in a tensor of so many. */
+static int64_t place(bool nchw16c, int64_t channels, int64_t n, int64_t p, int64_t c)
+{
+    if (!nchw16c) return (n * PIXELS + p) * channels + c;
+    return ((n * (channels / LANES) + c / LANES) * PIXELS + p) * LANES + c % LANES;
+}
+
+/* This rank's part of a layout; of partial: its share. */
+static void cut(struct ghp_layout layout, bool nchw16c, double *out)
+{
+    struct ghp_window_at at = ghp_window_of(layout, CHANNELS, problem, rank);
+    int member = rank % layout.tp_size;
+    bool partial = layout.kind == GHP_LAYOUT_PARTIAL;
+
+    for (int64_t n = 0; n < at.samples; n++)
+        for (int64_t p = 0; p < PIXELS; p++)
+            for (int64_t c = 0; c < at.channels; c++) {
+                double value = truth(at.first_sample + n, p, at.first_channel + c);
+
+                if (partial) value = member == 0 ? value - 5.0 * (layout.tp_size - 1) : 5.0;
+                out[place(nchw16c, at.channels, n, p, c)] = value;
+            }
+}
+
+static int64_t elements_of(struct ghp_layout layout)
+{
+    return ghp_layout_samples(layout, problem) * ghp_layout_channels(layout, CHANNELS) * PIXELS;
+}
+
+static void run_step(const struct ghp_reshard_step *step, struct ghp_nchw16c nchw16c,
+                     const double *x, double *y)
+{
+    struct ghp_layout whole = {GHP_LAYOUT_FULL, step->tp_size};
+    struct ghp_instr instr = {
+        .kind = GHP_INSTR_RESHARD, .step = *step, .comm = ghp_reshard_comm(step->op)};
+    size_t bytes = (size_t)elements_of(whole) * sizeof(double);
+    struct ghp_reshard_job exchange = {.instr = &instr,
+                                    .problem = problem,
+                                    .rank = rank,
+                                    .element_bytes = 8,
+                                    .transport_ops = &ghp_transport_mpi,
+                                    .x = x,
+                                    .y = y,
+                                    .nchw16c = nchw16c,
+                                    .scratch = malloc(bytes),
+                                    .receive = malloc(4096),
+                                    .receive_bytes = 4096};
+
+    instr.local = (struct ghp_local){
+        .n = ghp_layout_samples(whole, problem), .c = CHANNELS, .h = HEIGHT, .w = WIDTH};
+    instr.ranks = ghp_ranks_subgroup(rank, step->tp_size);
+    if (instr.comm != GHP_COMM_NONE)
+        CHECK_STATUS(
+            ghp_transport_mpi.group(transport, instr.ranks, GHP_STREAM_COMPUTE, &exchange.comm),
+            GHP_OK);
+    CHECK_STATUS(ghp_reshard_run(&exchange), GHP_OK);
+    free(exchange.receive);
+    free(exchange.scratch);
+}
+
+/* Whether a tensor that is wanted blocked can be. */
+static bool can_block(struct ghp_layout layout, bool wanted)
+{
+    return wanted && ghp_whole_blocks(ghp_layout_channels(layout, CHANNELS));
+}
+
+/* wanted: bit s of the tensor before step s, the next of the one behind it. */
+static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned wants)
+{
+    struct ghp_reshard reshard;
+    size_t most = (size_t)(problem.global_batch * CHANNELS * PIXELS);
+    double *now, *next, *wanted;
+    struct ghp_nchw16c nchw16c = {.y = can_block(from, (wants & 1) != 0)};
+    int64_t wrong = 0;
+
+    if (!ghp_reshard_find(from, to, &reshard) || wants >> (reshard.n_steps + 1) != 0) return;
+    now = calloc(most, sizeof(double));
+    next = calloc(most, sizeof(double));
+    wanted = calloc(most, sizeof(double));
+    cut(from, nchw16c.y, now);
+    for (int s = 0; s < reshard.n_steps; s++) {
+        const struct ghp_reshard_step *step = &reshard.steps[s];
+        double *swap = now;
+
+        nchw16c.x = nchw16c.y;
+        if (ghp_reshard_packs(step->op))
+            nchw16c.y = can_block(step->to, (wants >> (s + 1) & 1) != 0);
+        both += nchw16c.x && nchw16c.y;
+        turned += nchw16c.x != nchw16c.y;
+        run_step(step, nchw16c, now, next);
+        now = next;
+        next = swap;
+    }
+    cut(to, nchw16c.y, wanted);
+    for (int64_t i = 0; i < elements_of(to); i++)
+        wrong += now[i] != wanted[i];
+    if (!CHECK_EQ(wrong, 0)) {
+        char a[32], b[32];
+
+        ghp_layout_format(from, a, sizeof(a));
+        ghp_layout_format(to, b, sizeof(b));
+        fprintf(stderr, "    from %s to %s, wanted blocked %#x\n", a, b, wants);
+    }
+    free(wanted);
+    free(next);
+    free(now);
+}
+
+CHECK_TEST(reshard)
+{
+    struct ghp_layout layouts[64];
+    int n = 0;
+
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    rank = ghp_transport_mpi.rank(transport);
+    workers = ghp_transport_mpi.size(transport);
+    problem = (struct ghp_problem){.workers = workers, .global_batch = 2 * workers};
+    layouts[n++] = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
+    for (int tp_size = 2; tp_size <= workers; tp_size++)
+        for (int kind = GHP_LAYOUT_CHANNEL; workers % tp_size == 0 && kind <= GHP_LAYOUT_PARTIAL;
+             kind++)
+            layouts[n++] = (struct ghp_layout){(enum ghp_layout_kind)kind, tp_size};
+    for (int from = 0; from < n; from++)
+        for (int to = 0; to < n; to++)
+            for (unsigned wants = 0; wants < 16 && layouts[to].kind != GHP_LAYOUT_PARTIAL; wants++)
+                check_change(layouts[from], layouts[to], wants);
+    CHECK((both > 0 && turned > 0) == (workers > 1));
+    ghp_transport_mpi.close(transport);
+    return check_end();
+}

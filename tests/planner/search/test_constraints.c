@@ -1,0 +1,102 @@
+/* tests/planner/search/test_constraints.c - the longest row of a plan is its simulated step where nothing slows down, and
+ * never more than it where the streams hinder each other; a mix of rows, charged choice by choice, sums to the mix of
+ * values. */
+#include "planner/search/constraints.h"
+#include "planner/search/search.h"
+#include "tests/check.h"
+#include "tests/planner/random_case.h"
+
+enum { CASES = 250, PLANS = 20 };
+
+/* The charges of the plan's own choices under a mix of rows. */
+static void check_mix(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
+                      const int *choice, const struct ghp_accumulated_cost *load, struct random_source *s)
+{
+    struct ghp_constraint rows[GHP_CONSTRAINT_VARIANTS];
+    double weight[GHP_CONSTRAINT_VARIANTS], mixed = 0, charged = 0;
+    struct ghp_weights weights;
+    struct ghp_frontier f;
+    struct ghp_domain domain;
+    bool fits;
+
+    for (int v = 0; v < coefficients->n; ++v) {
+        weight[v] = random_between(s, 0.1, 1);
+        mixed += weight[v] * ghp_constraint_longest(in, coefficients, v, load, &rows[v]);
+    }
+    CHECK_STATUS(ghp_weights_init(in, &weights), GHP_OK);
+    CHECK_STATUS(ghp_frontier_open(in, &f), GHP_OK);
+    CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
+    for (int v = 0; v < in->n_layers; ++v)
+        ghp_domain_fix(&domain, v, choice[v]);
+    CHECK_STATUS(ghp_frontier_set(&f, &domain, &fits), GHP_OK);
+    ghp_weights_set(in, coefficients, rows, weight, coefficients->n, &weights);
+    ghp_weights_to_frontier(&weights, &domain, &f);
+    charged = ghp_frontier_solve(&f, NULL);
+    CHECK_NEAR(charged, mixed, 1e-12 * (fabs(mixed) + 1));
+    ghp_domain_release(&domain);
+    ghp_frontier_close(&f);
+    ghp_weights_release(&weights);
+}
+
+static void check_case(const struct ghp_instance *in, bool slow, struct random_source *s)
+{
+    struct ghp_coefficients coefficients = ghp_coefficients_of(&in->profile->overlap);
+    struct ghp_accumulated_cost load;
+    int choice[32];
+
+    CHECK_STATUS(ghp_accumulated_cost_init(in, &load), GHP_OK);
+    for (int k = 0; k < PLANS; ++k) {
+        double step_s, rows_s;
+
+        for (int v = 0; v < in->n_layers; ++v)
+            choice[v] = random_below(s, in->n_choices[v]);
+        CHECK_STATUS(ghp_search_evaluate(in, choice, in->how->bucket_bytes, &step_s, NULL), GHP_OK);
+        ghp_accumulated_cost_set(in, choice, &load);
+        rows_s = ghp_constraint_step_s(in, &coefficients, &load);
+        if (!slow && in->alone)
+            CHECK_NEAR(rows_s, step_s, 1e-11 * step_s);
+        else
+            CHECK(rows_s <= step_s * (1 + 1e-11));
+        check_mix(in, &coefficients, choice, &load, s);
+    }
+    ghp_accumulated_cost_release(&load);
+}
+
+/* Work conservation by hand: slowdowns of 2 leave nothing to gain from two streams. */
+static void check_coefficients(void)
+{
+    struct ghp_coefficients none = ghp_coefficients_of(&(struct ghp_overlap){.compute = 1, .comm = 1, .link = 1});
+    struct ghp_coefficients all = ghp_coefficients_of(&(struct ghp_overlap){.compute = 2, .comm = 2, .link = 2});
+    struct ghp_coefficients some = ghp_coefficients_of(&(struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 1.1});
+
+    CHECK_EQ(none.n, 1);
+    CHECK_NEAR(none.variant[0].reduce_off, 0, 0);
+    CHECK_NEAR(none.variant[0].off[GHP_WORK_COMPUTE], 0, 0);
+    CHECK_NEAR(all.variant[0].reduce_off, 1, 1e-15);
+    CHECK_NEAR(all.variant[0].off[GHP_WORK_LINK], 1, 1e-15);
+    CHECK_EQ(some.n, 2);
+    CHECK_NEAR(some.variant[0].reduce_off, 0.1, 1e-15);
+    CHECK_NEAR(some.variant[1].reduce_off, 1.5 * (1 - 1 / 1.25), 1e-15);
+    CHECK_NEAR(some.variant[1].on[GHP_WORK_LINK], 1 - (1.5 * (1 - 1 / 1.25) - 0.1), 1e-15);
+}
+
+CHECK_TEST(constraints)
+{
+    check_coefficients();
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
+        struct random_source s = {.state = seed};
+        struct random_case c;
+        struct ghp_instance in;
+
+        if (!CHECK_STATUS(random_case_make(4000 + seed, 1e6, &c), GHP_OK)) break;
+        struct ghp_lowering how = {.model = &c.model, .problem = c.problem, .element_bytes = 4};
+        if (seed % 5 == 0)
+            how.bucket_bytes = 1 << random_below(&s, 14); /* then the rows only bound */
+        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
+            break;
+        check_case(&in, c.slow, &s);
+        ghp_instance_release(&in);
+        random_case_release(&c);
+    }
+    return check_end();
+}
